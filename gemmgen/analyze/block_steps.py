@@ -129,8 +129,10 @@ class _Walk:
                 yield BlockStep("wait")
             case Init() | BarrierArray() | InitBarrier() | FenceBarriers() | ExpectBytes():
                 pass
-            case Map():
+            case Map() | expanded.StoreSlice():
                 yield BlockStep("write", self.problem.c.name)
+            case expanded.StageSlice():
+                yield BlockStep("store", self.problem.c.name)
             case expanded.Multiply():
                 yield from self.multiply(node)
             case expanded.Fetch():

@@ -8,10 +8,22 @@ from gemmgen.expand.pipeline_lanes import LanePipeline
 from gemmgen.expand.pipeline_registers import RegisterPipeline
 from gemmgen.expand.pipeline_tma import TmaPipeline
 from gemmgen.expand.split import reduction
+from gemmgen.expand.way_out import way_out
 from gemmgen.ir.control import Block
+from gemmgen.ir.edit import copy_outward
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Tiles, Timed, Transfer
 from gemmgen.ir.expr import Int
-from gemmgen.ir.nodes import Contract, Copy, CopyMode, Kernel, Loop, Pipeline, Program, Statement
+from gemmgen.ir.nodes import (
+    Contract,
+    Copy,
+    CopyMode,
+    Kernel,
+    Loop,
+    Map,
+    Pipeline,
+    Program,
+    Statement,
+)
 
 MECHANISMS = {"registers": RegisterPipeline, "cp_async": AsyncPipeline, "tma": TmaPipeline}
 """The expansion of each way of copying tiles into shared memory."""
@@ -38,6 +50,7 @@ def _mode(pipeline: Pipeline) -> CopyMode:
 
 
 def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[Timed, ...]:
+    outward = copy_outward(kernel)
     match statement:
         case Pipeline():
             if kernel.spread.holding == "lanes":
@@ -47,8 +60,10 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
         case Loop():
             note = f"main loop along {program.problem.extent(statement.letter)}"
             return (Block(note, (), steps_over_problem(program, kernel, statement)),)
+        case Map() if outward:
+            return way_out(kernel, statement, outward)
         case Copy():
-            return (Transfer(statement, Int(0)),)
+            return () if statement == outward else (Transfer(statement, Int(0)),)
         case Contract():
             raise AssertionError("a contraction is in a loop over its letter")
         case _:

@@ -113,6 +113,12 @@ class Spread:
         return replace(self, axes=tuple(new.get(a.letter, a) for a in self.axes))
 
 
+def slice_of(spread: Spread, outer: str, inner: str) -> tuple[tuple[str, int], ...]:
+    """The shape of one row, along ``inner``, of each thread's micro-tile: of all threads
+    together."""
+    return (outer, spread.axis(outer).threads), (inner, spread.axis(inner).extent)
+
+
 @record
 class Swizzle:
     """Chunks of ``chunk`` elements are permuted within a row: chunk c of row r is at the position

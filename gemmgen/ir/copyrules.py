@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from gemmgen.ir.buffers import Buffer, Space
+from gemmgen.ir.buffers import Buffer, Space, slice_of
 from gemmgen.ir.dtypes import widths
+from gemmgen.ir.edit import copy_outward
 from gemmgen.ir.nodes import Copy, Kernel, Map, Pipeline, Program
 from gemmgen.ir.operations import line_of, operations_of
 
@@ -19,15 +20,38 @@ def copies_keep_letters(program: Program, kernel: Kernel) -> Iterator[str]:
                 yield f"{line_of(operation)}: {sorted(src)} to {sorted(dst)} inside {list(loops)}"
 
 
-def copies_go_inward(program: Program, kernel: Kernel) -> Iterator[str]:
+def copies_go_inward_or_take_a_mapped_tile_outward(
+    program: Program, kernel: Kernel
+) -> Iterator[str]:
     inward = [Space.GLOBAL, Space.SHARED, Space.REGISTER]
+    outward = copy_outward(kernel)
     for operation, _ in operations_of(kernel):
         if isinstance(operation, Copy):
             src, dst = (kernel.buffer(n).space for n in (operation.src, operation.dst))
-            if inward.index(src) >= inward.index(dst):
+            leaves = operation == outward and (src, dst) == (Space.SHARED, Space.GLOBAL)
+            if inward.index(src) >= inward.index(dst) and not leaves:
                 yield f"{line_of(operation)} goes from {src.value} to {dst.value} memory"
-        if isinstance(operation, Map) and kernel.buffer(operation.dst).space is not Space.GLOBAL:
-            yield f"{line_of(operation)} does not write global memory"
+        if isinstance(operation, Map):
+            space = kernel.buffer(operation.dst).space
+            if space is not Space.GLOBAL and not (outward and space is Space.SHARED):
+                yield f"{line_of(operation)} does not write global memory"
+
+
+def mapped_tiles_leave_in_slices(program: Program, kernel: Kernel) -> Iterator[str]:
+    """A tile of the output has room for one row of each thread's micro-tile, whole rows of it are
+    contiguous, and it is copied at once."""
+    for at, statement in enumerate(kernel.body):
+        if not isinstance(statement, Map) or kernel.buffer(statement.dst).space is Space.GLOBAL:
+            continue
+        tile = kernel.buffer(statement.dst)
+        outer, inner = program.problem.matrix(program.problem.c.letters)
+        wanted = slice_of(kernel.spread, outer, inner)
+        if tile.shape != wanted or tile.stages > 1 or tile.swizzle:
+            yield f"buffer {tile.name}{dict(tile.shape)} is no slice {dict(wanted)}"
+        if kernel.spread.holding != "thread":
+            yield f"{line_of(statement)}: sums that no thread holds alone leave in another way"
+        if kernel.body[at + 1 : at + 2] != (copy_outward(kernel),):
+            yield f"{line_of(statement)} is not copied outward at once"
 
 
 def pipelines_split_k(program: Program, kernel: Kernel) -> Iterator[str]:
@@ -51,7 +75,9 @@ def shared_tiles_are_produced_once(program: Program, kernel: Kernel) -> Iterator
     produced = Counter(
         copy.dst for s in kernel.body if isinstance(s, Pipeline) for copy in s.produce
     )
-    produced.update(s.through for s in kernel.body if isinstance(s, Map) and s.through)
+    maps = [s for s in kernel.body if isinstance(s, Map)]
+    produced.update(s.through for s in maps if s.through)
+    produced.update(s.dst for s in maps)
     for buffer in kernel.buffers:
         if buffer.space is Space.SHARED and produced[buffer.name] != 1:
             yield f"buffer {buffer.name} is produced {produced[buffer.name]} times"
@@ -64,14 +90,17 @@ def widths_divide_what_they_move(program: Program, kernel: Kernel) -> Iterator[s
         width, label = operation.width, line_of(operation)
         # The temporary matrix of an unfused epilogue is written as wide as C will be, or less.
         c = program.problem.c.dtype
-        allowed = widths(c if isinstance(operation, Map) else kernel.buffer(operation.src).dtype)
+        leaves = operation == copy_outward(kernel)
+        moved = c if isinstance(operation, Map) or leaves else kernel.buffer(operation.src).dtype
+        allowed = widths(moved)
         if width not in allowed:
             yield f"{label}: width={width} is not one of {(1, *allowed)}"
         elif isinstance(operation, Map):
             yield from _runs(label, kernel.buffer("acc"), kernel.buffer(operation.dst), width)
         else:
             src, dst = kernel.buffer(operation.src), kernel.buffer(operation.dst)
-            yield from _runs(label, dst, src, width)
+            tile, memory = (src, dst) if leaves else (dst, src)
+            yield from _runs(label, tile, memory, width)
 
 
 def _runs(label: str, tile: Buffer, memory: Buffer, width: int) -> Iterator[str]:

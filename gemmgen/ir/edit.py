@@ -80,6 +80,18 @@ def pipeline_of(kernel: Kernel) -> Pipeline | None:
     return next((s for s in kernel.body if isinstance(s, Pipeline)), None)
 
 
+def copy_outward(kernel: Kernel) -> Copy | None:
+    """The copy by which the output leaves shared memory, if it passes through."""
+    tiles = {s.dst for s in kernel.body if isinstance(s, Map)}
+    return next((s for s in kernel.body if isinstance(s, Copy) and s.src in tiles), None)
+
+
+def output_of(kernel: Kernel) -> str:
+    """The tensor in global memory that the kernel writes."""
+    outward = copy_outward(kernel)
+    return outward.dst if outward else next(s.dst for s in kernel.body if isinstance(s, Map))
+
+
 def staged_copies(kernel: Kernel) -> tuple[Copy, ...]:
     """The copies whose tiles wait in registers between their loads and their stores: those made
     ahead of their use, and not asynchronous."""

@@ -163,6 +163,27 @@ class ReducePartials:
 
 
 @record
+class StageSlice:
+    """``map`` of the row ``row`` of each thread's micro-tile, into the slice in shared memory."""
+
+    SYNTAX = "{map} row {row}"
+
+    map: Map
+    row: Expr
+
+
+@record
+class StoreSlice:
+    """``copy`` takes the slice to global memory, where it is the row ``row`` of each thread's
+    micro-tile."""
+
+    SYNTAX = "{copy} row {row}"
+
+    copy: Copy
+    row: Expr
+
+
+@record
 class LoadLaneSlice:
     """Each lane reads its own k elements of the step at ``origin`` into registers."""
 
@@ -199,6 +220,8 @@ Timed = (
     | WaitBarrier
     | Fetch
     | Multiply
+    | StageSlice
+    | StoreSlice
     | LoadLaneSlice
     | WarpReduce
     | StorePartial

@@ -73,6 +73,7 @@ class Init:
 class Copy:
     """``dst = src`` over the tile of ``dst``; elements outside the problem's extents become zero.
 
+    From shared to global memory it is ``src``'s tile that moves, and elements outside are left out.
     ``width`` elements move at once if both sides allow it.
     """
 
@@ -104,6 +105,8 @@ class Map:
     """``dst = value`` elementwise over the block's tile; ``acc`` in ``value`` is the register
     tile.
 
+    If ``dst`` is in shared memory, it has room for one row of each thread's micro-tile: the tile
+    passes through it slice by slice, each of which the copy that follows takes to global memory.
     ``through`` names the shared buffer that the sums pass through, slice by slice, where no thread
     knows which of them it holds.
     """

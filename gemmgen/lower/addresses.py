@@ -75,8 +75,12 @@ def _constants(context: Context) -> dict[str, int]:
 
 def own(context: Context, letter: str, register: Expr, step: int = 1) -> Expr:
     """The tile's element in the thread's register ``register`` (a multiple of ``step``)."""
+    return of_thread(context, letter, names.thread_origin(letter), register, step)
+
+
+def of_thread(context: Context, letter: str, first: Expr, register: Expr, step: int = 1) -> Expr:
+    """The same of the thread whose first element is ``first``."""
     axis = context.axis(letter)
-    first = names.thread_origin(letter)
     if axis.registers == 1:
         return first
     if axis.pieces == 1:

@@ -13,7 +13,7 @@ from gemmgen.ir.lowered import Constant
 from gemmgen.ir.parts import names_in
 from gemmgen.lower import bounds, boxes
 from gemmgen.lower.context import GROUPS, PARTS, THREADS, Context
-from gemmgen.lower.thread_map import NOTES, thread_maps
+from gemmgen.lower.thread_map import NOTES, all_thread_maps
 
 
 def constants_of(context: Context, body: object) -> tuple[Constant, ...]:
@@ -58,7 +58,7 @@ def _vectors(context: Context) -> Iterator[Constant]:
 
 def _copies(context: Context) -> Iterator[Constant]:
     """How a block's threads share out the tiles that they copy; of all tiles note by note."""
-    of_each = [thread_map.constants() for thread_map in thread_maps(context)]
+    of_each = [thread_map.constants() for thread_map in all_thread_maps(context)]
     for note in NOTES:
         yield from (c for constants in of_each for c in constants if c.note == note)
 

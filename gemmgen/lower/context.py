@@ -12,7 +12,7 @@ from gemmgen.expand.ring import rings
 from gemmgen.ir import names
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space
 from gemmgen.ir.control import Define
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.edit import output_of, pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel
 from gemmgen.ir.expr import Element, Expr, Int, Var, walk
 from gemmgen.ir.lowered import Check, Constant
@@ -147,8 +147,13 @@ class Context:
 
     @cached_property
     def final(self) -> Map:
-        """The statement that writes the output."""
+        """The statement that computes the output."""
         return next(s for s in self.kernel.body if isinstance(s, Map))
+
+    @cached_property
+    def output(self) -> str:
+        """The tensor that it writes."""
+        return output_of(self.kernel)
 
     @cached_property
     def element(self) -> Var:

@@ -7,9 +7,12 @@ from dataclasses import replace
 
 from gemmgen.base.record import record
 from gemmgen.ir import names
+from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Define, For, If
+from gemmgen.ir.edit import copy_outward
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var, transform, walk
-from gemmgen.ir.nodes import Map
+from gemmgen.ir.nodes import Copy, Map
+from gemmgen.ir.parts import names_in
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.ir.thread_code import Function, Invoke, Move, Node, Parameter, RegisterArray
 from gemmgen.lower import addresses, bounds
@@ -26,23 +29,28 @@ ByElement = Callable[[Expr], Expr]
 
 @record
 class Own:
-    """What a thread keeps for each of a run: its sum, and the number of the register that holds its
-    element of a vector, where those were read ahead of the rows."""
+    """What a thread keeps for each of a run: its sum, the number of the register that holds its
+    element of a vector, where those were read ahead of the rows, and its place in shared memory,
+    where it does not go to C from here."""
 
     total: ByElement
     register: ByElement = lambda e: e
+    place: Callable[[Expr], Element] | None = None
 
 
 def store(context: Context, node: Map) -> tuple[Node, ...]:
     """``dst = value`` over the thread's micro-tile, ``node.width`` elements at a time."""
-    if context.scalar_sums:
-        at: dict[str, Expr] = {letter: Var(letter) for letter in context.letters}
-        if context.leaves_early:
-            return _one(context, node, ALONE, at)
-        inside = all_of(*(bounds.inside(context, x, Var(x)) for x in context.letters))
-        body = _one(context, node, ALONE, at)
-        return (*_indices(context, {}, context.letters), *bounds.guarded(inside, body))
-    return _micro_tile(context, node)
+    return alone(context, node, ALONE) if context.scalar_sums else _micro_tile(context, node)
+
+
+def alone(context: Context, node: Map, own: Own) -> tuple[Node, ...]:
+    """A thread's only element."""
+    at: dict[str, Expr] = {letter: Var(letter) for letter in context.letters}
+    body = _one(context, node, own, at)
+    if context.leaves_early:
+        return body
+    inside = all_of(*(bounds.inside(context, x, Var(x)) for x in context.letters))
+    return _with_indices(_indices(context, {}, context.letters), bounds.guarded(inside, body))
 
 
 ALONE = Own(lambda _: Var("acc"))
@@ -56,17 +64,39 @@ def _micro_tile(context: Context, node: Map) -> tuple[Node, ...]:
     registers: dict[str, Expr] = {outer: Var(f"reg_{outer}"), inner: Var(f"reg_{inner}")}
     along_inner, node = _ahead_of_rows(context, node, inner, outer)
 
+    body = row(context, node, registers)
+    return (*along_inner, _loop(registers[outer], outer, Int(1), body))
+
+
+def row(
+    context: Context,
+    node: Map,
+    registers: dict[str, Expr],
+    place: Callable[[Expr], Element] | None = None,
+) -> tuple[Node, ...]:
+    """A row of the micro-tile: a run after another from the registers of these numbers."""
+    inner = context.problem.c.contiguous
+    (outer,) = (letter for letter in context.letters if letter != inner)
+
     def register(e: Expr) -> Expr:
         return add(registers[inner], e)
 
-    own = Own(lambda e: addresses.sum_at(context, registers | {inner: register(e)}), register)
-    width = store_width(context.kernel, node)
+    def total(e: Expr) -> Expr:
+        return addresses.sum_at(context, registers | {inner: register(e)})
+
+    own, width = Own(total, register, place), store_width(context.kernel, node)
     along = _indices(context, registers, (inner,), width)
     by = context.width(node.dst)
-    columns = _loop(registers[inner], inner, by, (*along, *neighbours(context, node, own)))
+    run = _with_indices(along, neighbours(context, node, own))
+    columns = _loop(registers[inner], inner, by, run)
     rows = bounds.guarded(bounds.inside(context, outer, Var(outer)), (columns,))
-    body = (*_indices(context, registers, (outer,)), *rows)
-    return (*along_inner, _loop(registers[outer], outer, Int(1), body))
+    return _with_indices(_indices(context, registers, (outer,)), rows)
+
+
+def _with_indices(indices: tuple[Define, ...], body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """``body`` behind those of ``indices`` that it uses: of what goes to shared memory not all."""
+    used = names_in(body)
+    return (*(index for index in indices if index.name in used), *body)
 
 
 def _ahead_of_rows(
@@ -149,17 +179,18 @@ def _indices(
 
 def _one(context: Context, node: Map, own: Own, at: dict[str, Expr]) -> tuple[Node, ...]:
     """One element: read what the expression needs, compute, store."""
-    target = addresses.in_global(context, node.dst, at)
+    target = addresses.in_global(context, context.output, at)
     body: list[Node] = []
     value = node.value
     if _skips_old(context, node):
         old = computable(target, context.buffer(node.dst).dtype)
         body.append(Define(OLD, _if_beta(old), "float"))
-        value = _with_old(value, node.dst, Var(OLD))
+        value = _with_old(value, context.output, Var(OLD))
     spelling = Spelling()
     value = spelling.spell(_bound(context, value, own, Int(0), at, None))
     result = storable(value, context.buffer(node.dst).dtype)
-    return (*body, *spelling.defines, Assign(target, result))
+    place = own.place(Int(0)) if own.place else target
+    return (*body, *spelling.defines, Assign(place, result))
 
 
 def _run(
@@ -174,16 +205,17 @@ def _run(
     vector, dtype = context.width(node.dst), context.buffer(node.dst).dtype
 
     def memory(e: Expr) -> Element:
-        return addresses.in_global(context, node.dst, at | {inner: add(at[inner], e)})
+        return addresses.in_global(context, context.output, at | {inner: add(at[inner], e)})
 
     body: list[Node] = [RegisterArray(OUT, dtype, (vector,), (width,), wide=True)]
     value = node.value
-    if reads(value, node.dst):
+    if reads(value, context.output):
         body.append(RegisterArray(OLD, dtype, (vector,), (width,), zero=True, wide=True))
-        load = _guarded_run(context, node, inner, at, OLD, memory, into=True)
+        load = moved(context, node, Element(OLD, (Int(0),)), memory(Int(0)))
         needed = Binary("!=", Var("beta"), Float(0.0))
         body.extend(bounds.guarded(needed if _skips_old(context, node) else None, load))
-        value = _with_old(value, node.dst, computable(Element(OLD, (context.element,)), dtype))
+        old = computable(Element(OLD, (context.element,)), dtype)
+        value = _with_old(value, context.output, old)
     spelling = Spelling()
     here = at | {inner: add(at[inner], context.element)}
     guard = None
@@ -192,32 +224,25 @@ def _run(
     result = spelling.spell(_bound(context, value, own, context.element, here, guard))
     each = (*spelling.defines, Assign(Element(OUT, (context.element,)), storable(result, dtype)))
     body.append(For(context.element.name, Int(0), vector, Int(1), each))
-    body.extend(_guarded_run(context, node, inner, at, OUT, memory, into=False))
-    return tuple(body)
+    out = Element(OUT, (Int(0),))
+    if own.place:
+        return (*body, Move(own.place(Int(0)), out, width, dtype))
+    return (*body, *moved(context, node, memory(Int(0)), out))
 
 
-def _guarded_run(
-    context: Context,
-    node: Map,
-    inner: str,
-    at: dict[str, Expr],
-    array: str,
-    memory: Callable[[Expr], Element],
-    *,
-    into: bool,
-) -> tuple[Node, ...]:
-    """Move a run between memory and ``array``: at once if it is whole, else one by one."""
-    width, dtype = store_width(context.kernel, node), context.buffer(node.dst).dtype
-    first, there = Element(array, (Int(0),)), memory(Int(0))
-    whole = Move(first, there, width, dtype) if into else Move(there, first, width, dtype)
+def moved(context: Context, node: Map | Copy, target: Element, source: Element) -> tuple[Node, ...]:
+    """A run of the output between two places: at once if it is whole, else one by one; ``node``
+    writes it, its first element is at the index in the variable of C's contiguous letter."""
+    inner, width = context.problem.c.contiguous, store_width(context.kernel, node)
+    if width == 1:
+        return (Assign(target, source),)
     if bounds.runs_are_whole(context, inner, width):
-        return (whole,)
-    target, source = (first, there) if into else (there, first)
-    first_index, end = at[inner], bounds.extent(context, inner)
-    return (Invoke(_bounded_copy(context, node), (target, source, first_index, end)),)
+        return (Move(target, source, width, context.buffer(node.dst).dtype),)
+    end = bounds.extent(context, inner)
+    return (Invoke(_bounded_copy(context, node), (target, source, Var(inner), end)),)
 
 
-def _bounded_copy(context: Context, node: Map) -> Function:
+def _bounded_copy(context: Context, node: Map | Copy) -> Function:
     """Moves the elements of a run that exist: at once if all do."""
     width, dtype = store_width(context.kernel, node), context.buffer(node.dst).dtype
     vector, e = context.width(node.dst), context.element
@@ -229,7 +254,7 @@ def _bounded_copy(context: Context, node: Map) -> Function:
     return Function(
         f"copy{width}",
         "copies the elements before `stop` of a vector whose first index is `first`",
-        node.origins,
+        _origins(context),
         (
             Parameter("target", dtype, written=True),
             Parameter("source", dtype),
@@ -240,9 +265,17 @@ def _bounded_copy(context: Context, node: Map) -> Function:
     )
 
 
+def _origins(context: Context) -> Origins:
+    """What shaped the accesses to the output."""
+    outward = copy_outward(context.kernel)
+    also = outward.origins if outward else ()
+    return tuple(dict.fromkeys((*context.final.origins, *also)))
+
+
 def _skips_old(context: Context, node: Map) -> bool:
     """Whether C is read only as ``beta * C``, so that beta = 0 spares the read."""
-    return reads(node.value, node.dst) and not reads_unscaled(node.value, node.dst)
+    output = context.output
+    return reads(node.value, output) and not reads_unscaled(node.value, output)
 
 
 def _if_beta(element: Expr) -> Expr:

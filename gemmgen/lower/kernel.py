@@ -11,17 +11,17 @@ from gemmgen.ir.atoms import Holding
 from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
-from gemmgen.ir.edit import staged_copies
+from gemmgen.ir.edit import output_of, staged_copies
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, OneThread, Tiles, Timed
 from gemmgen.ir.expr import Element, Expr, Float, Int, Var
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LaunchNames, LoweredKernel, LoweredProgram
-from gemmgen.ir.nodes import Init, Map, Program
+from gemmgen.ir.nodes import Init, Program
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.parts import inside
 from gemmgen.ir.simplify import simplify
 from gemmgen.ir.thread_code import Node
-from gemmgen.lower import async_copies, boxes, copies, lanes, split, threads, wmma
+from gemmgen.lower import async_copies, boxes, copies, lanes, split, threads, way_out, wmma
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import PARTS, THREADS, Context, Lowering, LowerNode
 from gemmgen.lower.placement import before_tiles, placement, walk
@@ -46,8 +46,7 @@ def _context(program: Program, kernel: ExpandedKernel) -> Context:
 def _temporaries(program: Program) -> tuple[str, ...]:
     if len(program.kernels) == 1:
         return ()
-    final = next(s for s in program.main.body if isinstance(s, Map))
-    return (final.dst,)
+    return (output_of(program.main),)
 
 
 def _kernel(context: Context) -> LoweredKernel:
@@ -172,6 +171,7 @@ NODES: Mapping[type, LowerNode] = {
     **copies.LOWER,
     **async_copies.LOWER,
     **split.LOWER,
+    **way_out.LOWER,
 }
 """How expanded nodes are lowered, whatever holds the sums; the other nodes are in
 ``Lowering.nodes``."""

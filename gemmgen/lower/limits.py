@@ -179,7 +179,8 @@ def _fitting_step(schedule: Schedule, program: Program, tiles: list[Buffer]) -> 
     least = max(SHORTEST, ATOMS[program.main.spread.atom].k)
     for step in (1 << power for power in range(11, 1, -1) if 1 << power >= least):
         used = sum(_resized(tile, {k: step}).bytes for tile in tiles)
-        if step < tiles[0].extent(k) and used <= TARGETS[schedule.target].shared:
+        longest = next((t.extent(k) for t in tiles if k in t.letters), 0)
+        if step < longest and used <= TARGETS[schedule.target].shared:
             return f"tile {m}={sizes[m]} {n}={sizes[n]} {k}={step} needs {used:,} bytes"
     return "a smaller tile"
 

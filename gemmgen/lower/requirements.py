@@ -8,7 +8,7 @@ from collections.abc import Iterator, Set
 from gemmgen.ir.assumptions import equal_to
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.edit import copies, pipeline_of
+from gemmgen.ir.edit import copies, copy_outward, pipeline_of
 from gemmgen.ir.interface import (
     INT_MAX,
     Aligned,
@@ -76,12 +76,12 @@ def _ranges(context: Context) -> Iterator[Requirement]:
 def _wide(context: Context, mapped: Set[str]) -> Iterator[Requirement]:
     """Wide accesses to global memory, and maps of ``mapped`` tensors: aligned pointers, and rows
     that keep them aligned."""
-    widths: dict[str, int] = {}
+    widths, outward = dict[str, int](), copy_outward(context.kernel)
     for copy in copies(context.kernel):
         if context.buffer(copy.src).space is Space.GLOBAL:
             widths[copy.src] = max(copy.width, widths.get(copy.src, 1))
-    final = context.final
-    widths[final.dst] = max(store_width(context.kernel, final), widths.get(final.dst, 1))
+    stored = max(store_width(context.kernel, s) for s in (context.final, outward) if s)
+    widths[context.output] = max(stored, widths.get(context.output, 1))
     for buffer in context.kernel.buffers:
         width = widths.get(buffer.name, 1)
         if buffer.name in mapped:

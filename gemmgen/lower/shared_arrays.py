@@ -13,6 +13,7 @@ from gemmgen.ir.target import STATIC_SHARED
 from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.lower import bounds
 from gemmgen.lower.context import Context
+from gemmgen.lower.thread_map import slice_rows
 
 
 def shared_arrays(context: Context) -> tuple[SharedArray, ...]:
@@ -57,8 +58,10 @@ def _array(context: Context, tile: Buffer) -> SharedArray:
 
 
 def _extent(context: Context, tile: Buffer, letter: str) -> Expr:
-    """The whole tile's extent; of a slice, a piece for each warp."""
+    """The whole tile's extent; of a slice, a piece for each warp, or a row for each thread."""
     if tile.extent(letter) == bounds.tile(context, letter):
         return names.block(letter)
+    if context.kernel.spread.holding == "thread":
+        return slice_rows(context, letter)
     warps = div(names.block(letter), names.warp(letter))
     return mul(warps, names.instruction(letter))

@@ -94,7 +94,7 @@ def _params(context: Context) -> Iterator[Param]:
         yield Param(bounds.extent(context, letter).name, "extent")
     final, numbers = context.final, context.problem.accumulate
     for tensor in context.tensors:
-        written = tensor.name == final.dst
+        written = tensor.name == context.output
         lead = "beta" if written else "alpha"
         if lead in scalars and context.kernel.has(tensor.name):
             scalars.remove(lead)

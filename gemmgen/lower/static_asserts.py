@@ -10,7 +10,7 @@ from gemmgen.ir.lowered import Check
 from gemmgen.ir.simplify import all_of, mod, mul
 from gemmgen.ir.target import MAX_THREADS
 from gemmgen.lower.context import THREADS, Context
-from gemmgen.lower.thread_map import ThreadMap, thread_maps
+from gemmgen.lower.thread_map import ThreadMap, all_thread_maps
 
 
 def static_asserts_of(context: Context) -> tuple[Check, ...]:
@@ -24,20 +24,20 @@ def static_asserts_of(context: Context) -> tuple[Check, ...]:
 
 def _whole_tiles(context: Context) -> Iterator[Check]:
     """The threads' copies fill the tiles, where no guard asks which of them lie inside."""
-    exact = [m for m in thread_maps(context) if m.is_regular and m.is_exact]
+    exact = [m for m in all_thread_maps(context) if m.is_regular and m.is_exact]
     single = [m for m in exact if m.count * m.turns == 1]
     condition = all_of(*(Binary("==", mul(THREADS, m.vector), _elements(m)) for m in single))
     if condition is not None:
         yield Check(condition, "the threads copy whole tiles")
     for one in (m for m in exact if m not in single):
         rows = mul(one.pieces, one.step) if one.count > 1 else one.step
-        filled = Binary("==", rows, names.block(one.row))
+        filled = Binary("==", rows, one.height)
         condition = both(divides(THREADS, one.shared_row), filled)
         yield Check(condition, f"the threads copy whole tiles of {one.tensor}")
 
 
 def _elements(copied: ThreadMap) -> Expr:
-    return mul(names.block(copied.row), names.block(copied.column))
+    return mul(copied.height, names.block(copied.column))
 
 
 def divides(whole: Expr, part: Expr) -> Expr:

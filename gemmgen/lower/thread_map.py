@@ -12,11 +12,13 @@ from gemmgen.ir import names
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Define
 from gemmgen.ir.copy_threads import is_narrow, threads_along
+from gemmgen.ir.edit import copy_outward
 from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.lower.context import THREADS, TID, Context
+from gemmgen.lower.vectors import store_width
 
 PIECE, ALONG = Var("piece"), Var("along")
 NOTES = (
@@ -45,6 +47,8 @@ class ThreadMap:
     along: int
     vector: Expr
     """``width`` by its name."""
+    height: Expr
+    """``rows`` by its name."""
 
     @property
     def per_row(self) -> int:
@@ -111,7 +115,7 @@ class ThreadMap:
             Constant(turns, self.turns, div(across, along), NOTES[1]),
         )
         step = Constant(self.step.name, self.threads // self.along, div(THREADS, along), NOTES[2])
-        rows = names.block(self.row)
+        rows = self.height
         if not self.is_regular:
             whole = mul(rows, along)
             count = add(div(sub(whole, Int(1)), THREADS), Int(1))
@@ -162,12 +166,19 @@ class ThreadMap:
         """The condition under which the present piece lies in the tile; None if all do."""
         if self.is_exact:
             return None
-        return less(self.coordinates()[self.row], names.block(self.row))
+        return less(self.coordinates()[self.row], self.height)
 
 
 def thread_maps(context: Context) -> tuple[ThreadMap, ...]:
     """How the threads share out each tile that they copy together."""
     return tuple(thread_map_of(context, copy) for copy in context.tile_copies)
+
+
+def all_thread_maps(context: Context) -> tuple[ThreadMap, ...]:
+    """Those, and that of the output on its way from shared to global memory."""
+    outward = copy_outward(context.kernel)
+    last = (outward_map_of(context, outward),) if outward else ()
+    return (*thread_maps(context), *last)
 
 
 def thread_map_of(context: Context, copy: Copy) -> ThreadMap:
@@ -184,4 +195,37 @@ def thread_map_of(context: Context, copy: Copy) -> ThreadMap:
         narrow=copy.mode == "cp_async" and is_narrow(copy.width, tile.dtype),
     )
     vector = context.width(copy.dst)
-    return ThreadMap(copy.src, row, column, rows, columns, copy.width, threads, along, vector)
+    height = names.block(row)
+    return ThreadMap(
+        copy.src, row, column, rows, columns, copy.width, threads, along, vector, height
+    )
+
+
+def outward_map_of(context: Context, outward: Copy) -> ThreadMap:
+    """How the threads share out the slice of the output that they store to global memory."""
+    tile, width = context.buffer(outward.src), store_width(context.kernel, outward)
+    row, column = tile.letters
+    rows, columns = tile.extent(row), tile.extent(column)
+    return ThreadMap(
+        outward.src.removesuffix("_shared"),
+        row,
+        column,
+        rows,
+        columns,
+        width,
+        context.kernel.spread.threads,
+        columns // width,
+        context.width(outward.dst),
+        slice_rows(context, row),
+    )
+
+
+def slice_rows(context: Context, letter: str) -> Expr:
+    """The rows of a slice of the output, by name: one for each thread along ``letter``."""
+    axis = context.axis(letter)
+    if axis.registers == 1:
+        return names.block(letter)
+    lanes = names.lanes(letter)
+    if not context.kernel.spread.by_warp:
+        return lanes
+    return mul(div(names.block(letter), names.warp(letter)), lanes)

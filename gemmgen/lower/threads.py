@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Block, Define, For
-from gemmgen.ir.edit import copies
+from gemmgen.ir.edit import copies, copy_outward
 from gemmgen.ir.expanded import Fetch, Multiply
 from gemmgen.ir.expr import Binary, Expr, Float, Int, Var
 from gemmgen.ir.lowered import Check, Constant
@@ -75,7 +75,8 @@ def coordinates(context: Context) -> Iterator[Define]:
         yield from _in_warp(context)
         return
     x = context.kernel.spread.x
-    if context.tile_copies or context.boxed_copies or context.is_split:
+    shared_out = copy_outward(context.kernel)
+    if context.tile_copies or context.boxed_copies or context.is_split or shared_out:
         across = names.lanes(x) if not context.scalar_sums else names.block(x)
         yield Define(TID.name, add(mul(Y, across), X))
     for letter in context.letters:

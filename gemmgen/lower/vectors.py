@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from gemmgen.base.record import record
 from gemmgen.ir.dtypes import DType, widest, widths
-from gemmgen.ir.edit import copies
+from gemmgen.ir.edit import copies, copy_outward
 from gemmgen.ir.expr import Var
-from gemmgen.ir.nodes import Kernel, Map
+from gemmgen.ir.nodes import Copy, Kernel, Map
 
 WORKSPACE = "workspace"
 
@@ -21,13 +21,16 @@ class Vector:
     tensor: str
     holder: str
     width: int
+    apart: str = ""
+    """What its name has where the tensor's accesses have several widths: ``A_FRAG_VEC``."""
 
 
 def vectors_of(kernel: Kernel, sums: int) -> dict[str, tuple[Var, int]]:
     """The name and the width of each vector access, by its holder; ``sums`` are moved at once.
 
     Accesses of one width share a name: the whole kernel's ``VEC``, else a tensor's, else
-    ``A_VEC`` in global memory and ``A_FRAG_VEC`` of a fragment.
+    ``A_VEC`` in global memory, ``A_FRAG_VEC`` of a fragment, and ``C_SHARED_VEC`` of what C passes
+    through.
     """
     wide = [vector for vector in _accesses(kernel, sums) if vector.width > 1]
     if len({vector.width for vector in wide}) == 1:
@@ -35,24 +38,27 @@ def vectors_of(kernel: Kernel, sums: int) -> dict[str, tuple[Var, int]]:
     found: dict[str, tuple[Var, int]] = {}
     for vector in wide:
         own = {other.width for other in wide if other.tensor == vector.tensor}
-        is_fragment = len(own) > 1 and vector.holder.endswith("_frag")
-        name = f"{vector.tensor}_FRAG_VEC" if is_fragment else f"{vector.tensor}_VEC"
-        found[vector.holder] = (Var(name), vector.width)
+        apart = vector.apart if len(own) > 1 else ""
+        found[vector.holder] = (Var(f"{vector.tensor}{apart}_VEC"), vector.width)
     return found
 
 
 def _accesses(kernel: Kernel, sums: int) -> Iterator[Vector]:
+    outward = copy_outward(kernel)
     for copy in copies(kernel):
-        yield Vector(copy.src.removesuffix("_shared"), copy.dst, copy.width)
+        width = store_width(kernel, copy) if copy == outward else copy.width
+        apart = "_FRAG" if copy.dst.endswith("_frag") else ""
+        yield Vector(copy.src.removesuffix("_shared"), copy.dst, width, apart)
     for statement in kernel.body:
         if isinstance(statement, Map):
-            yield Vector(statement.dst, statement.dst, store_width(kernel, statement))
+            tensor, width = statement.dst.removesuffix("_shared"), store_width(kernel, statement)
+            yield Vector(tensor, statement.dst, width, "_SHARED" if outward else "")
     if kernel.work.parts > 1 and kernel.work.reduce == "ordered":
         yield Vector("PART", WORKSPACE, sums)
 
 
-def store_width(kernel: Kernel, node: Map) -> int:
-    """Elements that are stored at once: a temporary's may be wider than C's, and fewer."""
+def store_width(kernel: Kernel, node: Map | Copy) -> int:
+    """Elements of the output that are stored at once: fewer where a temporary is wider than C."""
     return min(node.width, widest(kernel.buffer(node.dst).dtype))
 
 

@@ -1,17 +1,25 @@
-"""cache_shared: stage a step's tile of an operand in shared memory.
+"""cache_shared: stage a step's tile of an operand in shared memory; and C on its way out.
 
 All threads of the block load the tile together, once, and read it from shared memory.  The letters
 name the layout there, the last one contiguous: ``A[k, m]`` transposes a row-major A, so that a
 thread's rows become contiguous.  Elements outside the matrix become zero, which adds nothing to a
 sum.
 
+C leaves through shared memory: each thread writes one row of its micro-tile to it, then
+neighbouring threads store neighbouring elements, whatever each of them holds; then the next row.
+Stores to global memory are then coalesced, and as wide as ``vectorize C`` says.
+
     loop k
       contract acc += A * B
-==> cache_shared A[k, m]
-    shared A_shared[k=8, m=16] f32   # cache_shared A[k, m]
-    copy A_shared = A   # cache_shared A[k, m]
+    map C = alpha * acc + beta * C[m, n]
+==> cache_shared A[k, m] C
+    shared A_shared[k=8, m=16] f32   # cache_shared A[k, m] C[m, n]
+    shared C_shared[m=16, n=16] f32   # cache_shared A[k, m] C[m, n]
+    copy A_shared = A   # cache_shared A[k, m] C[m, n]
     loop k
       contract acc += A_shared * B
+    map C_shared = alpha * acc + beta * C[m, n]   # cache_shared A[k, m] C[m, n]
+    copy C = C_shared   # cache_shared A[k, m] C[m, n]
 """
 
 from __future__ import annotations
@@ -22,12 +30,21 @@ from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.ir.buffers import Buffer, Space
+from gemmgen.base.source import indexed
+from gemmgen.ir.buffers import Buffer, Space, slice_of
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.edit import edit_main, edit_operations, edit_statements, pipeline_of
-from gemmgen.ir.nodes import Contract, Copy, Kernel, Pipeline, Program
+from gemmgen.ir.edit import (
+    changed_by,
+    edit_main,
+    edit_operations,
+    edit_statements,
+    output_of,
+    pipeline_of,
+)
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Map, Pipeline, Program
+from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import OperandArgument, Stated, tile_line
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Operand, Schedule
 from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
 
 
@@ -36,7 +53,7 @@ class CacheShared:
     SPEC: ClassVar = DirectiveSpec(
         "cache_shared",
         example="cache_shared A[k, m] B",
-        operands=("a", "b"),
+        operands=("a", "b", "c"),
         layout=True,
         sizes=True,
         elsewhere=Elsewhere(
@@ -56,13 +73,18 @@ class CacheShared:
         return CacheShared(stated.facts("none"), stated)
 
     def apply(self, program: Program) -> Program:
-        if pipeline_of(program.main) is None:
-            raise self._unsplit(program)
-        return edit_main(program, lambda kernel: reduce(_stage, self.tiles, kernel))
+        problem = program.problem
+        inputs = [tile for tile in self.tiles if tile.tensor != problem.c.name]
+        outputs = [tile for tile in self.tiles if tile.tensor == problem.c.name]
+        if inputs and pipeline_of(program.main) is None:
+            raise self._unsplit(program, inputs[0].operand)
+        for tile in outputs:
+            _check_layout(problem, tile.operand)
+        staged = edit_main(program, lambda kernel: reduce(_stage, inputs, kernel))
+        return edit_main(staged, lambda kernel: reduce(_stage_output, outputs, kernel))
 
-    def _unsplit(self, program: Program) -> Refusal:
+    def _unsplit(self, program: Program, operand: Operand) -> Refusal:
         problem, work = program.problem, program.main.work
-        operand = self.tiles[0].operand
         free = problem.m if operand.tensor == problem.a.name else problem.n
         rows, capital = work.size(free), problem.extent(problem.k)
         size = BYTES[problem.dtype(operand.tensor)]
@@ -100,3 +122,32 @@ def _stage(kernel: Kernel, fact: OperandArgument) -> Kernel:
         kernel, Pipeline, lambda steps: replace(steps, produce=(*steps.produce, copy))
     )
     return replace(kernel, buffers=(*kernel.buffers[:-1], tile, kernel.buffers[-1]))
+
+
+def _stage_output(kernel: Kernel, fact: OperandArgument) -> Kernel:
+    """The output by way of shared memory, to which threads write a row of each micro-tile."""
+    order, output = fact.operand.indices, output_of(kernel)
+    assert order is not None
+    name, origins = f"{fact.tensor}_shared", (fact.origin,)
+    shape, dtype = slice_of(kernel.spread, *order), kernel.buffer(output).dtype
+    tile = Buffer(name, Space.SHARED, dtype, shape, origins=origins)
+    kernel = edit_statements(kernel, Map, lambda final: changed_by(fact.origin, final, dst=name))
+    body = (*kernel.body, Copy(output, name, origins=origins))
+    return replace(kernel, body=body, buffers=(*kernel.buffers[:-1], tile, kernel.buffers[-1]))
+
+
+def _check_layout(problem: Problem, operand: Operand) -> None:
+    """Refuses an output that would be turned in shared memory."""
+    order = problem.matrix(problem.c.letters)
+    if operand.indices == order:
+        return
+    here = indexed(operand.tensor, order)
+    raise Refusal(
+        f"{operand.tensor} leaves shared memory in the order of global memory",
+        at=operand.span,
+        notes=(
+            f"{here} is contiguous along {order[-1]}; rows along {order[0]} would be read back "
+            "a column at a time",
+        ),
+        hint=f"cache_shared {operand.tensor}",
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gemmgen.ir.buffers import Buffer, Space, Spread
+from gemmgen.ir.buffers import Buffer, Space, Spread, slice_of
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.edit import changed_by, contraction, edit_loops
+from gemmgen.ir.edit import changed_by, contraction, copy_outward, edit_buffer, edit_loops
 from gemmgen.ir.nodes import Copy, Kernel, Loop
 
 
@@ -34,7 +34,12 @@ def contract_fragments(
 
 
 def with_spread(kernel: Kernel, buffers: tuple[Buffer, ...], spread: Spread, origin: str) -> Kernel:
-    """``kernel`` with ``buffers`` before its accumulator, which is spread anew."""
+    """``kernel`` with ``buffers`` before its accumulator, which is spread anew; the slice in which
+    the output leaves shared memory follows the rows of its micro-tiles."""
     acc = changed_by(origin, kernel.buffer("acc"), spread=spread)
+    outward = copy_outward(kernel)
+    if outward is not None:
+        shape = slice_of(spread, *kernel.buffer(outward.src).letters)
+        kernel = edit_buffer(kernel, outward.src, lambda b: changed_by(origin, b, shape=shape))
     others = (buffer for buffer in kernel.buffers if buffer.name != "acc")
     return replace(kernel, buffers=(*others, *buffers, acc))

@@ -20,9 +20,9 @@ from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.base.record import record
-from gemmgen.ir.edit import changed_by, edit_buffer, edit_statements
+from gemmgen.ir.edit import changed_by, copy_outward, edit_buffer, edit_statements
 from gemmgen.ir.exprtext import format_expression
-from gemmgen.ir.nodes import Map, Program
+from gemmgen.ir.nodes import Copy, Map, Program
 from gemmgen.passes.build import TEMPORARY
 from gemmgen.schedule.model import Epilogue, Schedule
 from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
@@ -55,8 +55,16 @@ class FuseEpilogue:
         origin = f"fuse_epilogue {format_expression(final.value)}"
         destination = epilogue.buffer(final.dst)
 
+        outward = copy_outward(main)
+
         def store(statement: Map) -> Map:
-            return changed_by(origin, statement, dst=final.dst, value=final.value)
+            dst = final.dst if outward is None else statement.dst
+            return changed_by(origin, statement, dst=dst, value=final.value)
 
         fused = edit_buffer(main, TEMPORARY, lambda _: destination)
-        return replace(program, kernels=(edit_statements(fused, Map, store),))
+        fused = edit_statements(fused, Map, store)
+        if outward is not None:
+            stored = replace(outward, dst=final.dst)
+            fused = edit_statements(fused, Copy, lambda c: stored if c == outward else c)
+            fused = edit_buffer(fused, outward.src, lambda b: replace(b, dtype=destination.dtype))
+        return replace(program, kernels=(fused,))

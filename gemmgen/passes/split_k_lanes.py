@@ -9,7 +9,14 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Span, indexed, remainder
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
 from gemmgen.ir.dtypes import BYTES, widths
-from gemmgen.ir.edit import changed_by, contraction, edit_main, edit_statements, pipeline_of
+from gemmgen.ir.edit import (
+    changed_by,
+    contraction,
+    copy_outward,
+    edit_main,
+    edit_statements,
+    pipeline_of,
+)
 from gemmgen.ir.nodes import Copy, Loop, Pipeline, Program
 from gemmgen.ir.problem import Tensor
 from gemmgen.ir.target import WARP
@@ -112,6 +119,12 @@ class SplitKLanes:
                 "reads each lane's k elements straight from global memory",
                 f"{pipeline.produce[0].src} is staged in shared memory (cache_shared)",
                 "leave cache_shared out, and what depends on it",
+            )
+        if copy_outward(kernel):
+            raise self._refusal(
+                "gives each warp the sums of a micro-tile, which its first lane stores",
+                "cache_shared takes rows of the threads' micro-tiles through shared memory",
+                f"leave {program.problem.c.name} out of cache_shared",
             )
         if kernel.spread.by_warp:
             raise self._refusal(

@@ -28,7 +28,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import remainder
 from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
-from gemmgen.ir.edit import contraction, edit_main, edit_statements, pipeline_of
+from gemmgen.ir.edit import contraction, copy_outward, edit_main, edit_statements, pipeline_of
 from gemmgen.ir.nodes import Contract, Kernel, Map, Program
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.passes.base import Stated
@@ -83,6 +83,7 @@ class TensorCore:
         return edit_main(program, lambda kernel: self._contract(kernel, program.problem))
 
     def _contract(self, kernel: Kernel, problem: Problem) -> Kernel:
+        self._check_way_out(kernel)
         self._check_shared(kernel, problem, contraction(kernel))
         self._check_tile(kernel, problem)
         axes = tuple(self._axis(axis, problem) for axis in kernel.spread.axes)
@@ -127,6 +128,20 @@ class TensorCore:
                 at=self.stated.span,
                 notes=(f"{blocked.origin} distributes the tile over single threads",),
                 hint="remove one of the two; warp_tile says what a warp owns",
+            )
+
+    def _check_way_out(self, kernel: Kernel) -> None:
+        outward = copy_outward(kernel)
+        if outward is not None:
+            tensor = outward.src.removesuffix("_shared")
+            raise Refusal(
+                f"tensor_core via={self.via} takes its sums through shared memory already",
+                at=self.stated.span,
+                notes=(
+                    f"{outward.origins[0]} would take {tensor} there once more; which lane has "
+                    "which sum is unspecified, so they all pass through acc_shared",
+                ),
+                hint=f"leave {tensor} out of cache_shared",
             )
 
     def _check_types(self, program: Program) -> None:

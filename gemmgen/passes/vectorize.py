@@ -33,6 +33,7 @@ from gemmgen.ir.dtypes import BYTES, DType, widths
 from gemmgen.ir.edit import (
     changed_by,
     copies,
+    copy_outward,
     edit_main,
     edit_operations,
     edit_statements,
@@ -208,10 +209,40 @@ def _check_fragment(
 
 
 def _widen_store(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Kernel:
-    _check_run(kernel.spread.axis(problem.c.contiguous), problem.c.dtype, fact)
-    return edit_statements(
-        kernel, Map, lambda final: changed_by(fact.origin, final, width=fact.value)
-    )
+    axis, outward = kernel.spread.axis(problem.c.contiguous), copy_outward(kernel)
+    if outward is None:
+        _check_run(axis, problem.c.dtype, fact)
+        return edit_statements(
+            kernel, Map, lambda final: changed_by(fact.origin, final, width=fact.value)
+        )
+    _check_row(axis, problem.c.dtype, fact)
+    fitting = [w for w in widths(problem.c.dtype) if axis.width % w == 0 and w <= fact.value]
+
+    def stage(final: Map) -> Map:
+        return changed_by(fact.origin, final, width=fitting[-1]) if fitting else final
+
+    def store(copy: Copy) -> Copy:
+        return changed_by(fact.origin, copy, width=fact.value) if copy == outward else copy
+
+    return edit_statements(edit_statements(kernel, Map, stage), Copy, store)
+
+
+def _check_row(axis: AxisSpread, dtype: DType, fact: OperandArgument) -> None:
+    """Checks that a row of the tile is whole wide accesses."""
+    if axis.extent % fact.value:
+        raise Refusal(
+            f"vectorize width={fact.value} does not divide the {axis.letter} tile of {fact.tensor}",
+            at=fact.span,
+            notes=(
+                f"the tile has {axis.letter}={axis.extent}, and "
+                f"{remainder(axis.extent, fact.value)}",
+            ),
+            hint=_width_hint(
+                axis.extent,
+                dtype,
+                f"tile {axis.letter}={-(-axis.extent // fact.value) * fact.value}",
+            ),
+        )
 
 
 def _check_run(axis: AxisSpread, dtype: DType, fact: OperandArgument) -> None:

@@ -12,7 +12,16 @@ from gemmgen.schedule.roles import batches, extents, roles, strides
 
 STEMS = (
     *("_shared", "_frag", "_next", "_raw", "_piece", "_ahead"),
-    *("_stage", "_next_stage", "_write_stage", "_STAGES", "_PAD", "_VEC", "_FRAG_VEC"),
+    *(
+        "_stage",
+        "_next_stage",
+        "_write_stage",
+        "_STAGES",
+        "_PAD",
+        "_VEC",
+        "_FRAG_VEC",
+        "_SHARED_VEC",
+    ),
     *("_STEP", "_PIECES", "_ALONG", "_TURNS"),
     "_map",
 )

@@ -149,6 +149,7 @@ AS_LONG_AS_IT_IS = {
     "odd_extents",
     "persistent",
     "split_k",
+    "staged_output",
     "swizzled",
     "tensor_core",
     "warp_tiled",

@@ -32,6 +32,7 @@ _DIRECTIVE = re.compile(
     r"[^,:;(]*?)(?=,|;|:| or | \(| for | in place of|$)"
 )
 _LEFT_OUT = re.compile(r"^leave ([a-z_]+)(?: or [a-z_]+)? out")
+_OPERAND_OUT = re.compile(r"^leave ([A-Z]) out of ([a-z_]+)$")
 _WORD = re.compile(r"^([a-z_]+)=([a-z]\w*)\b")
 _ONE_OF = re.compile(r"^one of (\w+)")
 
@@ -65,6 +66,19 @@ def _without(text: str, hint: str) -> str | None:
     word = found.group(1)
     kept = [x for x in text.splitlines() if x.split(" ", maxsplit=1)[0] != word]
     return "\n".join(re.sub(rf" {word}=\w+", "", x) for x in kept) + "\n"
+
+
+def _without_operand(text: str, hint: str) -> str | None:
+    """``text`` with a tensor taken out of a directive's lines, and out of the lines of no other."""
+    found = _OPERAND_OUT.search(hint)
+    if found is None:
+        return None
+    tensor, word = found.groups()
+    kept: list[str] = []
+    for line in text.splitlines():
+        bare = re.sub(rf" {tensor}(\[[^]]*\])?(?= |$)", "", line)
+        kept += [bare if line.startswith(f"{word} ") else line] if bare != word else []
+    return "\n".join(kept) + "\n"
 
 
 def followed(text: str, mistake: Mistake) -> str | None:
@@ -104,7 +118,7 @@ def followed(text: str, mistake: Mistake) -> str | None:
         start, end = _bounds(text, span.start)
         line = re.sub(rf"\b{name}={_NUMBER}", f"{name}={value}", text[start:end])
         return text[:start] + line + text[end:]
-    for rule in (_directed, _without):
+    for rule in (_without_operand, _directed, _without):
         if (changed := rule(text, hint)) is not None:
             return changed
     if found := _WORD.search(hint):

@@ -168,6 +168,27 @@ program sm_80
     map C = alpha * acc + beta * C[m, n] width=4 through=acc_shared
 """
 
+STAGED = """\
+program sm_80
+  problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
+  kernel gemm
+    work [m=32, n=64]
+    global A[m, k] f32
+    global B[k, n] f32
+    global C[m, n] f32
+    shared C_shared[m=8, n=64] f32
+    register A_frag[m=32] f32 spread [m=1x1x8x4] x=n
+    register B_frag[n=64] f32 spread [n=1x1x32x2] x=n
+    register acc[m=32, n=64] f32 spread [m=1x1x8x4, n=1x1x32x2] x=n
+    init acc
+    loop k
+      copy A_frag = A
+      copy B_frag = B
+      contract acc += A_frag * B_frag
+    map C_shared = alpha * acc + beta * C[m, n] width=2
+    copy C = C_shared width=4
+"""
+
 MATRICES = """\
 program sm_80
   problem C[b, h, m, n] = A[b, m, k] * B[h, k, n] over m, n, k epilogue=(acc + bias[h, n]) batch=[b, h]
@@ -192,5 +213,6 @@ PROGRAMS = {
     "unrolled": UNROLLED,
     "early": EARLY,
     "tensor": TENSOR,
+    "staged": STAGED,
     "matrices": MATRICES,
 }

@@ -49,8 +49,9 @@ def _fused(expression: str, want: Want, *lines: str) -> Scheduled:
     return Scheduled("\n".join((*lines, f"fuse_epilogue {expression}")) + "\n", want)
 
 
+STAGED = ("tile m=32 n=64 k=8", "cache_shared A[k, m] B[k, n] C", "register_block m=4 n=8")
 BLOCKED = ("tile m=32 n=64 k=8", "cache_shared A[k, m] B[k, n]", "register_block m=4 n=8")
-"""8 x 8 threads of 4 x 8 elements."""
+"""8 x 8 threads of 4 x 8 elements; and C by way of shared memory."""
 
 ORDERS = tuple(itertools.product(("m, k", "k, m"), ("k, n", "n, k"), ("m, n", "n, m")))
 """Storage orders of A, B and C."""
@@ -174,6 +175,33 @@ OWN = {
     ),
     "warps whose lanes hold one element": _lines(
         "tile m=16 n=32 k=8", "cache_shared A B", "warp_tile m=8 n=4", "register_block m=1 n=1"
+    ),
+    "C by way of shared memory, an element a thread": _lines("bind x=m y=n", "cache_shared C"),
+    "C by way of shared memory, odd micro-tiles": _lines(
+        "tile m=24 n=40 k=8", "cache_shared A B C", "register_block m=3 n=10", "vectorize C width=2"
+    ),
+    "C by way of shared memory, in warps": _lines(
+        "tile m=64 n=64 k=8",
+        "cache_shared A[k, m] B C",
+        "warp_tile m=32 n=32",
+        "register_block m=4 n=8 interleave=2",
+        "vectorize C width=4",
+    ),
+    "C by way of shared memory, along its columns": _lines(
+        gemm_line(("m, k", "k, n", "n, m")),
+        "tile m=64 n=32 k=8",
+        "cache_shared A B C",
+        "register_block m=1 n=4 interleave=1",
+        "vectorize C width=4",
+        "double_buffer A B",
+    ),
+    "C by way of shared memory, whole tiles": _lines(
+        "assume M % 32 == 0",
+        "assume N % 64 == 0",
+        *STAGED,
+        "vectorize C width=4",
+        "double_buffer A B stages=3",
+        "async_copy A B via=cp_async",
     ),
     "bands": _lines("tile m=16 n=16 k=8", "cache_shared A B", "raster group=3"),
     "bands of the naive kernel": _lines("raster group=2"),
@@ -324,6 +352,10 @@ OWN = {
         "assume lda == K", "assume ldb == N", "assume ldc == N", *BLOCKED
     ),
     "bias": _fused("relu(acc + bias[n])", relu_bias, *BLOCKED),
+    "a bias, C by way of shared memory": _fused(
+        "relu(acc + bias[n])", relu_bias, *STAGED, "vectorize C width=4"
+    ),
+    "the old C added by way of shared memory": _fused("acc + C[m, n]", add_old, *STAGED),
     "a matrix added": _fused("acc + residual[m, n]", add_residual, *BLOCKED),
     "a matrix added, wide": _fused(
         "acc + residual[m, n]", add_residual, *BLOCKED, "vectorize C width=4"
@@ -390,6 +422,7 @@ SPLIT = {
     "parts, two tiles at a time": _lines(
         *BLOCKED, "double_buffer A B stages=2", "unroll tile_k=2", "split_k parts=3"
     ),
+    "parts, C by way of shared memory": _lines(*STAGED, "vectorize C width=4", "split_k parts=3"),
     "parts as they come": _lines(*BLOCKED, "split_k parts=2 reduce=atomic"),
     "parts of single elements": _lines(
         "tile m=16 n=16 k=8", "cache_shared A B", "split_k parts=3", "raster group=2"

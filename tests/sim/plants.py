@@ -29,6 +29,7 @@ class Plant:
 
 
 CACHED = "cache_shared A[k, m] B[k, n]"
+STAGED = "cache_shared A[k, m] B[k, n] C[m, n]"
 DOUBLE = "double_buffer A B"
 GEMM = "gemm C[m, n] = A[m, k] * B[k, n]"
 
@@ -304,8 +305,53 @@ PLANTS |= {
         WIDE,
         2,
     ),
+    "the barrier before a slice is written again dropped": Plant(
+        "staged_output",
+        "++reg_m) {\n        __syncthreads();",
+        "++reg_m) {",
+        "race",
+        "C_shared[",
+        STAGED,
+        WIDE,
+    ),
+    "the barrier before a slice is stored dropped": Plant(
+        "staged_output",
+        "        }\n        __syncthreads();\n\n        // store it",
+        "        }\n\n        // store it",
+        "race",
+        "C_shared[",
+        STAGED,
+        WIDE,
+    ),
+    "a slice written a row further": Plant(
+        "staged_output",
+        "slice_m = thread_m / TM;",
+        "slice_m = thread_m / TM + 1;",
+        "out of bounds",
+        "copy4(&C_shared[slice_m]",
+        STAGED,
+        WIDE,
+    ),
+    "a slice stored beyond the last row": Plant(
+        "staged_output",
+        "if (m < M) {\n                    copy4(&C[",
+        "if (true) {\n                    copy4(&C[",
+        "out of bounds",
+        "target",
+        STAGED,
+        RAGGED,
+    ),
+    "a row stored beyond its end": Plant(
+        "staged_output",
+        "[C_n], n, N);",
+        "[C_n]);",
+        "out of bounds",
+        "copy4(&C[(long long)m * ldc + n], &C_shared",
+        STAGED,
+        RAGGED,
+    ),
 }
-"""Asynchronous copies: found whenever they land."""
+"""Asynchronous copies: found whenever they land.  C by way of shared memory."""
 
 WRONG_VALUES = {
     "the tail of K dropped": ("transposed", "tile_k < K;", "tile_k + BK <= K;", RAGGED),
@@ -322,6 +368,18 @@ WRONG_VALUES = {
         WIDE,
     ),
     "a swizzled tile stored plain": ("swizzled", "A_m ^ ((A_k / 4) * 16)", "A_m", WIDE),
+    "a slice stored as the next one": (
+        "staged_output",
+        "* TM + reg_m;\n                const int n",
+        "* TM + (reg_m + 1) % TM;\n                const int n",
+        WIDE,
+    ),
+    "the first slice stored alone": (
+        "staged_output",
+        "++reg_m) {\n        __syncthreads();",
+        "++reg_m) {\n        if (reg_m > 0) break;\n        __syncthreads();",
+        WIDE,
+    ),
     "alpha dropped": ("transposed", "alpha * acc", "acc", RAGGED),
     "beta dropped": ("naive", "fmaf(beta, old", "fmaf(1.0f, old", RAGGED),
     "the sum rounded twice": (

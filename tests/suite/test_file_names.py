@@ -26,6 +26,7 @@ SHARED = {
     "split": ("expand", "lower"),
     "swizzle": ("lower", "passes"),
     "tensor_map": ("ir", "sim", "sim"),
+    "way_out": ("expand", "lower"),
     "wmma": ("lower", "sim"),
     # What decides or lowers a mechanism, and the drawing of it.
     "banks": ("draw", "passes"),

@@ -7,7 +7,7 @@ from math import gcd, prod
 from gemmgen.explore.cost import SECTOR, TENSOR, BlockSizes, Kind
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.edit import contraction, copies, pipeline_of
+from gemmgen.ir.edit import contraction, copies, copy_outward, pipeline_of
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.nodes import Copy, Kernel, Map, Program
 from gemmgen.ir.occupancy import allowed_registers, elements_of, estimated_registers
@@ -130,6 +130,8 @@ def _ways(kernel: Kernel, fill: Copy) -> int:
 def _scatter(program: Program) -> float:
     """Sectors that a warp's store of C touches, relative to those that it could fill."""
     kernel, c = program.main, program.problem.c
+    if copy_outward(kernel):
+        return 1.0
     width = next(op.width for op in kernel.body if isinstance(op, Map))
     return max(1.0, min(SECTOR, kernel.spread.axis(c.letters[-1]).width) / width)
 

@@ -1,0 +1,86 @@
+"""The way out through shared memory: threads write one row each of their micro-tiles to a slice,
+and store its rows together.
+
+Row ``t`` of the slice is thread ``t``'s along the rows of C, so that what is contiguous in the
+slice is contiguous in C, whatever each thread holds.
+"""
+
+from __future__ import annotations
+
+from gemmgen.ir import names
+from gemmgen.ir.control import Block, Define
+from gemmgen.ir.expanded import StageSlice, StoreSlice
+from gemmgen.ir.expr import Element, Expr, Int, Var
+from gemmgen.ir.simplify import add, all_of, div, mod, mul
+from gemmgen.ir.thread_code import Node
+from gemmgen.lower import addresses, bounds, epilogue, threads
+from gemmgen.lower.context import Context
+from gemmgen.lower.copies import over_pieces
+from gemmgen.lower.thread_map import outward_map_of
+from gemmgen.lower.vectors import store_width
+
+
+def stage(context: Context, node: StageSlice) -> tuple[Node, ...]:
+    """The thread's own row of the slice; elements outside C are left out."""
+    slice_ = context.buffer(node.map.dst)
+    outer, inner = slice_.letters
+    place = Var(f"slice_{outer}")
+    define = Define(place.name, _row_of_thread(context, outer))
+    column = Int(0) if context.scalar_sums else Var(f"reg_{inner}")
+    step = store_width(context.kernel, node.map)
+
+    def in_slice(e: Expr) -> Element:
+        first = addresses.own(context, inner, column, step)
+        return addresses.in_shared(context, slice_, None, {outer: place, inner: add(first, e)})
+
+    if context.scalar_sums:
+        own = epilogue.Own(lambda _: Var("acc"), place=in_slice)
+        return (define, *epilogue.alone(context, node.map, own))
+    registers: dict[str, Expr] = {outer: node.row, inner: column}
+    return (define, *epilogue.row(context, node.map, registers, in_slice))
+
+
+def store(context: Context, node: StoreSlice) -> tuple[Node, ...]:
+    """The threads' pieces of the slice, side by side along its rows, to C; what is outside C is
+    left out."""
+    thread_map = outward_map_of(context, node.copy)
+    outer, inner = thread_map.row, thread_map.column
+    at = thread_map.coordinates()
+    row = addresses.of_thread(context, outer, _first_of(context, outer, at[outer]), node.row)
+    index = {outer: row, inner: at[inner]}
+    defines = (Define(x, add(names.tile_origin(x), index[x])) for x in (outer, inner))
+    source = addresses.in_shared(context, context.buffer(node.copy.src), None, at)
+    target = addresses.in_global(context, node.copy.dst, {outer: Var(outer), inner: Var(inner)})
+    moved = epilogue.moved(context, node.copy, target, source)
+    inside = [bounds.inside(context, outer, Var(outer))]
+    if thread_map.width == 1 or bounds.multiple(context, inner, thread_map.width):
+        inside.append(bounds.inside(context, inner, Var(inner)))
+    body = (*defines, *bounds.guarded(all_of(*inside), moved))
+    (pieces,) = over_pieces(thread_map, body)
+    single = isinstance(pieces, Block)  # in braces, which this already is
+    return (*thread_map.starts(), *(pieces.body if single else (pieces,)))
+
+
+def _row_of_thread(context: Context, letter: str) -> Expr:
+    """The row of the slice that is the thread's own: its number along ``letter``."""
+    first, width = names.thread_origin(letter), threads.width(context, letter)
+    if context.axis(letter).registers == 1:
+        return first
+    if context.axis(letter).warps == 1:
+        return div(first, width)
+    of_warp = mul(div(first, names.warp(letter)), names.lanes(letter))
+    return add(of_warp, div(mod(first, names.warp(letter)), width))
+
+
+def _first_of(context: Context, letter: str, number: Expr) -> Expr:
+    """The first element of the thread with this number along ``letter``."""
+    width = threads.width(context, letter)
+    if context.axis(letter).registers == 1:
+        return number
+    if context.axis(letter).warps == 1:
+        return mul(number, width)
+    lanes = names.lanes(letter)
+    return add(mul(div(number, lanes), names.warp(letter)), mul(mod(number, lanes), width))
+
+
+LOWER = {StageSlice: stage, StoreSlice: store}

@@ -1,0 +1,215 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[k, n]
+//     tile            m=128 n=128 k=8
+//     cache_shared    A[k, m] B[k, n] C[m, n]
+//     register_block  m=8 n=8
+//     vectorize       C width=4
+//     pad             A by=4
+//     double_buffer   A B
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
+// launch:
+//     ceil(M / 128) * ceil(N / 128) blocks of 16 x 16 threads; none if C is empty
+//     K = 0 if alpha == 0: as in BLAS, A and B are not read
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= N, ldc >= N
+//     M <= 2147483503, N <= 2147483503, K <= 2147483615
+//     ldc % 4 == 0
+//     C aligned to 16 bytes
+//     C overlaps none of A, B
+
+namespace gemm_detail {
+
+// Copies 4 contiguous elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
+// ---- kernel ----
+
+constexpr int BM = 128, BN = 128, BK = 8;  // threadblock tile of C, and its step along K
+constexpr int TM = 8, TN = 8;  // micro-tile of a thread
+constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int VEC = 4;  // elements of a vector access
+constexpr int A_PAD = 4;  // padding elements of each row
+constexpr int THREADS = LM * LN;
+// rows between a thread's copies
+constexpr int A_STEP = THREADS / BK, B_STEP = THREADS / BN, C_STEP = THREADS / (BN / VEC);
+// a thread's copies of a tile
+constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP, C_PIECES = LM / C_STEP;
+static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS % BK == 0 && A_PIECES * A_STEP == BM, "the threads copy whole tiles of A");
+static_assert(THREADS % BN == 0 && B_PIECES * B_STEP == BK, "the threads copy whole tiles of B");
+static_assert(THREADS % (BN / VEC) == 0 && C_PIECES * C_STEP == LM,
+    "the threads copy whole tiles of C");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+// copies the elements before `stop` of a vector whose first index is `first`
+// (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4)
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
+{
+    if (first + VEC - 1 < stop) return copy4(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+gemm(int M, int N, int K,
+    float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
+    float beta, float *__restrict__ C, int ldc)
+{
+    // tiles in shared memory (cache_shared A[k, m] B[k, n] C[m, n]; pad A by=4;
+    // double_buffer A B; register_block m=8 n=8)
+    __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
+    __shared__ alignas(16) float B_shared[2][BK][BN];
+    __shared__ alignas(16) float C_shared[LM][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) + sizeof(C_shared) <= 48 * 1024,
+        "static shared memory: 48 KiB");
+
+    // the block's tile of C (tile m=128 n=128 k=8)
+    const int blocks_n = (N - 1) / BN + 1;
+    const int tile_m = (blockIdx.x / blocks_n) * BM;
+    const int tile_n = (blockIdx.x % blocks_n) * BN;
+
+    // the thread's position in it (tile m=128 n=128 k=8; register_block m=8 n=8)
+    const int tid = threadIdx.y * LN + threadIdx.x;
+    const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
+
+    // first element of A and B that this thread copies
+    const int A_m = tid / BK, A_k = tid % BK;
+    const int B_k = tid / BN, B_n = tid % BN;
+
+    // registers: operand fragments, accumulators, staging
+    float A_frag[TM], B_frag[TN];
+    float acc[TM][TN] = {};
+    float A_next[A_PIECES], B_next[B_PIECES];
+
+    // load the first tile (cache_shared A[k, m] B[k, n] C[m, n])
+    #pragma unroll
+    for (int piece = 0; piece < A_PIECES; ++piece) {
+        const int m = tile_m + A_m + piece * A_STEP, k = A_k;
+        A_shared[0][A_k][A_m + piece * A_STEP] =
+            m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
+    }
+    #pragma unroll
+    for (int piece = 0; piece < B_PIECES; ++piece) {
+        const int k = B_k + piece * B_STEP, n = tile_n + B_n;
+        B_shared[0][B_k + piece * B_STEP][B_n] =
+            k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
+    }
+    int stage = 0;
+    __syncthreads();
+
+    // main loop over tiles along K
+    for (int tile_k = 0; tile_k < K; tile_k += BK) {
+        const int next_k = tile_k + BK, next_stage = 1 - stage;
+
+        // load the next tile early (double_buffer A B)
+        #pragma unroll
+        for (int piece = 0; piece < A_PIECES; ++piece) {
+            const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
+            A_next[piece] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
+        }
+        #pragma unroll
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
+            B_next[piece] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
+        }
+
+        // multiply the tile (register_block m=8 n=8)
+        #pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; ++reg_n)
+                B_frag[reg_n] = B_shared[stage][k][thread_n + reg_n];
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m)
+                A_frag[reg_m] = A_shared[stage][k][thread_m + reg_m];
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n)
+                    acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
+            }
+        }
+
+        // store the prefetched tile to shared memory (double_buffer A B)
+        #pragma unroll
+        for (int piece = 0; piece < A_PIECES; ++piece)
+            A_shared[next_stage][A_k][A_m + piece * A_STEP] = A_next[piece];
+        #pragma unroll
+        for (int piece = 0; piece < B_PIECES; ++piece)
+            B_shared[next_stage][B_k + piece * B_STEP][B_n] = B_next[piece];
+        __syncthreads();
+        stage = next_stage;
+    }
+
+    // the epilogue: one row of each micro-tile at a time
+    // (cache_shared A[k, m] B[k, n] C[m, n]; register_block m=8 n=8)
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        __syncthreads();
+
+        // stage it in shared memory (cache_shared A[k, m] B[k, n] C[m, n];
+        // vectorize C width=4)
+        {
+            const int slice_m = thread_m / TM;
+            const int m = tile_m + thread_m + reg_m;
+            if (m < M) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+                    const int n = tile_n + thread_n + reg_n;
+                    alignas(16) float out[VEC];
+                    alignas(16) float old[VEC] = {};
+                    if (beta != 0.0f) copy4(old, &C[(long long)m * ldc + n], n, N);
+                    for (int e = 0; e < VEC; ++e)
+                        out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
+                    copy4(&C_shared[slice_m][thread_n + reg_n], out);
+                }
+            }
+        }
+        __syncthreads();
+
+        // store it, neighbouring threads along its rows
+        // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4)
+        {
+            const int C_m = tid / (BN / VEC), C_n = (tid % (BN / VEC)) * VEC;
+            #pragma unroll
+            for (int piece = 0; piece < C_PIECES; ++piece) {
+                const int m = tile_m + (C_m + piece * C_STEP) * TM + reg_m;
+                const int n = tile_n + C_n;
+                if (m < M) {
+                    copy4(&C[(long long)m * ldc + n], &C_shared[C_m + piece * C_STEP][C_n], n, N);
+                }
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+}  // namespace gemm_detail
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    float alpha, const float *A, int lda, const float *B, int ldb,
+    float beta, float *C, int ldc, cudaStream_t stream)
+{
+    using namespace gemm_detail;
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483615 ||
+        lda < K || ldb < N || ldc < N || ldc % 4 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(C) % 16 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    if (alpha == 0) K = 0;  // as in BLAS
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gemm<<<static_cast<unsigned>(blocks), dim3(LN, LM), 0, stream>>>(
+        M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+    return cudaGetLastError();
+}
+#endif
