@@ -19,6 +19,8 @@ from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.node_table import code_for
 from gemmgen.interpreter.scope import Closure
 from gemmgen.interpreter.simt import Index, Lanes, Mask
+from gemmgen.interpreter.together import Together
+from gemmgen.interpreter.turns import Turns
 from gemmgen.interpreter.workspace import LaunchState
 from gemmgen.ir.interface import Param
 from gemmgen.ir.lowered import SharedArray
@@ -114,7 +116,8 @@ class LoggedMachine(CheckedMachine):
             for name, value in arguments.items()
             if isinstance(value, np.ndarray)
         }
-        super().__init__(lanes, arguments, written, state, "early")
+        alone = Together(1, Turns("ascending"))
+        super().__init__(lanes, arguments, written, state, alone, "early")
         self.log, self.copies = log, LoggedCopies("early")
         self.copies.log = log
 
