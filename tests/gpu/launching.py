@@ -15,6 +15,8 @@ import cupy as cp
 import numpy as np
 
 from gemmgen.base.source import Source
+from gemmgen.calling.binding import Binding
+from gemmgen.gpu.driver import Loaded
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import STORAGE, stored
@@ -55,19 +57,11 @@ def launch(name: str, plant: str, shape: tuple[int, int, int]) -> None:
         elif param.is_scratch:
             count = interface.scratch_elements(param, values)  # type: ignore[arg-type]
             fresh(param, count, values)
-    numbers = {"extent": np.int32, "ld": np.int32, "tensor": np.uintp}
-    numbers |= {"workspace": np.uintp, "counter": np.uintp}
-    arguments = tuple(
-        (
-            (np.float64 if p.dtype == "f64" else np.float32)(values[p.name])  # type: ignore[arg-type]
-            if p.kind == "scalar"
-            else numbers[p.kind](values[p.name])
-        )
-        for p in interface.params
-    )
-    kernel(
-        (interface.grid(values),), interface.block, arguments, shared_mem=interface.dynamic_shared
-    )
+    binding = Binding(interface)
+    loaded = Loaded(kernel.kernel, interface, binding, cp.cuda.runtime.getDevice())
+    starter = loaded.starter(interface.grid(values), values)  # type: ignore[arg-type]
+    first = (*binding.tensors, *interface.scratch, *binding.scalars)
+    starter.start(0, [values[param.name] for param in first])  # type: ignore[misc]
     cp.cuda.Device().synchronize()
 
 
