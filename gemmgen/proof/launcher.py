@@ -18,12 +18,13 @@ from gemmgen.sim.failures import KernelFailure
 from gemmgen.sim.launcher_calls import MAX_DYNAMIC_SHARED, Called, LauncherCall, bits_of
 from gemmgen.sim.run import CompiledKernel
 
-SUCCESS, INVALID_VALUE, INVALID_CONFIGURATION, MISALIGNED = 0, 1, 9, 716
+SUCCESS, INVALID_VALUE, INVALID_CONFIGURATION, MISALIGNED, NOT_SUPPORTED = 0, 1, 9, 716, 801
 NAMES = {
     SUCCESS: "cudaSuccess",
     INVALID_VALUE: "cudaErrorInvalidValue",
     INVALID_CONFIGURATION: "cudaErrorInvalidConfiguration",
     MISALIGNED: "cudaErrorMisalignedAddress",
+    NOT_SUPPORTED: "cudaErrorNotSupported",
 }
 _ALWAYS_THERE = 48 * 1024
 
@@ -71,7 +72,7 @@ def expected(interface: Interface, values: Mapping[str, int | float]) -> Expecte
 
 def _difference(interface: Interface, call: LauncherCall, called: Called) -> str | None:
     want = expected(interface, call.values)
-    map_error = call.map_error if want.launches and interface.maps else SUCCESS
+    map_error = _map_error(call) if want.launches else SUCCESS
     early = call.device_error or map_error or call.attribute_error
     error = early or call.launch_error or want.error
     launches = want.launches and error == SUCCESS
@@ -85,6 +86,11 @@ def _difference(interface: Interface, call: LauncherCall, called: Called) -> str
     if want.launches and not early and called.errors_taken != 1:
         return f"asks {called.errors_taken} times for the launch's error, not once"
     return _launch_difference(interface, call, called) if launches else None
+
+
+def _map_error(call: LauncherCall) -> int:
+    """What the launcher returns where no tensor map is to be had."""
+    return call.entry_error or (NOT_SUPPORTED if call.no_entry else call.map_error)
 
 
 def _launch_difference(interface: Interface, call: LauncherCall, called: Called) -> str | None:

@@ -23,9 +23,9 @@ from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import extents
 from gemmgen.sim.launcher_calls import LauncherCall
 
-LAUNCH_FAILED, NO_FUNCTION, NO_DEVICE, NOT_SUPPORTED = 719, 98, 100, 801
+LAUNCH_FAILED, NO_FUNCTION, NO_DEVICE, SYSTEM_DRIVER_MISMATCH = 719, 98, 100, 803
 """Errors that the runtime stub returns: cudaErrorLaunchFailure, cudaErrorInvalidDeviceFunction,
-cudaErrorNoDevice, cudaErrorNotSupported."""
+cudaErrorNoDevice, cudaErrorSystemDriverMismatch."""
 _STREAM = 0x5EA0
 _FIRST, _APART = 0x7F0000001000, 0x10000
 """Addresses of tensors, which are not read."""
@@ -38,6 +38,7 @@ def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
     interface = emitted.interface
     plain = _values(emitted, {})
     launch = LauncherCall(plain, _STREAM)
+    yield from _first(interface, launch)
     yield "called rightly", launch
     yield "on the default stream", replace(launch, stream=0)
     yield "where the launch fails", replace(launch, launch_error=LAUNCH_FAILED)
@@ -48,8 +49,9 @@ def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
     if interface.dynamic_shared:
         refused = replace(launch, attribute_error=NO_FUNCTION)
         yield "where shared memory is refused", refused
-    if interface.maps:
-        yield "where a tensor map is refused", replace(launch, map_error=NOT_SUPPORTED)
+    for number, one in enumerate(interface.maps):
+        refused = replace(launch, map_error=SYSTEM_DRIVER_MISMATCH, refused_map=number)
+        yield f"where the tensor map of {one.tensor} is refused", refused
     if interface.resident:
         yield "where the device is refused", replace(launch, device_error=NO_DEVICE)
         for count in (1, 2, 3, 132):
@@ -62,6 +64,14 @@ def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
         *_many(emitted),
     ):
         yield purpose, LauncherCall(values, _STREAM)
+
+
+def _first(interface: Interface, launch: LauncherCall) -> Iterator[tuple[str, LauncherCall]]:
+    """Calls that ask for a function of the driver, which is asked for until it is found."""
+    if interface.maps:
+        missing = replace(launch, entry_error=SYSTEM_DRIVER_MISMATCH)
+        yield "where the driver can't be asked", missing
+        yield "where the driver encodes no tensor maps", replace(launch, no_entry=True)
 
 
 def _values(emitted: Emitted, sizes: Mapping[str, int]) -> Values:
@@ -105,7 +115,10 @@ def _shapes(emitted: Emitted) -> Iterator[tuple[str, Values]]:
             yield f"{name} = {size}", _values(emitted, {name: size})
     contracted = set(interface.extent_names()) - set(interface.shaping())
     for name in sorted(contracted):
-        yield f"{name} = 0", _values(emitted, {name: 0})
+        empty = _values(emitted, {name: 0})
+        yield f"{name} = 0", empty
+        nowhere = [p.name for p in interface.tensors if name in map(interface.extent, p.indices)]
+        yield f"{name} = 0, {' and '.join(nowhere)} null", empty | dict.fromkeys(nowhere, 0)
 
 
 def _signs(interface: Interface, plain: Values) -> Iterator[tuple[str, Values]]:

@@ -31,8 +31,11 @@ struct Called {
 struct CallHead {
   uint64_t stream;
   // What the runtime answers; 0: as a GPU would.
-  int32_t attribute_error, launch_error, map_error, entry_error, device_error;
-  int32_t multiprocessors;
+  int32_t attribute_error, launch_error, map_error;
+  uint32_t refused_map;  // the tensor map that `map_error` is about, from 0
+  int32_t entry_error;
+  uint32_t no_entry;  // 1: the driver has no such function
+  int32_t device_error, multiprocessors;
 };
 
 Called called;
@@ -95,7 +98,7 @@ void launch_by_launcher() {
   memcpy(state.arguments, launched, sizeof launched);
 }
 
-int map_error() { return answers.map_error; }
+int map_error(uint32_t map) { return map == answers.refused_map ? answers.map_error : 0; }
 
 // Reads `count` calls, each a CallHead and arguments; answers each with `Called`, the arguments that
 // reached the kernel, and the tensor maps among them.
@@ -171,9 +174,10 @@ extern "C" int gg_take_error() {
 }
 
 extern "C" int gg_note_entry(const char *name, unsigned version, void **function, int *found) {
+  using namespace gg;
   *function = nullptr;
-  if (gg::answers.entry_error != 0) return gg::answers.entry_error;
-  *found = gg::find_in_driver(name, version, function);
+  if (answers.entry_error != 0) return answers.entry_error;
+  *found = answers.no_entry != 0 ? 1 : find_in_driver(name, version, function);
   return 0;
 }
 

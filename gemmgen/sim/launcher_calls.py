@@ -15,7 +15,7 @@ CALLED = 4
 """The status of an answer to calls."""
 _MAGIC = 0x67676D63
 _COUNTS = struct.Struct("=5I")
-_HEAD = struct.Struct("=Q6i")
+_HEAD = struct.Struct("=Q3iIiI2i")
 _CALLED = struct.Struct("=i4I2i3I3II2Q128s")
 _WORD = struct.Struct("=Q")
 _MARK = 0x6D746767
@@ -30,7 +30,8 @@ class LauncherCall:
     the multiprocessors of the current GPU.
 
     If ``attribute_error``, ``launch_error`` or ``device_error`` is not 0, the runtime returns it,
-    as does the driver ``map_error``, and ``entry_error`` whoever asks for the driver's function.
+    and the driver ``map_error`` where it encodes the tensor map ``refused_map`` (from 0).  Whoever
+    asks for the driver's function gets ``entry_error``, or with ``no_entry`` none.
     """
 
     values: Mapping[str, int | float]
@@ -38,7 +39,9 @@ class LauncherCall:
     attribute_error: int = 0
     launch_error: int = 0
     map_error: int = 0
+    refused_map: int = 0
     entry_error: int = 0
+    no_entry: bool = False
     device_error: int = 0
     multiprocessors: int = 1
 
@@ -90,8 +93,17 @@ def packed_calls(interface: Interface, calls: Sequence[LauncherCall]) -> bytes:
     sizes = len(interface.params), len(interface.kernel_params), len(interface.maps)
     request = bytearray(_COUNTS.pack(_MAGIC, len(calls), *sizes))
     for call in calls:
-        errors = call.attribute_error, call.launch_error, call.map_error, call.entry_error
-        request += _HEAD.pack(call.stream, *errors, call.device_error, call.multiprocessors)
+        request += _HEAD.pack(
+            call.stream,
+            call.attribute_error,
+            call.launch_error,
+            call.map_error,
+            call.refused_map,
+            call.entry_error,
+            call.no_entry,
+            call.device_error,
+            call.multiprocessors,
+        )
         for param in interface.params:
             request += _WORD.pack(bits_of(param, call.values[param.name]))
     return bytes(request)

@@ -123,10 +123,13 @@ class CompiledKernel:
         return given[scale] == 0 and given[contracted] != 0
 
     def call_launcher(self, calls: Sequence[LauncherCall]) -> tuple[Called, ...]:
-        """What the text's launcher does in each of these calls; the kernel does not run.
+        """What the text's launcher does in each of these calls; the kernel does not run, and the
+        launcher has not been called before.
 
         Raises KernelFault if it is stopped, KernelTimeout.
         """
+        if self.interface.maps:  # the text keeps the driver's function
+            self._process.close()
         status, answer = self._process.exchange(packed_calls(self.interface, calls), RUN_SECONDS)
         if status == CALLED:
             return read_called(self.interface, answer)

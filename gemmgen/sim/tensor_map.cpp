@@ -12,7 +12,8 @@ namespace gg {
 namespace {
 
 constexpr int INVALID_VALUE = 1;
-constexpr int NOT_FOUND = 1, TOO_OLD = 2;  // cudaDriverEntryPointQueryResult
+constexpr int NOT_FOUND = 1, VERSION = 2;  // cudaDriverEntryPointQueryResult
+constexpr unsigned FIRST_VERSION = 12000;
 constexpr uint64_t MOST_ELEMENTS = uint64_t{1} << 32, STRIDE_BOUND = uint64_t{1} << 40;
 constexpr unsigned ALIGNMENT = 16, LONGEST_SIDE = 256, LONGEST_STEP = 8;
 // Of CU_TENSOR_MAP_DATA_TYPE_UINT8, UINT16, UINT32, INT32, UINT64, INT64, FLOAT16, FLOAT32,
@@ -26,6 +27,7 @@ constexpr int PROMOTIONS = 4, FILLS = 2;
 char refusal[128];
 alignas(128) unsigned char kept[MAX_MAPS][sizeof(TensorMap)];
 unsigned count;
+uint32_t encodings;  // of the call, refused ones included
 
 __attribute__((format(printf, 1, 2))) int refused(const char *format, ...) {
   va_list values;
@@ -71,7 +73,7 @@ int check_modes(unsigned type, int interleave, int swizzle, int promotion, int f
 int encode_tiled(TensorMap *map, int type, uint32_t rank, void *address, const uint64_t *sizes,
                  const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
                  int interleave, int swizzle, int promotion, int fill) {
-  const int asked = map_error();
+  const int asked = map_error(encodings++);
   if (asked != 0) return asked;
   refusal[0] = 0;
   const auto place = reinterpret_cast<uintptr_t>(map);
@@ -133,16 +135,16 @@ const TensorMap &kept_map(unsigned index) {
 }
 
 void forget_maps() {
-  count = 0;
+  count = encodings = 0;
   refusal[0] = 0;
 }
 
 const char *map_refusal() { return refusal; }
 
-// cuTensorMapEncodeTiled is of CUDA 12.0.
+// The driver is the oldest that has the function.
 int find_in_driver(const char *name, unsigned version, void **function) {
   if (strcmp(name, "cuTensorMapEncodeTiled") != 0) return NOT_FOUND;
-  if (version < 12000) return TOO_OLD;
+  if (version != FIRST_VERSION) return VERSION;
   *function = reinterpret_cast<void *>(encode_tiled);
   return 0;
 }

@@ -46,8 +46,9 @@ def functions_mutants(text: str) -> tuple[Mutant, ...]:
 
 
 def launcher_mutants(text: str) -> tuple[Mutant, ...]:
-    """Mutants of the launcher below it."""
-    start = text.index("{\n", text.index("cudaError_t launch_"))
+    """Mutants of the launcher below it, and of the function that encodes its tensor maps."""
+    first = "cudaError_t gg_encode_map(" if "gg_encode_map(" in text else "cudaError_t launch_"
+    start = text.index("{\n", text.index(first))
     return _mutants(text, text[start:], start, _LAUNCHER_RULES)
 
 

@@ -27,6 +27,7 @@ SHARED = {
     "swizzle": ("lower", "passes"),
     "tensor_map": ("ir", "sim", "sim"),
     "way_out": ("expand", "lower"),
+    "tensor_maps": ("emit", "gpu"),
     "wmma": ("lower", "sim"),
     # What decides or lowers a mechanism, and the drawing of it.
     "banks": ("draw", "passes"),

@@ -15,12 +15,9 @@ from gemmgen.gpu.driver import MAP_ALIGNMENT, MAP_BYTES
 from gemmgen.ir.tensor_map import DATA_TYPES, L2_PROMOTION
 from gemmgen.pipeline import Emitted
 from gemmgen.proof import launcher
-from gemmgen.proof.launcher_arguments import calls
-from gemmgen.sim.failures import KernelFault
-from gemmgen.sim.launcher_calls import LauncherCall
 from gemmgen.sim.run import CompiledKernel
 
-NOT_SUPPORTED, SYSTEM_NOT_READY = 801, 802
+NOT_SUPPORTED = 801
 
 ENCODED = "gg_encode_map(B_map, 7, B, {N, K}, {4LL * ldb}, {BN, BK})"
 PLANTED = {
@@ -47,6 +44,18 @@ PLANTED = {
         "        {}",
         "returns cudaSuccess, not error 801",
     ),
+    "a missing driver": ("if (error != cudaSuccess) return error;", "", "reads address (nil)"),
+    "a missing function": (
+        "if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;",
+        "",
+        "reads address (nil)",
+    ),
+    "the second error dropped": (
+        "B))\n        return failed;",
+        "B))\n        {}",
+        "map of B is refused",
+    ),
+    "an address that is null": ("if (sizes[i] == 0) address = &map;", "", "A and B null: "),
     "an extent of 0": ("sizes[i] == 0 ? 1 :", "", "size 0 is 0, not 1 to 2^32"),
 }
 
@@ -78,28 +87,18 @@ def test_an_interface_that_says_another_box_is_found() -> None:
     assert found is not None and "A with a box of 64 x 16, not 64 x 8" in found
 
 
-@pytest.mark.parametrize("planted", ["", "if (error != cudaSuccess) return error;"])
-def test_what_the_driver_is_asked_for_may_be_missing(planted: str) -> None:
-    """The text asks once: it is asked of a process of its own."""
+def test_a_function_of_a_later_driver_is_not_asked_for() -> None:
     emitted = emitted_with(PLAIN)
-    text = emitted.text.replace(planted, "") if planted else emitted.text
-    kernel = CompiledKernel(text, emitted.interface, warn=False)
-    right = LauncherCall(next(calls(emitted))[1].values)
-    missing = replace(right, entry_error=SYSTEM_NOT_READY)
-    if planted:
-        with pytest.raises(KernelFault):
-            kernel.call_launcher([missing])
-        return
-    errors = [called.error for called in kernel.call_launcher([missing, right, missing])]
-    assert errors == [SYSTEM_NOT_READY, 0, 0]
+    found = complaint(emitted, emitted.text.replace("&found, 12000,", "&found, 12010,"))
+    assert found is not None and "returns cudaErrorNotSupported, not cudaSuccess" in found
 
 
-def test_an_older_driver_is_not_called() -> None:
+def test_what_the_driver_lacks_is_seen_whatever_ran_before() -> None:
+    """The text keeps the driver's function: a process that has it would not ask again."""
     emitted = emitted_with(PLAIN)
-    text = emitted.text.replace("&found, 12000,", "&found, 11080,")
-    kernel = CompiledKernel(text, emitted.interface, warn=False)
-    (called,) = kernel.call_launcher([next(calls(emitted))[1]])
-    assert (called.error, called.launches) == (NOT_SUPPORTED, 0)
+    kernel = CompiledKernel(emitted.text, emitted.interface)
+    for _ in range(2):
+        assert launcher.complaint(emitted, emitted.text, kernel) is None
 
 
 needs_nvcc = pytest.mark.skipif(
