@@ -106,9 +106,11 @@ def geometry(interface: Interface, views: Mapping[str, View], multiprocessors: i
             raise CallError(explain(requirement, interface, values))
     if interface.is_too_large(values):
         tiles, most = interface.tile_count(values) * interface.parts, interface.most_tiles
-        what = "persistent blocks walk over at most" if interface.resident else "a launch has at"
-        rest = f"{most}" if interface.resident else f"most {most} blocks"
-        raise CallError(f"C has {tiles} tiles; {what} {rest}")
+        limit = (
+            "persistent blocks walk over at most" if interface.resident else "a launch has at most"
+        )
+        blocks = "" if interface.resident else " blocks"
+        raise CallError(f"C has {tiles} tiles; {limit} {most}{blocks}")
     written = {param.name for param in interface.tensors if param.written}
     return Geometry(
         values=values,

@@ -4,6 +4,7 @@ two tiles is found."""
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import pytest
 from emitted_kernels import planted
@@ -147,3 +148,20 @@ def test_finds(plant: str) -> None:
     name, old, new = PLANTS[plant]
     changed = planted(emitted(name).text, old, new)
     assert any(complaint(name, case(name, pad), changed) for pad in (1, 2))
+
+
+def test_there_are_as_many_blocks_as_a_gpu_holds_and_no_more_than_tiles() -> None:
+    interface = emitted("bands").interface
+    extents = {"M": 35, "N": 55}
+    assert [interface.grid(extents, count) for count in (1, 5, 12, 13, 132)] == [1, 5, 12, 12, 12]
+    two = replace(interface, resident=2)
+    assert [two.grid(extents, count) for count in (1, 5, 6, 7)] == [2, 10, 12, 12]
+    assert interface.grid({"M": 0, "N": 55}, 132) == 0
+
+
+def test_more_tiles_than_a_number_and_a_stride_hold_are_refused() -> None:
+    interface = emitted("bands").interface
+    at_most = {"M": 16 * 2**15, "N": 16 * 2**15}
+    assert not interface.is_too_large(at_most)
+    assert interface.is_too_large({**at_most, "N": 16 * 2**15 + 1})
+    assert not replace(interface, resident=0).is_too_large({**at_most, "N": 16 * 2**15 + 1})
