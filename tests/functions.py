@@ -9,17 +9,21 @@ from gemmgen.emit import device_functions
 
 _NAME = re.compile(r"\b(gg_\w+|copy\d+)(?:\(| \{)")
 EMITTED = tuple(function.text() for function in device_functions.FUNCTIONS)
-BY_HAND = tuple(
-    path.read_text(encoding="utf-8").rstrip("\n")
-    for path in sorted((Path(__file__).parent / "handwritten").glob("*.cuh"))
-)
-"""Of further instructions, which handwritten kernels use."""
-FUNCTIONS = (device_functions.DeviceFunction("tensor_map").text(), *EMITTED, *BY_HAND)
 
 
 def name_of(function: str) -> str:
     """The name of the function, or of the type, of this text."""
     return _NAME.findall(function)[0]
+
+
+_BY_HAND = tuple(
+    path.read_text(encoding="utf-8").rstrip("\n")
+    for path in sorted((Path(__file__).parent / "handwritten").glob("*.cuh"))
+)
+_NAMES = {name_of(text) for text in EMITTED}
+BY_HAND = tuple(text for text in _BY_HAND if name_of(text) not in _NAMES)
+"""Of further instructions, which handwritten kernels use."""
+FUNCTIONS = (device_functions.DeviceFunction("tensor_map").text(), *EMITTED, *BY_HAND)
 
 
 def texts_of(name: str) -> tuple[str, ...]:

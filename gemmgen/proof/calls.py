@@ -8,7 +8,15 @@ import numpy as np
 
 from gemmgen.calling.dimensions import laid_out, values_of
 from gemmgen.calling.inputs import drawn
-from gemmgen.calling.launches import LANDINGS, ORDERS, STRICT_ORDERS, Case, Landing, Order
+from gemmgen.calling.launches import (
+    BOX_LANDINGS,
+    LANDINGS,
+    ORDERS,
+    STRICT_ORDERS,
+    Case,
+    Landing,
+    Order,
+)
 from gemmgen.calling.strides import bounds
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies
@@ -25,8 +33,10 @@ from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
 
 def landings_of(emitted: Emitted) -> tuple[Landing, ...]:
     """The completion times of asynchronous copies to test: one for a kernel without any."""
-    asynchronous = any(copy.mode == "cp_async" for copy in copies(emitted.program.main))
-    return LANDINGS if asynchronous else LANDINGS[:1]
+    modes = {copy.mode for copy in copies(emitted.program.main)}
+    if "tma" in modes:
+        return BOX_LANDINGS
+    return LANDINGS if "cp_async" in modes else LANDINGS[:1]
 
 
 def orders_of(emitted: Emitted) -> tuple[Order, ...]:

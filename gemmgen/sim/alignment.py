@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.shared_symbols import ELEMENTS, TYPE
 
 _VECTORS = {"float2": 8, "float4": 16, "double2": 16, "unsigned": 4, "uint2": 8, "uint4": 16}
 _WIDE = re.compile(rf"reinterpret_cast<(?:const )?({'|'.join(_VECTORS)}) \*>\(&(\w+)\[")
 _COPIES = re.compile(r"\bcopy(\d+)\(\s*&?(\w+)[^,;]*,\s*&?(\w+)")
+_BOXES = re.compile(r"\bgg_(?:load_box_\dd\(|store_box_\dd\(\s*\w+,)\s*&?(\w+)\b(?! ?\*)")
 _FUNCTION = re.compile(r"__forceinline__ void (\w+)\([^{]*\{.*?\n\}", re.DOTALL)
 _DECLARED = re.compile(rf"(?:alignas\((\d+)\)[^;=(]*?)?\b({TYPE}) (\w+)\s*\[")
 _LAID = re.compile(rf"\*const (\w+) =\s*reinterpret_cast<({TYPE})\(\*\)[^>]*>\(\s*(\w+)")
@@ -31,17 +33,19 @@ def check_alignment(text: str, file: str) -> None:
     for at, name, needed in _accesses(text, sizes):
         if declared.get(name, needed) < needed:
             line = text.count("\n", 0, at) + 1
+            use = "has boxes" if needed == LANDS_AT else f"is accessed by {needed} bytes"
             raise CompileFailure(
-                f"{file}:{line}: {name} is accessed by {needed} bytes, but its declaration lacks "
-                f"alignas({needed})"
+                f"{file}:{line}: {name} {use}, but its declaration lacks alignas({needed})"
             )
 
 
 def _accesses(text: str, sizes: Mapping[str, int]) -> Iterator[tuple[int, str, int]]:
-    """Where an array is accessed by how many bytes: in an expression, by a ``copy4``, or by a
-    function of the kernel that calls one for its first parameter."""
+    """Where an array is accessed by how many bytes: in an expression, by a ``copy4``, by a function
+    of the kernel that calls one for its first parameter, or, in boxes, by the copy engine."""
     for access in _WIDE.finditer(text):
         yield access.start(), access[2], _VECTORS[access[1]]
+    for box in _BOXES.finditer(text):
+        yield box.start(), box[1], LANDS_AT
     widths: dict[str, int] = {}
     for function in _FUNCTION.finditer(text):
         if inner := _COPIES.search(function[0], function[0].index("{")):

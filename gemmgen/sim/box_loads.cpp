@@ -60,8 +60,8 @@ void check_others(const BoxCopy &copy) {
     finding.target = SEGMENT;
     finding.offset = copy.shared;
     finding.bytes = copy.bytes;
-    finding.access = access_of(copy.by, true);
-    finding.other = access_of(loads[i].copy.by, true);
+    finding.access = access_of(copy.by, 1 | BESIDE_THREAD);
+    finding.other = access_of(loads[i].copy.by, 1 | BESIDE_THREAD);
     report_last(finding);
   }
 }
@@ -96,7 +96,7 @@ void end_loads() {
     finding.target = SEGMENT;
     finding.offset = loads[i].copy.shared;
     finding.bytes = loads[i].copy.bytes;
-    finding.access = access_of(loads[i].copy.by, true);
+    finding.access = access_of(loads[i].copy.by, 1);
     report(finding);
   }
   load_count = 0;

@@ -75,7 +75,7 @@ void end_stores() {
     finding.target = SEGMENT;
     finding.offset = copy.shared;
     finding.bytes = copy.bytes;
-    finding.access = access_of(copy.by, false);
+    finding.access = access_of(copy.by, 0);
     report(finding);
   }
   if (store_count != 0) await(UINT32_MAX);

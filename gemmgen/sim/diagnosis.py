@@ -25,6 +25,7 @@ _ACCESS = struct.Struct("=Q4I")
 _FINDING = struct.Struct("=4Iq")
 _DETAIL_BYTES = 480
 RECORD_BYTES = _FINDING.size + 2 * _ACCESS.size + _DETAIL_BYTES
+_BESIDE_THREAD = 2
 _TENSOR, _SHARED, _SEGMENT = 1, 2, 3
 _ADDRESS = re.compile(r"\bshared:(\d+)")
 """How a detail names an address: its offset in shared memory."""
@@ -172,7 +173,9 @@ def _access(raw: _RawAccess, context: CheckedRun, lines: Mapping[int, int]) -> L
     line = raw.line or lines.get(raw.pc, 0)
     y, x = divmod(raw.thread, context.threads_x)
     text = context.text.split("\n")[line - 1].strip() if line else ""
-    return Location(raw.block, (x, y), bool(raw.write), line, text, blame(context.text, line))
+    cited = blame(context.text, line)
+    write, by_engine = bool(raw.write & 1), bool(raw.write & _BESIDE_THREAD)
+    return Location(raw.block, (x, y), write, line, text, cited, by_engine)
 
 
 def _lines_of(addresses: list[int], context: CheckedRun) -> dict[int, int]:

@@ -34,12 +34,12 @@ void check_inside(const BoxCopy &copy, bool write) {
   for (uint32_t i = 0; i < box_rows(copy.box); ++i) {
     const BoxRow row = box_row(copy.box, i);
     if (row.inside == 0) continue;
-    check_access({row.first, row.inside, write, copy.by.pc}, state.thread);
+    check_access({row.first, row.inside, write, copy.by.pc, false, true}, state.thread);
   }
 }
 
 void check_shared_box(const BoxCopy &copy, bool write, unsigned actor) {
-  check_access({state.shared + copy.shared, copy.bytes, write, copy.by.pc}, actor);
+  check_access({state.shared + copy.shared, copy.bytes, write, copy.by.pc, false, true}, actor);
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ class Location:
 
     ``thread`` is (x, y) in block ``block``.  ``line`` counts from 1 in the emitted file, ``text``
     is that line, and ``directive`` is what the nearest comment of that code cites
-    (``double_buffer A B``); they are 0 and empty if the line is not known.
+    (``double_buffer A B``); they are 0 and empty if the line is not known.  ``by_engine``: the copy
+    engine does it, which the thread has asked for it.
     """
 
     block: int
@@ -40,6 +41,7 @@ class Location:
     line: int
     text: str
     directive: str
+    by_engine: bool = False
 
     def at(self) -> str:
         if not self.line:
@@ -51,6 +53,8 @@ class Location:
         return f"thread ({self.thread[0]}, {self.thread[1]})"
 
     def does(self) -> str:
+        if self.by_engine:
+            return f"has the copy engine {'write' if self.write else 'read'}"
         return "writes" if self.write else "reads"
 
 
@@ -115,6 +119,8 @@ class Finding:
         sentence = f"{self.kind}: {access.who()} {does} {self.element}{wide}{extra} {where}"
         if other is None:
             return sentence
+        if self.kind == "under way" and other.by_engine:
+            return f"{sentence}; the copy of {other.who()} may not have ended, at {other.at()}"
         if self.kind == "under way":
             return f"{sentence}; {other.who()} has not waited for its copy to it, at {other.at()}"
         if self.kind == "not fenced":

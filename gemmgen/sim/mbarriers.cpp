@@ -136,14 +136,14 @@ Call call_at(const void *pc) {
   return {low, state.thread, state.call_line[state.thread]};
 }
 
-Access access_of(const Call &call, bool write) {
+Access access_of(const Call &call, uint32_t write) {
   return {call.pc, static_cast<uint32_t>(call.line), blockIdx.x, call.thread, write};
 }
 
 void stop_at(Kind kind, const Call &by, const char *format, ...) {
   Finding finding = {};
   finding.kind = kind;
-  finding.access = access_of(by, true);
+  finding.access = access_of(by, 1);
   va_list values;
   va_start(values, format);
   vsnprintf(finding.detail, sizeof finding.detail, format, values);
@@ -173,7 +173,7 @@ void end_mbarriers() {
     if (barrier.filled <= barrier.seen) continue;
     Finding finding = {};
     finding.kind = NOT_AWAITED;
-    finding.access = access_of(barrier.filler, true);
+    finding.access = access_of(barrier.filler, 1);
     snprintf(finding.detail, sizeof finding.detail,
              "no thread has waited for the phase of shared:%u in which its copy landed",
              barrier.offset);

@@ -11,7 +11,7 @@ struct Call {
   int line;
 };
 Call call_at(const void *pc);  // by the running thread
-Access access_of(const Call &call, bool write);
+Access access_of(const Call &call, uint32_t write);
 
 constexpr unsigned MAX_BARRIERS = 256, MBARRIER_BYTES = 8;
 

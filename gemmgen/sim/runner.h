@@ -128,8 +128,9 @@ struct Access {
   uint64_t pc;    // the return address of the call that reports the access
   uint32_t line;  // of the text; if 0, it is found from pc
   uint32_t block, thread;
-  uint32_t write;
+  uint32_t write;  // 1: it writes; and BESIDE_THREAD
 };
+constexpr uint32_t BESIDE_THREAD = 2;  // the copy engine does it, which the thread has asked for it
 
 struct Finding {
   Kind kind;

@@ -107,8 +107,10 @@ uint16_t conflicting_reader(const Cell &cell) {
   return precedes(cell.second_reader, cell.second_time) ? NOBODY : cell.second_reader;
 }
 
-unsigned thread_of(unsigned actor) {
-  return actor < state.threads ? actor : state.starter[actor - state.threads];
+Access access_by(unsigned actor, uint32_t pc, bool write) {
+  const bool is_thread = actor < state.threads;
+  const unsigned thread = is_thread ? actor : state.starter[actor - state.threads];
+  return {pc, 0, blockIdx.x, thread, write | (is_thread ? 0u : BESIDE_THREAD)};
 }
 
 // Shared memory belongs to the block: only the current interval matters.
@@ -117,11 +119,11 @@ void touch_word(size_t word, const Touch &touch, const Where &where, unsigned ac
   const auto me = static_cast<uint16_t>(state.thread);
   const uint32_t now = state.interval;
   if (cell.under_way == state.block_interval) {
-    report(found(UNDER_WAY, touch, where, {cell.write_pc, 0, blockIdx.x, cell.writer, 1}));
+    report(found(UNDER_WAY, touch, where, access_by(cell.write_actor, cell.write_pc, true)));
     return;
   }
-  const Access write = {cell.write_pc, 0, blockIdx.x, cell.writer, 1};
   const unsigned writer = cell.write_actor;
+  const Access write = access_by(writer, cell.write_pc, true);
   const bool is_recent = cell.written == now || writer >= state.threads;  // no barrier ends work
   if (is_recent && writer != me && writer != actor && !precedes(writer, cell.write_time)) {
     report(found(RACE, touch, where, write));
@@ -142,7 +144,7 @@ void touch_word(size_t word, const Touch &touch, const Where &where, unsigned ac
   }
   const unsigned reader = keeps_clocks() ? find_unseen_read(word) : conflicting_reader(cell);
   if (reader != NOBODY) {
-    report(found(RACE, touch, where, {cell.read_pc, 0, blockIdx.x, thread_of(reader), 0}));
+    report(found(RACE, touch, where, access_by(reader, cell.read_pc, false)));
   }
   cell.written = now;
   cell.writer = me;
@@ -212,7 +214,8 @@ Finding found(Kind kind, const Touch &touch, const Where &where, const Access &o
   finding.index = where.index;
   finding.bytes = touch.bytes;
   finding.offset = where.offset;
-  finding.access = {touch.pc, 0, blockIdx.x, state.thread, touch.write};
+  finding.access = {touch.pc, 0, blockIdx.x, state.thread,
+                    touch.write | (touch.beside ? BESIDE_THREAD : 0u)};
   finding.other = other;
   return finding;
 }

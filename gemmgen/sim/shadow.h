@@ -11,6 +11,7 @@ struct Touch {
   bool write;
   uint32_t pc;  // the program is linked below 4 GiB
   bool atomic = false;
+  bool beside = false;  // by the copy engine, which the running thread asks for it
 };
 
 // The array that is accessed, and the offset into it.
