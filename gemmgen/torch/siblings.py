@@ -41,6 +41,7 @@ def narrowed(schedule: Schedule, tensors: frozenset[str]) -> Schedule:
 
 def _narrow(schedule: Schedule, directive: Directive, tensors: frozenset[str]) -> Directive | None:
     if directive.name == "async_copy":
+        directive = _without_maps(directive, tensors)
         types = dict(schedule.dtypes)
         narrow = (x for x in directive.operands if x.tensor in tensors)
         small = any(BYTES[types[x.tensor]] < ASYNC_BYTES for x in narrow)
@@ -54,6 +55,19 @@ def _narrow(schedule: Schedule, directive: Directive, tensors: frozenset[str]) -
     else:
         return directive
     return replace(directive, operands=kept) if kept else None
+
+
+def _without_maps(directive: Directive, tensors: frozenset[str]) -> Directive:
+    """Copies of ``tensors`` that need no tensor map, whose rows are multiples of 16 bytes."""
+    via = directive.argument("via")
+    if (
+        via is None
+        or via.value != "tma"
+        or not any(x.tensor in tensors for x in directive.operands)
+    ):
+        return directive
+    others = (replace(via, value="cp_async") if x is via else x for x in directive.arguments)
+    return replace(directive, arguments=tuple(others))
 
 
 def _in_shared(schedule: Schedule, operand: Operand, tensors: frozenset[str]) -> Operand | None:

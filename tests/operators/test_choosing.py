@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -21,6 +22,7 @@ from gemmgen.torch.choosing import ChosenKernel, OperatorCall, choose
 from gemmgen.torch.derivative import NoDerivative
 from gemmgen.torch.gradient import Pointwise, Recomputed, Scaled, Zero, partials, product
 from gemmgen.torch.schema import Signature
+from gemmgen.torch.siblings import narrowed
 from gemmgen.torch.storage import storage_order
 from gemmgen.torch.suggested import nearest
 
@@ -196,3 +198,16 @@ def test_without_pytorch_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPa
 def test_pytorch_is_imported_with_the_first_operator_and_not_before() -> None:
     code = "import gemmgen, sys; gemmgen.torch.op; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_tensor_that_no_map_holds_is_copied_without_the_copy_engine() -> None:
+    schedule = parsed(
+        "tile m=64 n=64 k=8\ncache_shared A B\ndouble_buffer A B\nasync_copy A B via=cp_async\n"
+    )
+    (way,) = (one for one in schedule.directives if one.name == "async_copy")
+    by_tma = replace(way, arguments=(replace(way.arguments[0], value="tma"),))
+    engine = replace(
+        schedule, directives=tuple(by_tma if one is way else one for one in schedule.directives)
+    )
+    assert narrowed(engine, frozenset({"A"})) == narrowed(schedule, frozenset({"A"}))
+    assert by_tma in narrowed(engine, frozenset({"C"})).directives
