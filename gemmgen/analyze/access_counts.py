@@ -9,7 +9,7 @@ from hashlib import blake2b
 import numpy as np
 
 from gemmgen.analyze import transactions
-from gemmgen.analyze.accesses import Site, first_elements
+from gemmgen.analyze.accesses import Rows, Site, first_elements
 from gemmgen.analyze.load_joining import LoadJoiner
 from gemmgen.base.record import record
 from gemmgen.interpreter.simt import Index, Lanes, Mask
@@ -80,6 +80,30 @@ class AccessCounter:
         if site.space == "shared" and not (site.write or site.fragment):
             self.joiner.add(site, first)
 
+    def see_boxes(self, site: Site, rows: Rows) -> None:
+        """Adds what the copy engine moves: no request, no line of L1, and no bank conflict."""
+        some = rows.length > 0
+        blocks, first, length = rows.blocks[some], rows.first[some], rows.length[some]
+        sectors = phases = np.zeros_like(first)
+        if site.space == "global":
+            unit = transactions.SECTOR
+            sectors = (first + length) * site.size - 1
+            sectors = sectors // unit - first * site.size // unit + 1
+        else:
+            phases = -(-length * site.size // transactions.LINE)
+        nothing = np.zeros_like(first)
+        found = [length, nothing, sectors, nothing, phases, phases, phases]
+        by_block = np.zeros((FIELDS, self.lanes.blocks), np.int64)
+        for field, values in zip(by_block, found, strict=True):
+            np.add.at(field, blocks, values)
+        self._add(site, by_block)
+
+    def _add(self, site: Site, by_block: Ints) -> None:
+        if site in self.totals:
+            self.totals[site] += by_block
+        else:
+            self.totals[site] = by_block.copy()
+
     def flush(self) -> None:
         """Ends what reads may be joined with."""
         self.joiner.flush()
@@ -93,10 +117,7 @@ class AccessCounter:
         else:
             by_block, ways = self._shared(first, site.width, site.size)
             self.ways[site] = max(self.ways.get(site, 0), ways)
-        if site in self.totals:
-            self.totals[site] += by_block
-        else:
-            self.totals[site] = by_block.copy()
+        self._add(site, by_block)
 
     def _shared(self, first: Ints, width: int, size: int) -> tuple[Ints, int]:
         """Computed once: a loop's trips come back to the same addresses."""

@@ -35,10 +35,26 @@ class Site:
     """Read or written by the instructions of tensor cores."""
     joined: int = 0
     """Of reads as they are compiled: the elements of each in the text, at another site; else 0."""
+    boxes: bool = False
+    """Made by the copy engine, without a request of a warp."""
 
 
 See = Callable[[Site, Index, Mask], None]
 """Called for each access: the first element of each thread that the mask lets take part."""
+
+
+@record
+class Rows:
+    """Rows of boxes that the copy engine moves, each of neighbouring elements: the block that each
+    is of, its first element and how many it has, which may be none."""
+
+    blocks: Ints
+    first: Ints
+    length: Ints
+
+
+SeeBoxes = Callable[[Site, Rows], None]
+"""Called for the boxes of a statement."""
 
 
 def first_elements(lanes: Lanes, index: Index, mask: Mask) -> Ints:

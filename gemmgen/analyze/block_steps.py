@@ -87,6 +87,8 @@ class _Walk:
             self.names |= {names.stop(self.problem.k).name: self.end}
         self.holds: dict[tuple[str, int], Content] = {}
         self.loaded: dict[str, int] = {}
+        self.announced = 0
+        """Tiles under way whose bytes a barrier expects: as a group, as ``commit`` ends it."""
 
     def value(self, expr: Expr) -> int:
         scope = Scope()
@@ -100,6 +102,9 @@ class _Walk:
     def of(self, body: tuple[expanded.Timed, ...]) -> Iterator[BlockStep]:
         for node in body:
             yield from self.node(node)
+        if any(isinstance(node, ExpectBytes) for node in body):
+            self.announced += 1
+            yield BlockStep("commit")
 
     def node(self, node: expanded.Timed) -> Iterator[BlockStep]:
         match node:
@@ -126,7 +131,8 @@ class _Walk:
             case expanded.CopyBox(copy, origin, _, stage):
                 yield self.store("copy", copy, self.tile(origin), stage)
             case WaitBarrier():
-                yield BlockStep("wait")
+                self.announced -= 1
+                yield BlockStep("wait", pending=self.announced)
             case Init() | BarrierArray() | InitBarrier() | FenceBarriers() | ExpectBytes():
                 pass
             case Map() | expanded.StoreSlice():

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from gemmgen.analyze.explain import AnalyzedKernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.recorder import first_block
-from gemmgen.analyze.whole_tiles import k_step, staged_tiles, stages_of, whole_tiles
+from gemmgen.analyze.whole_tiles import boxed_tiles, k_step, staged_tiles, stages_of, whole_tiles
 from gemmgen.base.record import record
 from gemmgen.ir.problem import Tensor
 from gemmgen.numerics.operators import Ints
@@ -63,7 +63,8 @@ class _Access:
 
 
 def copied_tiles(kernel: AnalyzedKernel) -> tuple[CopiedTile, ...]:
-    """One for each operand that is staged in shared memory."""
+    """One for each operand that threads stage in shared memory; none of those that the copy engine
+    does."""
     problem = kernel.program.problem
     shape = whole_tiles(kernel, stages_of(kernel))
     values = arguments_of(kernel.lowered.interface, problem, shape)
@@ -71,6 +72,8 @@ def copied_tiles(kernel: AnalyzedKernel) -> tuple[CopiedTile, ...]:
     pitch = dict(kernel.lowered.interface.pitch)
     found: list[CopiedTile] = []
     for name in staged_tiles(kernel):
+        if name in boxed_tiles(kernel):
+            continue
         tensor = next(t for t in (problem.a, problem.b) if f"{t.name}_shared" == name)
         accesses = [
             _Access(site.write, thread, int(first), site.width)

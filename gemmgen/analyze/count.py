@@ -52,7 +52,8 @@ def _total(
     for blocks, weights in _chunks(kernel, values, *classes):
         counter = AccessCounter(Lanes(0, len(blocks), *kernel.interface.block), widest_of(kernel))
         trips = periodic_trips(counter, period_of(kernel)) if abridged else every_trip
-        record_accesses(kernel, blocks, values, counter.see, trips, counter.flush)
+        seen = counter.see, trips, counter.flush, counter.see_boxes
+        record_accesses(kernel, blocks, values, *seen)
         for site, counts in counter.weighted(weights):
             launch[site] = launch.get(site, Counts()) + counts
     return launch

@@ -42,7 +42,8 @@ class AnalyzedKernel:
 
 @record
 class Traffic:
-    """All accesses of one buffer in one direction; ``widths`` are those that occur, in elements."""
+    """All accesses of one buffer in one direction; ``widths`` are those that occur, in elements:
+    none where the copy engine alone makes them."""
 
     buffer: str
     write: bool
@@ -167,7 +168,7 @@ def traffic_of(launch: LaunchCounts) -> tuple[Traffic, ...]:
         sites = [s for s in launch if s.buffer == buffer and s.write == write]
         widths = tuple(sorted({s.width for s in sites if launch[s].requests}, reverse=True))
         counts = total(launch, (buffer,), write=write)
-        if counts.requests:
+        if counts.elements:
             found.append(Traffic(buffer, write, widths, counts))
     return tuple(found)
 
@@ -246,7 +247,7 @@ def _conversions(kernel: AnalyzedKernel, launch: LaunchCounts) -> int:
 def _compulsory(kernel: AnalyzedKernel, values: Values, launch: LaunchCounts) -> int:
     """Bytes of the matrices, each read or written once."""
     interface, found = kernel.lowered.interface, 0
-    touched = {(site.buffer, site.write) for site, counts in launch.items() if counts.requests}
+    touched = {(site.buffer, site.write) for site, counts in launch.items() if counts.elements}
     for param in interface.params:
         if param.kind == "tensor":
             sizes = (int(values[interface.extent(letter)]) for letter in param.indices)

@@ -14,7 +14,7 @@ from typing import cast
 
 import numpy as np
 
-from gemmgen.analyze.accesses import See, Site, first_elements
+from gemmgen.analyze.accesses import See, SeeBoxes, Site, first_elements
 from gemmgen.analyze.load_joining import trips_joined
 from gemmgen.analyze.loop_periods import Trips, every_trip, inductions
 from gemmgen.analyze.watched_memory import (
@@ -25,6 +25,7 @@ from gemmgen.analyze.watched_memory import (
     WatchedCopies,
     WatchedCounters,
     WatchedWarps,
+    unseen,
 )
 from gemmgen.interpreter import machine
 from gemmgen.interpreter.checked_machine import argument
@@ -50,10 +51,12 @@ def record_accesses(
     see: See,
     trips: Trips = every_trip,
     flush: Callable[[], None] = lambda: None,
+    see_boxes: SeeBoxes = unseen,
 ) -> None:
     """Runs ``blocks`` of ``kernel`` on a ``Recorder``."""
     lanes = Lanes(0, len(blocks), *kernel.interface.block)
-    run = code_for(Recorder(kernel, lanes, blocks, values, Watch(see, flush), trips)).kernel(kernel)
+    watch = Watch(see, flush, see_boxes)
+    run = code_for(Recorder(kernel, lanes, blocks, values, watch, trips)).kernel(kernel)
     if run is not None:
         run(None)
     flush()
@@ -93,7 +96,7 @@ class Recorder:
         self.lanes, self._watch = lanes, watch
         self.copies, self.warps = WatchedCopies(watch), WatchedWarps(lanes)
         self.duty = None
-        self.barriers = WatchedBarriers()
+        self.barriers = WatchedBarriers(lanes)
         self._kernel, self._blocks, self._values, self._trips = kernel, blocks, values, trips
         self._stages = lcm(*(s.sizes[0] for s in kernel.shared if len(s.sizes) == 3))
 

@@ -26,6 +26,7 @@ SHARED_UNIT = 128
 
 _ACCESS = re.compile(r"^\s*(?:@\S+ )?((?:ld|st)\.(?:global|shared))\S*?(\.v[24])?\.[bfu]\d+", re.M)
 _COPY = re.compile(r"^\s*cp\.async\.c[ag]\.shared\.global \[\S+\], \[\S+\], (\d+)", re.M)
+_ENGINE = re.compile(r"^\s*(cp\.async\.bulk\.tensor\.\dd|mbarrier\.[a-z_]+)", re.M)
 _SUFFIX = {1: "", 2: ".v2", 4: ".v4"}
 _OF_BYTES = {"4": "", "8": ".v2", "16": ".v4"}
 
@@ -164,9 +165,10 @@ def _loop(cubin: bytes) -> tuple[LoopCode | None, str]:
 
 
 def _instructions(ptx: str) -> tuple[tuple[str, int], ...]:
-    """``ld.shared.v4``, ``cp.async.v4``: how often the text has each."""
+    """``ld.shared.v4``, ``cp.async.v4``, ``mbarrier.try_wait``: how often the text has each."""
     names = Counter(match[1] + (match[2] or "") for match in _ACCESS.finditer(ptx))
     names.update(f"cp.async{_OF_BYTES[match[1]]}" for match in _COPY.finditer(ptx))
+    names.update(match[1] for match in _ENGINE.finditer(ptx))
     return tuple(sorted(names.items()))
 
 

@@ -19,6 +19,8 @@ JOINED = (
     "hardware counts"
 )
 
+BOXES = "box: the copy engine moves them, and no warp has a request for it"
+
 
 @record
 class Section:
@@ -122,7 +124,12 @@ def _formulas(e: Explanation) -> Section:
 
 
 def _widths(traffic: Traffic) -> str:
-    return "/".join(str(width) for width in traffic.widths)
+    return "/".join(str(width) for width in traffic.widths) or "box"
+
+
+def _each(ratio: float) -> str:
+    """Of a request; a box has none."""
+    return f"{ratio:.2f}" if ratio else "-"
 
 
 def _global(traffic: list[Traffic], types: dict[str, DType]) -> Section:
@@ -136,14 +143,15 @@ def _global(traffic: list[Traffic], types: dict[str, DType]) -> Section:
             f"{t.counts.elements:,}",
             f"{t.counts.requests:,}",
             f"{t.counts.sectors:,}",
-            f"{t.counts.sectors_per_request:.2f}",
+            _each(t.counts.sectors_per_request),
             f"{t.counts.elements / t.counts.sectors:.2f}",
         )
         for t in traffic
     )
     header = ("", "width", "elements", "requests", "sectors", "sectors/request", "elements/sector")
     note = f"a request is one access of a warp; a sector is 32 bytes, {per_sector}"
-    return Section("global memory", header, rows, (note,))
+    boxes = (BOXES,) if any(not t.widths for t in traffic) else ()
+    return Section("global memory", header, rows, (note, *boxes))
 
 
 def _shared(traffic: list[Traffic], joined: tuple[Traffic, ...]) -> Section:
@@ -155,7 +163,7 @@ def _shared(traffic: list[Traffic], joined: tuple[Traffic, ...]) -> Section:
             f"{t.counts.elements:,}",
             f"{t.counts.requests:,}",
             f"{t.counts.wavefronts:,}",
-            f"{t.counts.wavefronts_per_request:.2f}",
+            _each(t.counts.wavefronts_per_request),
             "none" if not t.counts.conflicts else f"{t.counts.ways}-way",
             f"{t.counts.wavefronts / t.counts.phases:.2f}",
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import cast
 
 import numpy as np
 
-from gemmgen.analyze.accesses import See, Site, Space
+from gemmgen.analyze.accesses import Rows, See, SeeBoxes, Site, Space
 from gemmgen.analyze.fragment_accesses import spans_of
 from gemmgen.base.record import record
 from gemmgen.interpreter.control_flow import less
@@ -21,7 +22,11 @@ from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.target import WARP
 from gemmgen.ir.thread_code import Node
 from gemmgen.ir.warp_matrices import LoadFragment, StoreFragment
-from gemmgen.numerics.operators import Bools, Value
+from gemmgen.numerics.operators import Bools, Ints, Value
+
+
+def unseen(site: Site, rows: Rows) -> None:
+    """Of boxes nothing is counted."""
 
 
 class Watch:
@@ -30,8 +35,8 @@ class Watch:
     ``flush`` is called where the compiler keeps reads before it from those after it.
     """
 
-    def __init__(self, see: See, flush: Callable[[], None]):
-        self.see, self.flush = see, flush
+    def __init__(self, see: See, flush: Callable[[], None], see_boxes: SeeBoxes = unseen):
+        self.see, self.flush, self.see_boxes = see, flush, see_boxes
         self.block: Block[Node] = Block("", (), ())
 
 
@@ -81,12 +86,19 @@ class Watched(Unwatched):
         self, index: Index, mask: Mask, *, write: bool, width: int = 1, fragment: bool = False
     ) -> None:
         """An access by the present block of statements."""
+        self._watch.see(self._site(write, width, fragment), index, mask)
+
+    def see_boxes(self, rows: Rows, *, write: bool) -> None:
+        """What the copy engine moves for the present block of statements."""
+        self._watch.see_boxes(self._site(write, 1, False, boxes=True), rows)
+
+    def _site(self, write: bool, width: int, fragment: bool, *, boxes: bool = False) -> Site:
         note, origins = self._watch.block.note, self._watch.block.origins
-        key = (note, origins, write, width, fragment)
+        key = (note, origins, write, width, fragment, boxes)
         if key not in self._sites:
-            kind = (self.name, self._space, write, width)
-            self._sites[key] = Site(*kind, note, origins, BYTES[self.dtype], fragment)
-        self._watch.see(self._sites[key], index, mask)
+            kind = (self.name, self._space, write, width, note, origins)
+            self._sites[key] = Site(*kind, BYTES[self.dtype], fragment, boxes=boxes)
+        return self._sites[key]
 
     def add(self, index: Index, value: Value, mask: Mask) -> None:
         self.see(index, mask, write=True)
@@ -131,6 +143,9 @@ class WatchedCopies:
 class WatchedBarriers:
     """Barriers, of which nothing is counted but what copies move that they count."""
 
+    def __init__(self, lanes: Lanes):
+        self._lanes = lanes
+
     def declare(self, array: BarrierArray) -> None:
         pass
 
@@ -155,7 +170,29 @@ class WatchedBarriers:
         barrier: tuple[str, Index],
         mask: Mask,
     ) -> None:
-        pass
+        """The elements inside the tensor are read, and whole boxes written."""
+        assert isinstance(boxes.source, Watched) and isinstance(target, Watched)
+        lanes = np.arange(self._lanes.count) if mask is None else np.flatnonzero(mask)
+        starts = [self._lanes.every(start)[lanes] for start in at]
+        blocks = lanes // self._lanes.threads
+        boxes.source.see_boxes(_rows_inside(boxes, starts, blocks), write=False)
+        whole = np.full(len(lanes), prod(boxes.sides))
+        target.see_boxes(Rows(blocks, self._lanes.every(to)[lanes], whole), write=True)
+
+
+def _rows_inside(boxes: Boxes, starts: Sequence[Ints], blocks: Ints) -> Rows:
+    """The parts of boxes' rows that are inside the tensor."""
+    size, side = boxes.sizes[0], boxes.sides[0]
+    begin = np.clip(starts[0], 0, size)[:, None]
+    length = np.clip(starts[0] + side, 0, size)[:, None] - begin
+    for at in range(1, len(starts)):
+        along = starts[at][:, None] + np.arange(boxes.sides[at])
+        inside = (along >= 0) & (along < boxes.sizes[at])
+        offset = (along * boxes.strides[at])[:, :, None] + begin[:, None, :]
+        begin = offset.reshape(len(blocks), -1)
+        length = (inside[:, :, None] * length[:, None, :]).reshape(len(blocks), -1)
+    numbers = np.repeat(blocks, begin.shape[1])
+    return Rows(numbers, begin.reshape(-1), length.reshape(-1))
 
 
 class WatchedWarps:

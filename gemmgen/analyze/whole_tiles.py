@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import lcm
 
 from gemmgen.analyze.explain import AnalyzedKernel
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.edit import copies, pipeline_of
 from gemmgen.schedule.extents import Shape
 
 
@@ -26,6 +26,11 @@ def staged_tiles(kernel: AnalyzedKernel) -> tuple[str, ...]:
     pipeline = pipeline_of(kernel.program.main)
     arrays = {array.name for array in kernel.lowered.shared}
     return tuple(c.dst for c in (pipeline.produce if pipeline else ()) if c.dst in arrays)
+
+
+def boxed_tiles(kernel: AnalyzedKernel) -> tuple[str, ...]:
+    """Those that the copy engine fills."""
+    return tuple(c.dst for c in copies(kernel.program.main) if c.mode == "tma")
 
 
 def whole_tiles(kernel: AnalyzedKernel, steps: int) -> Shape:

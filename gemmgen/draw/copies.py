@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gemmgen.analyze.copied_tiles import CopiedPiece, CopiedTile, Position, copied_tiles
+from gemmgen.analyze.whole_tiles import boxed_tiles
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.draw.marks import PLAIN, Cell, Drawing, Label, Mark, warp
@@ -52,9 +53,10 @@ def draw(scene: Scene) -> Drawing:
     """
     tiles = copied_tiles(scene.kernel)
     if not tiles:
+        boxed = bool(boxed_tiles(scene.kernel))
+        way = "the copy engine does, in boxes" if boxed else "cache_shared stages tiles there"
         raise UsageError(
-            "--what copies: the threads of this kernel copy no tile to shared memory; "
-            "cache_shared stages tiles there"
+            f"--what copies: the threads of this kernel copy no tile to shared memory; {way}"
         )
     marks: list[Mark] = []
     x = y = 0.0

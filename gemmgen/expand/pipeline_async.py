@@ -26,12 +26,12 @@ class AsyncPipeline(StagedPipeline):
 
     def _landed(self) -> tuple[Timed, ...]:
         """Waits until the oldest outstanding tile is complete, for all threads."""
-        ring = self.ring
+        ring = self._ring()
         pending = Int(0) if ring.stages == 2 else Binary("-", ring.count, Int(2))
         return (Wait(pending), Barrier())
 
     def _prologue(self) -> tuple[Timed, ...]:
-        ring = self.ring
+        ring = self._ring()
         body: list[Timed] = [self._issue_first(ring), *ring.begin()]
         if self._keeps_origin():
             start, distance = self.k_range.start, ring.distance(self.letter)
@@ -63,13 +63,13 @@ class AsyncPipeline(StagedPipeline):
         return Block("copy the first tiles", self._copied_by(), (loop,))
 
     def _body(self) -> tuple[Timed, ...]:
-        ring = self.ring
+        ring = self._ring()
         steps = steps_in_tile(self.kernel, self.loop, lambda _: ring.stage)
         multiply = self._multiply(steps)
         return (*self._landed(), *self._issue_ahead(ring), multiply, *self._advance(ring))
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
-        ring = self.ring
+        ring = self._ring()
         note = "wait for the next tile, then read ahead into it"
         multiply = self._multiply_reading_ahead(ring, note, self._landed())
         return (*self._issue_ahead(ring), multiply, *self._advance(ring))

@@ -86,8 +86,7 @@ class StagedPipeline(ABC):
     def rings(self) -> tuple[Ring, ...]:
         return rings(self.kernel, self.pipeline)
 
-    @property
-    def ring(self) -> Ring:
+    def _ring(self) -> Ring:
         """The one ring of a pipeline whose copies are asynchronous."""
         (ring,) = self.rings
         return ring

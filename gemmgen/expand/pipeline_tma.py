@@ -28,22 +28,22 @@ class TmaPipeline(StagedPipeline):
     """The expansion of one pipeline whose tiles the copy engine copies."""
 
     def _prologue(self) -> tuple[Timed, ...]:
-        ring = self.ring
+        ring = self._ring()
         begun = (*ring.begin(), Define(ring.phase.name, Int(0), mutable=True))
         body = (self._barriers(ring), self._issue_first(ring), *begun)
         if not self._crosses():
             return body
-        landed = WaitBarrier(ring.full_at(Int(0)), Int(0))
-        return (*body, self._first_fragments((landed,)))
+        landed = (WaitBarrier(ring.full_at(Int(0)), Int(0)), Barrier())
+        return (*body, self._first_fragments(landed))
 
     def _body(self) -> tuple[Timed, ...]:
-        ring = self.ring
+        ring = self._ring()
         steps = steps_in_tile(self.kernel, self.loop, lambda _: ring.stage)
         landed, issued = self._landed(ring, ring.stage), self._issue_ahead(ring)
         return (*landed, *issued, self._multiply(steps), *ring.advance_late(False))
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
-        ring = self.ring
+        ring = self._ring()
         note = "wait for the next tile, if there is one, then read ahead into it"
         following = plus(names.tile_origin(self.letter), names.block(self.letter))
         multiply = self._multiply_reading_ahead(

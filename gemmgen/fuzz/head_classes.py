@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Select, Var, walk
 from gemmgen.ir.parameters import ld_name
+from gemmgen.ir.target import SINCE, has
 from gemmgen.schedule.model import DEFAULT_GEMM, Schedule
 from gemmgen.schedule.roles import batches, matrix, roles
 
@@ -16,6 +17,9 @@ Plan = dict[str, str]
 _TYPES = ("f32", "f64", "f16", "bf16", "halves to f32", "f32 to halves")
 HALVES = ("f16", "bf16")
 
+NEWER = "sm_90"
+"""The target of what older ones have not."""
+
 FACTORS: dict[str, tuple[str, ...]] = {
     "order A": ("mk", "km"),
     "order B": ("kn", "nk"),
@@ -27,6 +31,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "epilogue": (NONE, "arithmetic", "condition", "library"),
     "reads": (NONE, "rows", "columns", "matrix", "turned", "C", "beta C", "several"),
     "assume": (NONE, "rows", "columns", "k", "whole", "fours", "lds", "all", "equal"),
+    "target": (NONE, NEWER),
 }
 """``batch`` letters are in both inputs or in one; ``halves`` are f16 and bf16, equal or not;
 ``some`` threads of a block are 33 to 256; ``reads`` are an epilogue's operands besides the sums."""
@@ -62,6 +67,7 @@ def plan_of(schedule: Schedule, threads: int) -> Plan:
         "epilogue": NONE,
         "reads": NONE,
         "assume": _assumed(schedule),
+        "target": NEWER if has(schedule.target, SINCE["tma"]) else NONE,
     }
     if schedule.epilogue:
         plan["epilogue"] = _computed(schedule.epilogue.expression)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from gemmgen.base.record import record
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.epilogues import Names, epilogue
-from gemmgen.fuzz.head_classes import HALVES, NONE
+from gemmgen.fuzz.head_classes import HALVES, NEWER, NONE
 from gemmgen.ir.parameters import ld_name
 
 _LETTERS = (("row", "col", "d"), ("i", "j", "d"), ("r", "s", "t"), ("u", "v", "w"))
@@ -46,7 +46,8 @@ class DrawnHead:
         types = self._types()
         self.gemm = f"gemm {self._access('C')} = {self._access('A')} * {self._access('B')}"
         self.dtype = [f"dtype {types}"] if types else []
-        self.problem = (self.gemm, *self.dtype)
+        self.target = [f"target {NEWER}"] if plan["target"] == NEWER else []
+        self.problem = (self.gemm, *self.dtype, *self.target)
 
     def first(self) -> list[str]:
         """The ``gemm`` line; now and then none, if it is the usual one."""
@@ -57,7 +58,8 @@ class DrawnHead:
 
     def optional(self) -> list[str]:
         """Statements for which a schedule may be refused: a target, a requirement."""
-        lines = [f"target {self.dice.pick(_TARGETS)}"] if self.dice.chance(0.5) else []
+        drawn = self.dice.chance(0.5) and not self.target
+        lines = [f"target {self.dice.pick(_TARGETS)}"] if drawn else []
         return lines + ([self.dice.pick(_REQUIRES)] if self.dice.chance(0.1) else [])
 
     def kernel(self) -> list[str]:

@@ -157,8 +157,9 @@ def _seeds(dice: Dice) -> Iterator[tuple[Sketch, Plan]]:
 
 
 def _example(name: str) -> Schedule | None:
-    """One of the plain ones: those in folders are these with other sizes, or a search."""
-    if "/" in name:
+    """One of the plain ones, or of newer targets' own: those in other folders are these with other
+    sizes, or a search."""
+    if "/" in name and not name.startswith("hopper/"):
         return None
     path = examples.path_of(name)
     try:

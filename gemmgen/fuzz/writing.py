@@ -84,10 +84,11 @@ class _Writing:
 
     def _text(self, others: list[str]) -> str:
         stated = lines_of(self.dice, self.facts, self.sketch.legality.directives)
-        lines = [*self.sketch.head.dtype, *self.sketch.assumes, *stated, *others]
+        head = self.sketch.head
+        lines = [*head.dtype, *head.target, *self.sketch.assumes, *stated, *others]
         if self.dice.chance(_SHUFFLED):
             lines = self.dice.shuffled(lines)
-        return "".join(f"{line}\n" for line in (*self.sketch.head.first(), *lines))
+        return "".join(f"{line}\n" for line in (*head.first(), *lines))
 
     def _drop(self, name: str) -> None:
         """Leaves out the facts of the directive ``name``, and those that depend on them."""

@@ -4,7 +4,13 @@
 fills elements outside a matrix with zeros.  Copies are committed in groups, one per tile, and a
 step waits for the group of its tile.  It needs ``double_buffer``, whose ``stages`` determine the
 number of outstanding tiles; a transposed tile is copied element by element, for which elements of
-two bytes are too small.  ``via=registers`` equals the directive's absence.
+two bytes are too small.
+
+With ``via=tma`` the copy engine (sm_90 on) copies tiles in boxes, for which one thread asks: the
+others spend no instruction and no register on it, and no guard is needed, as elements outside a
+matrix become zeros.  A box lands as it lies in the matrix, so such a tile is neither transposed nor
+padded nor swizzled.  Leading dimensions must be multiples of 16 bytes.  ``via=registers`` equals
+the directive's absence.
 
     copy A_shared = A
 ==> async_copy A via=cp_async
@@ -15,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from functools import reduce
-from typing import ClassVar, cast
+from typing import ClassVar, cast, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
@@ -26,15 +32,12 @@ from gemmgen.ir.edit import changed_by, copies, edit_main, edit_operations, pipe
 from gemmgen.ir.nodes import Contract, Copy, CopyMode, Kernel, Program
 from gemmgen.ir.target import SINCE, has
 from gemmgen.passes.base import OperandArgument, Stated, shared_tile
-from gemmgen.passes.boxes import check_boxes
+from gemmgen.passes.boxes import check_boxes, check_rank
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 LEAST = 4
 """Bytes of the smallest copy by cp.async."""
-
-WAYS: tuple[CopyMode, ...] = ("registers", "cp_async")
-"""What ``via`` may be."""
 
 MISSING: dict[CopyMode, tuple[str, str]] = {
     "cp_async": ("cp.async", "target sm_80 or later, or leave async_copy out"),
@@ -57,7 +60,11 @@ class AsyncCopy:
         "async_copy",
         example="async_copy A B via=cp_async",
         operands=("a", "b"),
-        arguments=(ArgumentSpec("via", "word", choices=WAYS, required=True, identity="registers"),),
+        arguments=(
+            ArgumentSpec(
+                "via", "word", choices=get_args(CopyMode), required=True, identity="registers"
+            ),
+        ),
         elsewhere=Elsewhere(
             "TVM software_pipeline_async_stages, TileLang tma_copy",
             "software_pipeline_async_stages cp_async tma tma_copy create_async_groups async",
@@ -84,6 +91,10 @@ class AsyncCopy:
                 name, hint = MISSING[via]
                 raise Refusal(f"{program.target} has no {name}", at=statement.span, hint=hint)
         program = edit_main(program, lambda kernel: reduce(_switch, self.requests, kernel))
+        tensors = {tensor.name: tensor for tensor in (program.problem.a, program.problem.b)}
+        for request in self.requests:
+            if request.via == "tma":
+                check_rank(tensors[request.fact.tensor], request.fact)
         _check_ring(program, self.requests)
         return program
 
@@ -166,7 +177,7 @@ def _check_ring(program: Program, requests: tuple[CopyRequest, ...]) -> None:
             "async_copy copies the tiles that share stages in one way",
             at=requests[-1].fact.operand.span,
             notes=(f"{ways}; a step waits for both of its tiles at once",),
-            hint=f"async_copy {every} via=tma, or via=cp_async for both",
+            hint=f"async_copy {every} via=cp_async, or via=tma for both",
         )
     if len(set(stages.values())) > 1:
         raise Refusal(

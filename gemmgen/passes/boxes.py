@@ -12,48 +12,50 @@ from gemmgen.base.source import indexed, remainder
 from gemmgen.ir.boxes import box_of
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.edit import copies, pipeline_of
 from gemmgen.ir.nodes import Copy, Kernel
-from gemmgen.ir.tensor_map import ALIGNMENT, LANDS_AT, LONGEST_SIDE
+from gemmgen.ir.problem import Tensor
+from gemmgen.ir.tensor_map import ALIGNMENT, LANDS_AT, LONGEST_SIDE, RANKS
 from gemmgen.passes.base import OperandArgument
 from gemmgen.schedule.formatting import format_sizes
 
-LARGER = (1, 2, 4, 8, 16, 32)
+LARGER = (1, 2, 4, 8)
 """How many times as long a tile's sides are that a hint tries."""
+OTHERWISE = "via=cp_async"
+"""The way of copying that asks for none of this."""
 
 
 def check_boxes(kernel: Kernel, fact: OperandArgument, tile: Buffer, copy: Copy) -> None:
     """Raises ``Refusal`` if boxes of the tensor can't land as the tile lies."""
     tensor, source = fact.tensor, kernel.buffer(copy.src)
-    other = f"async_copy {tensor} via=cp_async"
     if tile.letters != source.letters:
         order = indexed(tensor, source.letters)
         raise Refusal(
             f"async_copy {tensor} via=tma: the copy engine turns no tile",
             at=fact.operand.span,
             notes=(f"{order} would land as {order}, and {indexed(tile.name, tile.letters)} is",),
-            hint=f"cache_shared {order}, or {other}",
+            hint=f"cache_shared {order}, or {OTHERWISE}",
         )
     if tile.pad:
         raise Refusal(
             f"async_copy {tensor} via=tma: a pad is a hole in each row that no box has",
             at=fact.operand.span,
             notes=(f"rows of {tile.extent(tile.letters[-1])} elements, {tile.pad} behind each",),
-            hint=f"leave pad {tensor} out, or {other}",
+            hint=f"leave pad out, or {OTHERWISE}",
         )
     if tile.swizzle:
         raise Refusal(
             f"async_copy {tensor} via=tma: the copy engine does not permute rows this way",
             at=fact.operand.span,
             notes=(f"{tile.name} is swizzled, and a box lands in order",),
-            hint=f"leave swizzle {tensor} out, or {other}",
+            hint=f"leave swizzle out, or {OTHERWISE}",
         )
     if copy.width > 1:
         raise Refusal(
             f"async_copy {tensor} via=tma: no thread reads {tensor} from global memory",
             at=fact.operand.span,
             notes=(f"vectorize makes the threads' own copies {copy.width} wide",),
-            hint=f"vectorize {tensor}.shared alone, or leave it out",
+            hint=_narrower(kernel, tensor, tile),
         )
     found = _misfit(tile)
     if found is not None:
@@ -62,8 +64,27 @@ def check_boxes(kernel: Kernel, fact: OperandArgument, tile: Buffer, copy: Copy)
             f"async_copy {tensor} via=tma: {found[0]}",
             at=fact.operand.span,
             notes=found[1:],
-            hint=f"{larger}, or {other}" if larger else other,
+            hint=f"{larger}, or {OTHERWISE}" if larger else OTHERWISE,
         )
+
+
+def check_rank(tensor: Tensor, fact: OperandArgument) -> None:
+    """Raises ``Refusal`` if a tensor has more letters than a map has dimensions."""
+    most = RANKS.stop - 1
+    if len(tensor.letters) > most:
+        text = indexed(tensor.name, tensor.letters)
+        raise Refusal(
+            f"async_copy {tensor.name} via=tma: a tensor map has at most {most} dimensions",
+            at=fact.operand.span,
+            notes=(f"{text} has {len(tensor.letters)}",),
+            hint=OTHERWISE,
+        )
+
+
+def _narrower(kernel: Kernel, tensor: str, tile: Buffer) -> str:
+    """The hint that leaves a tensor's reads of shared memory as wide as they are."""
+    widths = [c.width for c in copies(kernel) if c.src == tile.name and c.width > 1]
+    return f"vectorize {tensor}.shared width={widths[0]}" if widths else "leave vectorize out"
 
 
 def _misfit(tile: Buffer) -> tuple[str, str] | None:

@@ -149,7 +149,7 @@ class CompiledKernel:
 
     def _check_shared(self) -> None:
         declared, used = self.interface.static_shared, sum(a.bytes for a in self.shared)
-        if self.checked and declared and used != declared:
+        if self.checked and declared and not self.interface.dynamic_shared and used != declared:
             raise KernelFault(
                 f"the text declares {used} bytes of shared memory, its interface {declared}"
             )

@@ -1,4 +1,4 @@
-"""examples/best: the tuned schedules hold at ragged shapes of several blocks, small as they are."""
+"""examples/best and examples/hopper hold at ragged shapes of several blocks, small as they are."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from gemmgen.proof.outcome import Subject
 from gemmgen.proof.shapes import fit, ring_of, tile_of
 from gemmgen.sim.run import CompiledKernel
 
-FOLDER = Path(__file__).parents[2] / "examples" / "best"
-NAMES = sorted(path.stem for path in FOLDER.glob("*.sched"))
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FILES = {
+    path.stem: path for folder in ("best", "hopper") for path in (EXAMPLES / folder).glob("*.sched")
+}
+NAMES = sorted(FILES)
 SHORT = 96
 """A large enough K for very many parts: most of these stay empty."""
 
@@ -27,7 +30,7 @@ FEWER = {"deep": ("parts=264 groups=12", "parts=6 groups=2")}
 
 
 def source(name: str) -> Source:
-    return Source((FOLDER / f"{name}.sched").read_text(encoding="utf-8"), f"{name}.sched")
+    return Source(FILES[name].read_text(encoding="utf-8"), f"{name}.sched")
 
 
 def emitted(name: str) -> Emitted:

@@ -28,6 +28,7 @@ THREADS = ("descending", "shuffled", "ascending")
 
 INSTRUCTIVE = {
     "column_major": "threads along n of a column-major C",
+    "copy_engine": "the copy engine, read ahead",
     "fragments_ahead": "three stages, read ahead, wide",
     "mixed_stages": "two stages of A, three of B",
     "no_k_step": "no step along k, micro-tiles",

@@ -112,6 +112,24 @@ OWN = {
         "double_buffer A.register B.register",
     ),
     "two stages, read ahead": _lines(*BLOCKED, "double_buffer A B A.register B.register"),
+    "the copy engine": _lines(
+        "target sm_90",
+        "tile m=32 n=64 k=8",
+        "cache_shared A B",
+        "register_block m=4 n=8",
+        "double_buffer A B stages=3",
+        "async_copy A B via=tma",
+        "unroll tile_k=3",
+    ),
+    "the copy engine, read ahead": _lines(
+        gemm_line(("k, m", "k, n", "m, n")),
+        "target sm_90",
+        *BLOCKED,
+        "vectorize A.shared B.shared C width=4",
+        "double_buffer A B stages=3",
+        "double_buffer A.register B.register",
+        "async_copy A B via=tma",
+    ),
     "two stages of A alone": _lines(*BLOCKED, "double_buffer A"),
     "two stages of A, three of B": _lines(
         *BLOCKED, "vectorize A B width=4", "double_buffer A", "double_buffer B stages=3"
