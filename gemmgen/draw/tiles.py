@@ -199,6 +199,8 @@ def _notes(layout: _Layout) -> tuple[str, ...]:
     a, b, c = problem.a, problem.b, problem.c
     tiles = layout.matrices[0].down.count * layout.matrices[1].across.count
     shared = f"the work of {work.parts} blocks" if work.parts > 1 else "a block's work"
+    if work.persistent:
+        shared = "the work of a block, which walks over several"
     count = "one tile" if tiles == 1 else f"{tiles} tiles"
     found = [f"{c.name} is {m} x {n}, cut into {count} of {bm} x {bn}, each {shared}."]
     if problem.batch:
