@@ -33,8 +33,8 @@ class TmaPipeline(StagedPipeline):
         body = (self._barriers(ring), self._issue_first(ring), *begun)
         if not self._crosses():
             return body
-        landed = (WaitBarrier(ring.full_at(Int(0)), Int(0)), Barrier())
-        return (*body, self._first_fragments(landed))
+        landed = WaitBarrier(ring.full_at(Int(0)), Int(0))
+        return (*body, self._first_fragments((landed,)))
 
     def _body(self) -> tuple[Timed, ...]:
         ring = self._ring()

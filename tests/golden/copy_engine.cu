@@ -155,7 +155,6 @@ gemm(int M, int N, int K,
     // load the first fragments (double_buffer A.register B.register)
     if (0 < K) {
         while (!gg_try_wait(full[0], 0)) {}
-        __syncthreads();
         copy4(A_frag[0], &A_shared[0][0][thread_m]);
         #pragma unroll
         for (int reg_n = 0; reg_n < TN; reg_n += VEC)
