@@ -39,6 +39,8 @@ SCHEDULES = {
         tile m=16 n=16 k=8
         cache_shared A B
         persistent""",
+    "a slice of C": "bind x=m y=n\ntile m=16 n=16\ncache_shared C\npersistent",
+    "slices of C": STAGED + "register_block m=2 n=2\ncache_shared C\nvectorize C width=4",
     "bands": STAGED + "raster group=2",
     "tensor_core": """
         dtype A=f16 B=f16
@@ -115,6 +117,11 @@ PLANTS = {
         "reads ahead",
         "__syncthreads();\n\n        // the epilogue",
         "// the epilogue",
+    ),
+    "no barrier before the slice of C of the next tile": (
+        "a slice of C",
+        "// the epilogue\n        __syncthreads();\n",
+        "// the epilogue\n",
     ),
     "copies in flight at the end of a tile": ("cp_async", "gg_wait_group<0>();", ""),
     "tiles missed": ("bands", STRIDE, STRIDE + " + 1"),
