@@ -44,16 +44,15 @@ def launch_lines(interface: Interface) -> list[str]:
     blocks = _tiles(interface)
     if interface.parts > 1:
         blocks += f" * {interface.parts}"
-    if interface.resident:
-        held = (
-            f"{interface.resident} x multiprocessors"
-            if interface.resident > 1
-            else "multiprocessors"
-        )
-        blocks = f"min({blocks}, {SOFT}{held})"
     x, y = interface.block
     threads = f"{x} x {y} threads" if y > 1 else f"{x} threads"
     lines = [f"{blocks} blocks of {threads}; {SOFT}none if C is empty"]
+    if interface.resident:
+        held = f"{interface.resident} x multiprocessors"
+        lines = [
+            f"min({blocks}, {SOFT}{held.removeprefix('1 x ')}) blocks of {threads}",
+            "each walks over its share of the tiles; none if C is empty",
+        ]
     if interface.dynamic_shared:
         lines.append(f"{interface.dynamic_shared} bytes of dynamic shared memory a block")
     if interface.product:

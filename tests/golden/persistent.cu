@@ -13,8 +13,8 @@
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
-//     min(ceil(M / 128) * ceil(N / 128), 2 x multiprocessors) blocks of 16 x 16 threads;
-// none if C is empty
+//     min(ceil(M / 128) * ceil(N / 128), 2 x multiprocessors) blocks of 16 x 16 threads
+//     each walks over its share of the tiles; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // requires (leading dimensions count elements):
 //     lda >= M, ldb >= N, ldc >= N
