@@ -11,7 +11,7 @@ from gemmgen.ir.nodes import Program
 from gemmgen.ir.target import REGISTER_FILE, TARGETS
 from gemmgen.lower.residency import REGISTER_UNIT, fits
 from gemmgen.pipeline import Emitted
-from gemmgen.proof import whole
+from gemmgen.proof import engine_code, whole
 from gemmgen.proof.gates import gates_of, mistakes, spelled, spills_of
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
 
@@ -44,6 +44,7 @@ def check(subject: Subject) -> Outcome:
     }
     by_nvcc = whole.compiled(emitted.text, emitted.target)
     complaint = _complaint(emitted, found) or by_nvcc.complaint
+    complaint = complaint or engine_code.complaint(emitted)
     if complaint is not None:
         return replace(failed(LAYER, complaint), figures=figures)
     return replace(passed(LAYER, f"{_summary(found)}; {by_nvcc.done}"), figures=figures)
