@@ -18,6 +18,8 @@ namespace gg {
 // Of what is not known to have happened, an actor's time is 0.
 struct Clock {
   uint32_t interval;  // of its entries; in a later one they say nothing that is not known
+  uint32_t version;   // alike only in clocks that are equal
+  uint32_t joined;    // the version of the clock that was joined last
   uint32_t seen[MAX_ACTORS];
   uint32_t published[MAX_ACTORS];  // of it, the writes that the async proxy sees too
 };
@@ -29,6 +31,7 @@ inline bool keeps_clocks() { return state.header.clocks != 0; }
 void release(Clock &clock);
 void release(Clock &clock, unsigned thread);
 void acquire(const Clock &clock);  // the running thread has waited there
+void adopt(const Clock &clock);    // and nowhere else since it has left its own clock there
 void clear(Clock &clock);
 
 bool has_seen(unsigned actor, uint32_t time);  // the running thread has

@@ -130,7 +130,7 @@ void wait_for(unsigned id, unsigned threads, int line) {
   const uint32_t phase = part.phase;
   part.lanes = (part.lanes + 1) % WARP;
   wait_until({&MEETS, &barriers[id], phase, line});
-  acquire(clocks[id][phase % 2]);
+  adopt(clocks[id][phase % 2]);
 }
 
 }  // namespace

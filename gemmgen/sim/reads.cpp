@@ -25,6 +25,12 @@ uint32_t *times_of(size_t word) {
   return times + word * width();
 }
 
+[[gnu::optimize("O3")]] bool is_any_later(const uint32_t *a, const uint32_t *b, unsigned count) {
+  uint32_t any = 0;
+  for (unsigned i = 0; i < count; ++i) any |= a[i] > b[i];
+  return any != 0;
+}
+
 }  // namespace
 
 void note_read(size_t word, unsigned actor) { times_of(word)[actor] = state.time[actor]; }
@@ -32,9 +38,8 @@ void note_read(size_t word, unsigned actor) { times_of(word)[actor] = state.time
 unsigned find_unseen_read(size_t word) {
   const uint32_t *read = times_of(word), *seen = times_seen();
   const unsigned count = width();
-  unsigned unseen = 0;
-  for (unsigned i = 0; i < count; ++i) unseen |= read[i] > seen[i];
-  for (unsigned i = 0; i < count && unseen != 0; ++i) {
+  if (!is_any_later(read, seen, count)) return NOBODY;
+  for (unsigned i = 0; i < count; ++i) {
     if (read[i] > seen[i] && i != state.thread) return i;
   }
   return NOBODY;

@@ -18,11 +18,13 @@ struct Cell {
   uint16_t writer, reader, second_reader;
   bool atomic;  // the write was
   // The previous write, if it was another block's and both were atomic; 0 is never.
-  uint32_t added, add_block, add_time, add_pc;
+  uint32_t added, add_block, add_pc;
   uint16_t adder;
   uint16_t write_actor;  // the writer, or work that it has started
-  uint32_t write_time, read_time, second_time;
+  uint32_t write_time, read_time;
+  uint32_t other_time;  // of the second reader, or of the previous write
 };
+static_assert(sizeof(Cell) == 64, "a line of the cache");
 
 Cell *shared_cells;
 Cell *tensor_cells[MAX_ARGUMENTS];  // of the tensors that the kernel writes
@@ -92,9 +94,9 @@ void keep_reader(Cell &cell) {
     cell.read_time = time;
   } else if (cell.reader != me && (cell.second_reader == NOBODY ||
                                    cell.second_reader / WARP == cell.reader / WARP ||
-                                   precedes(cell.second_reader, cell.second_time))) {
+                                   precedes(cell.second_reader, cell.other_time))) {
     cell.second_reader = me;
-    cell.second_time = time;
+    cell.other_time = time;
   }
 }
 
@@ -104,7 +106,7 @@ uint16_t conflicting_reader(const Cell &cell) {
   if (cell.read != state.interval) return NOBODY;
   if (cell.reader != me && !precedes(cell.reader, cell.read_time)) return cell.reader;
   if (cell.second_reader == me || cell.second_reader == NOBODY) return NOBODY;
-  return precedes(cell.second_reader, cell.second_time) ? NOBODY : cell.second_reader;
+  return precedes(cell.second_reader, cell.other_time) ? NOBODY : cell.second_reader;
 }
 
 Access access_by(unsigned actor, uint32_t pc, bool write) {
@@ -171,7 +173,7 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, const Ten
     }
   }
   if (!touch.atomic && was_written && cell.atomic && cell.added >= state.launch_interval &&
-      !precedes_now(cell.add_block, cell.added, cell.adder, cell.add_time)) {
+      !precedes_now(cell.add_block, cell.added, cell.adder, cell.other_time)) {
     report(found(RACE, touch, where, {cell.add_pc, 0, cell.add_block, cell.adder, 1}));
   }
   const bool reads = !touch.write || touch.atomic;
@@ -194,7 +196,7 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, const Ten
     cell.added = cell.written;
     cell.add_block = cell.write_block;
     cell.adder = cell.writer;
-    cell.add_time = cell.write_time;
+    cell.other_time = cell.write_time;
     cell.add_pc = cell.write_pc;
   }
   cell.written = now;

@@ -104,6 +104,6 @@ extern "C" void gg_warp_barrier(int line) {
   Clock &clock = meetings[me / WARP][meeting[me] ^= 1];
   release(clock);
   meet_lanes(line);
-  acquire(clock);
+  adopt(clock);
   ++state.time[me];
 }
