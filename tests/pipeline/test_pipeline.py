@@ -35,6 +35,7 @@ def test_the_ladder_has_the_order_of_the_design() -> None:
         "launch_bounds",
         "raster",
         "split_k",
+        "persistent",
         "fuse_epilogue",
     )
 
