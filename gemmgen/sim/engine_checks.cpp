@@ -60,7 +60,8 @@ void end_phase(const MBarrier &barrier) {
 
 void take_clock(const MBarrier &barrier) {
   acquire(ended[barrier.number]);
-  see(state.threads + barrier.number % OF_BARRIERS, landed[barrier.number]);
+  const unsigned actor = state.threads + barrier.number % OF_BARRIERS;
+  if (!has_seen(actor, landed[barrier.number])) see(actor, landed[barrier.number]);
 }
 
 void check_barrier(const MBarrier &barrier, bool changes, const Call &by) {

@@ -130,12 +130,13 @@ void touch_word(size_t word, const Touch &touch, const Where &where, unsigned ac
   if (is_recent && writer != me && writer != actor && !precedes(writer, cell.write_time)) {
     report(found(RACE, touch, where, write));
   }
+  const bool is_written = cell.written >= state.block_interval;
+  const bool crosses = is_written && actor != me && writer < state.threads;  // between proxies
+  if (crosses && !is_published(writer, cell.write_time)) {
+    report(found(UNFENCED, touch, where, write));
+  }
   if (!touch.write) {
-    if (cell.written < state.block_interval) {
-      report(found(UNWRITTEN, touch, where));
-    } else if (actor != me && writer < state.threads && !is_published(writer, cell.write_time)) {
-      report(found(UNFENCED, touch, where, write));
-    }
+    if (!is_written) report(found(UNWRITTEN, touch, where));
     if (keeps_clocks()) {
       note_read(word, actor);
     } else {

@@ -145,6 +145,14 @@ BARRIERS = {
     "rows for columns": BoxPlant(IN, "step * BN, tile_m", "tile_m, step * BN", "", "", "values"),
 }
 STORES = {
+    "a tile loaded over what threads have written": BoxPlant(
+        IN,
+        f"{READ};",
+        f"{READ};\n            A_shared[stage][i / BN][i % BN] = 0.0f;",
+        "not fenced",
+        AHEAD,
+        "clocks",
+    ),
     "the fence before a store dropped": BoxPlant(
         OUT, "gg_fence_async();", "", "not fenced", STORED, "clocks"
     ),

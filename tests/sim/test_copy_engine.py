@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from box_kernels import NAMES, Shape, compiled, complaint, runs, text
+from box_plants import PLANTS, planted
+from functions import texts_of
 
 from gemmgen.sim.failures import CompileFailure, KernelFault
 from gemmgen.sim.ptx import needs_clocks
@@ -46,6 +48,17 @@ def test_bytes_may_be_expected_after_the_copy_is_issued() -> None:
     expect, load = ANY_ORDER_OF_BYTES.split("\n")
     changed = whole.replace(ANY_ORDER_OF_BYTES, f"{load}\n{expect}")
     kernel = compiled("copied_in", changed)
+    for order, landing in runs():
+        assert complaint(kernel, "copied_in", (37, 100, 0), order, landing) is None
+
+
+def test_a_tile_may_be_loaded_over_what_threads_have_written_and_fenced() -> None:
+    plant = PLANTS["a tile loaded over what threads have written"]
+    changed = planted(text("copied_in"), plant)
+    synced = "        __syncthreads();\n        const int ahead"
+    assert synced in changed
+    fenced = changed.replace(synced, f"        gg_fence_async();\n{synced}")
+    kernel = compiled("copied_in", f"{texts_of('gg_fence_async')[0]}\n\n{fenced}")
     for order, landing in runs():
         assert complaint(kernel, "copied_in", (37, 100, 0), order, landing) is None
 
