@@ -7,7 +7,9 @@ that it reads.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from copy import copy as copy_of
 from typing import Literal, cast
 
 from gemmgen.analyze.explain import AnalyzedKernel
@@ -21,7 +23,8 @@ from gemmgen.ir import expanded, names
 from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
-from gemmgen.ir.expr import Expr
+from gemmgen.ir.duties import Duties, SetRegisters
+from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.nodes import Copy, Init, Kernel, Map
 from gemmgen.schedule.extents import Shape
 
@@ -69,12 +72,17 @@ class _Break(Exception):
     """Leaves the innermost loop."""
 
 
+OTHERS = BlockStep("barrier", "others")
+"""Not a step: the block's other duties go on."""
+
+
 Content = tuple[int, int | None]
 """A tile, and the element along k within it; None for all of it."""
 
 
 class _Walk:
-    """Runs the body of block 0; ``holds`` is what is in each stage and slot."""
+    """Runs the body of block 0; ``holds`` is what is in each stage and slot, ``phases`` how many
+    phases of each barrier have ended, which a duty ``waits`` for."""
 
     def __init__(self, kernel: AnalyzedKernel, values: Mapping[str, int]):
         self.kernel: Kernel = kernel.program.main
@@ -87,8 +95,10 @@ class _Walk:
             self.names |= {names.stop(self.problem.k).name: self.end}
         self.holds: dict[tuple[str, int], Content] = {}
         self.loaded: dict[str, int] = {}
-        self.announced = 0
+        self.announced = Counter[str]()
         """Tiles under way whose bytes a barrier expects: as a group, as ``commit`` ends it."""
+        self.phases = Counter[tuple[str, int]]()
+        self.waits = False
 
     def value(self, expr: Expr) -> int:
         scope = Scope()
@@ -103,7 +113,7 @@ class _Walk:
         for node in body:
             yield from self.node(node)
         if any(isinstance(node, ExpectBytes) for node in body):
-            self.announced += 1
+            self.announced["tiles"] += 1
             yield BlockStep("commit")
 
     def node(self, node: expanded.Timed) -> Iterator[BlockStep]:
@@ -130,10 +140,19 @@ class _Walk:
                     yield from self.of(inner)
             case expanded.CopyBox(copy, origin, _, stage):
                 yield self.store("copy", copy, self.tile(origin), stage)
-            case WaitBarrier():
-                self.announced -= 1
-                yield BlockStep("wait", pending=self.announced)
-            case Init() | BarrierArray() | InitBarrier() | FenceBarriers() | ExpectBytes():
+            case Duties():
+                yield from self.duties(node)
+            case WaitBarrier(barrier, parity):
+                yield from self.phase_of(barrier, parity)
+                if barrier.buffer.endswith("full"):
+                    self.announced["tiles"] -= 1
+                    yield BlockStep("wait", pending=self.announced["tiles"])
+            case ExpectBytes(barrier):
+                self.phases[self.barrier(barrier)] += 1
+            case expanded.Release(barrier):
+                self.phases[self.barrier(barrier)] += 1
+                yield OTHERS
+            case Init() | BarrierArray() | InitBarrier() | FenceBarriers() | SetRegisters():
                 pass
             case Map() | expanded.StoreSlice():
                 yield BlockStep("write", self.problem.c.name)
@@ -156,6 +175,32 @@ class _Walk:
                 yield BlockStep("reduce")
             case _:
                 assert isinstance(node, expanded.Arrive), node
+
+    def duties(self, node: Duties[expanded.Timed]) -> Iterator[BlockStep]:
+        """Each duty until it has to wait for another, or has something for it."""
+        left: list[Iterator[BlockStep]] = []
+        for duty in node.duties:
+            walk = copy_of(self)
+            walk.names, walk.waits = dict(self.names), True
+            left.append(walk.of(duty.body))
+        while left:
+            for steps in tuple(left):
+                for step in steps:
+                    if step == OTHERS:
+                        break
+                    yield step
+                else:
+                    left.remove(steps)
+
+    def phase_of(self, barrier: Element, parity: Expr) -> Iterator[BlockStep]:
+        """Others go on until the phase of ``barrier`` with this parity has ended."""
+        at, wanted = self.barrier(barrier), self.value(parity)
+        while self.waits and self.phases[at] % 2 == wanted:
+            yield OTHERS
+
+    def barrier(self, barrier: Element) -> tuple[str, int]:
+        (index,) = barrier.indices
+        return barrier.buffer, self.value(index)
 
     def loop(self, node: For[expanded.Timed]) -> Iterator[BlockStep]:
         at, by = self.value(node.start), self.value(node.step)

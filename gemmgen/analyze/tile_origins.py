@@ -15,6 +15,7 @@ from gemmgen.interpreter.node_table import code_for
 from gemmgen.interpreter.scope import FrameSlot
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, Define, For
+from gemmgen.ir.duties import Duties
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.names import tile_origin
 from gemmgen.ir.thread_code import Advance, Node, is_over_tiles
@@ -104,6 +105,8 @@ def _first_lines(body: tuple[Node, ...]) -> Iterator[Define | Advance]:
             yield Define(node.variable, node.start)
         if isinstance(node, Block) or (isinstance(node, For) and is_over_tiles(node)):
             yield from _first_lines(node.body)
+        elif isinstance(node, Duties):
+            yield from _first_lines(node.duties[-1].body)
         elif isinstance(node, Advance) or (isinstance(node, Define) and node.kind == "int"):
             yield node
 

@@ -158,6 +158,9 @@ class WatchedBarriers:
     def expect(self, name: str, index: Index, count: int, mask: Mask) -> None:
         pass
 
+    def arrive(self, name: str, index: Index, mask: Mask) -> None:
+        pass
+
     def wait(self, name: str, index: Index, parity: Value, mask: Mask) -> None:
         pass
 

@@ -19,6 +19,7 @@ from gemmgen.emit.ctypes import STORED, vector_type
 from gemmgen.ir.barriers import ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.control import Commit, Wait
 from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType, widths
+from gemmgen.ir.duties import ArriveBarrier, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Call
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parts import inside
@@ -105,6 +106,13 @@ def _wmma_store(line: Line) -> DeviceFunction:
     return _function("wmma_store", line=line, lines=_LINES[line])
 
 
+def _set_registers(more: bool) -> DeviceFunction:
+    if more:
+        how = ",\n// once other warpgroups have given up theirs."
+        return _function("set_registers", way="more", change="inc", how=how)
+    return _function("set_registers", way="fewer", change="dec", how=".")
+
+
 _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     Call: lambda node: DeviceFunction(node.function),
     CopyAsync: lambda node: _copy_async(STORED[node.dtype], node.width * BYTES[node.dtype]),
@@ -119,6 +127,9 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     LoadBox: lambda node: _load_box(len(node.at)),
     AtomicAdd: lambda node: _add(node.dtype),
     CountArrival: lambda node: DeviceFunction("count_in"),
+    ArriveBarrier: lambda node: DeviceFunction("arrive"),
+    NamedBarrier: lambda node: DeviceFunction("sync_warps"),
+    SetRegisters: lambda node: _set_registers(node.more),
     LoadFragment: lambda node: _wmma_load(node.side, node.line, node.dtype),
     MultiplyFragments: lambda node: _wmma_multiply(node.a_line, node.b_line, node.dtype),
     StoreFragment: lambda node: _wmma_store(node.line),
@@ -136,6 +147,8 @@ FUNCTIONS: tuple[DeviceFunction, ...] = (
     DeviceFunction("commit_group"),
     DeviceFunction("wait_group"),
     *map(DeviceFunction, ("init_barrier", "fence_barrier_init", "expect_bytes", "try_wait")),
+    *map(DeviceFunction, ("arrive", "sync_warps")),
+    *map(_set_registers, (False, True)),
     *map(_load_box, RANKS),
     _add("f32"),
     _add("f64"),

@@ -9,9 +9,11 @@ from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View, fields_view, function_text, statements
 from gemmgen.ir.dtypes import ACCESS
+from gemmgen.ir.duties import SetRegisters
 from gemmgen.ir.expr import Binary, Int, Var
 from gemmgen.ir.lowered import Check, Constant, LoweredKernel, SharedArray, unit_of
 from gemmgen.ir.target import STATIC_SHARED, TARGETS
+from gemmgen.ir.thread_code import contains
 
 BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
 """The lines around the text that is the same for every compiler: NVRTC, nvcc and the host's C++."""
@@ -31,12 +33,18 @@ def kernel_view(kernel: LoweredKernel) -> View:
         "functions": [function_text(function) for function in kernel.functions],
         "comment": _bounds_comment(kernel),
         "threads": c_text(kernel.launch.count),
-        "resident": [kernel.blocks] if kernel.blocks > 1 else [],
+        "resident": [kernel.blocks] if kernel.blocks > 1 or _sets_registers(kernel) else [],
         "name": kernel.interface.name,
         "parameters": parameter_rows(kernel.interface.kernel_params, 95, restrict=True),
         "shared": [_shared(kernel)] if shared else [],
         "body": statements(kernel.body),
     }
+
+
+def _sets_registers(kernel: LoweredKernel) -> bool:
+    """Whether warpgroups share out registers.  Unless the blocks of a multiprocessor are stated,
+    ptxas gives the threads that take some no more than they began with."""
+    return contains(kernel.body, SetRegisters)
 
 
 def _constants(constants: tuple[Constant, ...]) -> list[str]:

@@ -18,7 +18,7 @@ from gemmgen.emit.printing import printed
 from gemmgen.ir.barriers import BARRIER, BarrierArray
 from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.duties import Duties
+from gemmgen.ir.duties import Duties, SetRegisters
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Select, walk
 from gemmgen.ir.thread_code import (
     Advance,
@@ -272,6 +272,10 @@ def _duties(node: Duties[Node]) -> View:
     return {"first": branches[:1], "others": branches[1:]}
 
 
+def _set_registers(node: SetRegisters) -> View:
+    return {"way": "more" if node.more else "fewer"}
+
+
 _MORE: dict[type, Callable[..., View]] = {
     Assign: _assign,
     Define: _define,
@@ -288,5 +292,6 @@ _MORE: dict[type, Callable[..., View]] = {
     If: _if,
     Block: _block,
     Duties: _duties,
+    SetRegisters: _set_registers,
 }
 """What a template needs besides the fields of its node."""

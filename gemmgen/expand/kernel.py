@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from gemmgen.expand.duties import with_producers
 from gemmgen.expand.inner_loop import steps_over_problem
 from gemmgen.expand.pipeline_async import AsyncPipeline
+from gemmgen.expand.pipeline_duties import DutyPipeline
 from gemmgen.expand.pipeline_lanes import LanePipeline
 from gemmgen.expand.pipeline_registers import RegisterPipeline
 from gemmgen.expand.pipeline_tma import TmaPipeline
@@ -39,7 +41,10 @@ def _kernel(program: Program, kernel: Kernel) -> ExpandedKernel:
     body: list[Timed] = []
     for statement in kernel.body:
         body.extend(_statement(program, kernel, statement))
-    return ExpandedKernel(kernel, (Tiles(tuple(body)),))
+    tiles = Tiles(tuple(body))
+    if kernel.producers.warpgroups:
+        return ExpandedKernel(kernel, with_producers(program, kernel, tiles))
+    return ExpandedKernel(kernel, (tiles,))
 
 
 def _mode(pipeline: Pipeline) -> CopyMode:
@@ -55,7 +60,10 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
         case Pipeline():
             if kernel.spread.holding == "lanes":
                 return LanePipeline(program, kernel, statement).expand()
-            steps = MECHANISMS[_mode(statement)](program, kernel, statement).expand()
+            mechanism = MECHANISMS[_mode(statement)]
+            if kernel.producers.warpgroups:
+                mechanism = DutyPipeline
+            steps = mechanism(program, kernel, statement).expand()
             return (*steps, *reduction(kernel))
         case Loop():
             note = f"main loop along {program.problem.extent(statement.letter)}"

@@ -159,10 +159,16 @@ class StagedPipeline(ABC):
         return Block("multiply the tile", tuple(dict.fromkeys(shaped)), steps)
 
     def _multiply_reading_ahead(
-        self, ring: Ring, note: str, publish: tuple[Timed, ...], exists: Expr | None = None
+        self,
+        ring: Ring,
+        note: str,
+        publish: tuple[Timed, ...],
+        exists: Expr | None = None,
+        released: tuple[Timed, ...] = (),
     ) -> Timed:
         """The steps of a tile; at the last one ``publish`` makes the next tile readable, and its
-        first fragments are read: always, or if it ``exists``."""
+        first fragments are read: always, or if it ``exists``.  Before that the tile is
+        ``released``: its own fragments have all been read."""
         kernel, loop, copies = self.kernel, self.loop, fetches(self.loop)
         k, size = Var(loop.letter), names.block(loop.letter)
         following = plus(k, step_of(loop))
@@ -176,6 +182,7 @@ class StagedPipeline(ABC):
             crossing = (If(exists, crossing),)
         if ring.advances_early:
             crossing = (*ring.advance(), *crossing)
+        crossing = (*released, *crossing)
         last = Block(note, self._cited(copies, "double_buffer"), crossing)
         step = (
             If(less(following, size), within, (last,)),

@@ -19,7 +19,7 @@ from gemmgen.ir.expanded import CopyBox, OneThread, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.simplify import less
 
-ARRIVALS = 1
+ARRIVALS = Int(1)
 """The thread that asks for a tile arrives at the stage's barrier, and no other."""
 
 

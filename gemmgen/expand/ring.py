@@ -56,6 +56,11 @@ class Ring:
         return f"{self.prefix}full"
 
     @property
+    def empty(self) -> str:
+        """The barriers by which a producer waits for stages that it may overwrite."""
+        return f"{self.prefix}empty"
+
+    @property
     def phase(self) -> Var:
         """The parity of the phase in which a stage that is waited for next is filled."""
         return Var(f"{self.prefix}phase")
@@ -63,6 +68,10 @@ class Ring:
     def full_at(self, stage: Expr) -> Element:
         """The barrier of a stage."""
         return Element(self.full, (stage,))
+
+    def empty_at(self, stage: Expr) -> Element:
+        """The barrier of a stage that is read."""
+        return Element(self.empty, (stage,))
 
     def turn_phase(self, stage: Expr) -> Assign:
         """After a wait for ``stage``: behind the last one, the ring's next round begins."""

@@ -24,6 +24,7 @@ from gemmgen.interpreter.together import Together
 from gemmgen.interpreter.turns import Waiting
 from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.duties import ArriveBarrier
 from gemmgen.ir.expr import Element, Var
 from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.ir.thread_code import LoadBox
@@ -44,7 +45,8 @@ def _index(barrier: Element, code: Code) -> tuple[str, Step]:
 
 def _init(node: InitBarrier, code: Code) -> Step:
     name, index = _index(node.barrier, code)
-    barriers, arrivals = code.machine.barriers, node.arrivals
+    barriers = code.machine.barriers
+    arrivals = cast(int, code.expression(node.arrivals).known)
     return lambda mask: barriers.init(name, cast(Index, index(mask)), arrivals, mask)
 
 
@@ -56,6 +58,12 @@ def _expect(node: ExpectBytes, code: Code) -> Step:
     name, index = _index(node.barrier, code)
     barriers, count = code.machine.barriers, cast(int, code.expression(node.bytes).known)
     return lambda mask: barriers.expect(name, cast(Index, index(mask)), count, mask)
+
+
+def _arrive(node: ArriveBarrier, code: Code) -> Step:
+    name, index = _index(node.barrier, code)
+    barriers = code.machine.barriers
+    return lambda mask: barriers.arrive(name, cast(Index, index(mask)), mask)
 
 
 def _wait(node: WaitBarrier, code: Code) -> Step:
@@ -96,6 +104,7 @@ NODES: Statements = {
     InitBarrier: _init,
     FenceBarriers: _fence,
     ExpectBytes: _expect,
+    ArriveBarrier: _arrive,
     WaitBarrier: _wait,
     LoadBox: _load_box,
 }
@@ -123,6 +132,9 @@ class CheckedBarriers:
         blocks = {lane // self.lanes.threads for lane, _ in self._each(0, mask)}
         for (_, block, _), barrier in self.known.items():
             barrier.fenced |= block in blocks
+
+    def arrive(self, name: str, index: Index, mask: Mask) -> None:
+        self.expect(name, index, 0, mask)
 
     def expect(self, name: str, index: Index, count: int, mask: Mask) -> None:
         for lane, at in self._each(index, mask):

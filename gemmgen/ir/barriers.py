@@ -38,7 +38,7 @@ class InitBarrier:
     SYNTAX = "{barrier} for {arrivals}"
 
     barrier: Element
-    arrivals: int
+    arrivals: Expr
 
 
 @record

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from gemmgen.base.record import record
 from gemmgen.ir.buffers import Origins
-from gemmgen.ir.expr import Expr
+from gemmgen.ir.expr import Element, Expr
 
 S = TypeVar("S", covariant=True)
 
@@ -28,10 +28,10 @@ class Duty(Generic[S]):
     name: str
     first: int
     threads: int
-    condition: Expr | None
     note: str
     origins: Origins
     body: tuple[S, ...]
+    condition: Expr | None = None
 
 
 @record
@@ -43,6 +43,27 @@ class Duties(Generic[S]):
     """
 
     duties: tuple[Duty[S], ...]
+
+
+@record
+class ArriveBarrier:
+    """One arrival at ``barrier`` of each thread that comes here: what it did before, those see that
+    wait for the phase (PTX: mbarrier.arrive)."""
+
+    SYNTAX = "{barrier}"
+
+    barrier: Element
+
+
+@record
+class SetRegisters:
+    """``setmaxnreg``: from here on each thread of the warpgroup has ``count`` registers; with
+    ``more``, once other warpgroups have given them up."""
+
+    SYNTAX = "{count}"
+
+    count: int
+    more: bool = False
 
 
 @record

@@ -12,7 +12,8 @@ from typing import Literal
 from gemmgen.base.record import record
 from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
-from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.duties import Duties, NamedBarrier, SetRegisters
+from gemmgen.ir.expr import Element, Expr, Int
 from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Map, Program
 from gemmgen.ir.problem import Problem
 
@@ -93,10 +94,20 @@ class CopyBox:
 @record
 class OneThread:
     """What one thread does for the whole block, if ``condition`` holds, which is the same for all
-    threads of the block."""
+    threads of the block; ``thread`` is its number."""
 
     body: tuple[Timed, ...]
     condition: Expr | None = None
+    thread: Expr = Int(0)
+
+
+@record
+class Release:
+    """The warp's lanes have read their stage: one of them arrives at ``barrier``."""
+
+    SYNTAX = "{barrier}"
+
+    barrier: Element
 
 
 @record
@@ -198,9 +209,13 @@ class WarpReduce:
 
 @record
 class Tiles:
-    """For each tile of the block, in the work's order: one, or a loop."""
+    """For each tile of the block, in the work's order: one, or a loop.
+
+    ``computes``: the threads hold the tile's sums; those of a producer have no place in it.
+    """
 
     body: tuple[Timed, ...]
+    computes: bool = True
 
 
 Timed = (
@@ -214,6 +229,10 @@ Timed = (
     | CopyBox
     | BarrierArray
     | OneThread
+    | Release
+    | Duties["Timed"]
+    | SetRegisters
+    | NamedBarrier
     | InitBarrier
     | FenceBarriers
     | ExpectBytes

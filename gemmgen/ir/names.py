@@ -53,6 +53,9 @@ thread_origin = _index("thread")
 warp_origin = _index("warp")
 """A warp's first element within the block's tile: ``warp_m``."""
 
+CONSUMERS = Var("CONSUMERS")
+"""The threads of a block that multiply, where others only copy."""
+
 STAGE_BYTES = Var("STAGE_BYTES")
 """Bytes that the copy engine writes into one stage."""
 

@@ -15,6 +15,7 @@ from gemmgen.ir.atoms import Atom
 from gemmgen.ir.buffers import Buffer, Origins, Spread
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.problem import Problem
+from gemmgen.ir.target import WARPGROUP
 
 FmaOrder = Literal["rows", "serpentine", "zigzag"]
 CopyMode = Literal["registers", "cp_async", "tma"]
@@ -59,6 +60,15 @@ class Bounds:
     ``lower`` chooses."""
 
     blocks: int = 0
+    origins: Origins = ()
+
+
+@record
+class Producers:
+    """Warpgroups of a block, behind the threads that multiply, which copy the tiles and do nothing
+    else."""
+
+    warpgroups: int = 0
     origins: Origins = ()
 
 
@@ -161,13 +171,15 @@ Statement = Init | Copy | Contract | Map | Loop | Pipeline
 
 @record
 class Kernel:
-    """One kernel: its work, its buffers and its body, and what its launch is bounded by."""
+    """One kernel: its work, its buffers and its body, what its launch is bounded by, and which of
+    its threads only copy."""
 
     name: str
     work: Work
     buffers: tuple[Buffer, ...]
     body: tuple[Statement, ...]
     bounds: Bounds = Bounds()
+    producers: Producers = Producers()
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)
@@ -185,14 +197,13 @@ class Kernel:
 
     @property
     def threads(self) -> int:
-        """All threads of a block: those that the launch has."""
-        return self.spread.threads
+        """All threads of a block: those that multiply, and the producers behind them."""
+        return self.spread.threads + WARPGROUP * self.producers.warpgroups
 
     @property
     def copying_threads(self) -> int:
-        """Threads among which the elements of a tile are dealt that is copied into shared
-        memory."""
-        return self.threads
+        """Threads among which the elements of a tile are dealt that they copy together."""
+        return self.spread.threads
 
 
 @record

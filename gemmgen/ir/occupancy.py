@@ -13,8 +13,20 @@ from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.edit import copies
 from gemmgen.ir.nodes import Kernel
-from gemmgen.ir.target import MAX_REGISTERS, OVERHEAD, REGISTER_FILE, RESIDENT_THREADS
+from gemmgen.ir.target import (
+    MAX_REGISTERS,
+    OVERHEAD,
+    REGISTER_FILE,
+    REGISTER_UNIT,
+    RESIDENT_THREADS,
+    WARPGROUP,
+)
 
+PRODUCER_REGISTERS, CONSUMER_REGISTERS = 24, 240
+"""What a producer keeps, the fewest that ``setmaxnreg`` allows, and the most that a consumer gets.
+"""
+SETS_REGISTERS = "sm_90a"
+"""The target that has ``setmaxnreg``."""
 REGISTER = 4
 """Bytes of one."""
 
@@ -61,6 +73,36 @@ def registers_of(tile: Buffer) -> int:
 def allowed_registers(threads: int, blocks: int) -> int:
     """What ``__launch_bounds__(threads, blocks)`` leaves to a thread; more of them are spilled."""
     return min(MAX_REGISTERS, REGISTER_FILE // (threads * max(1, blocks)))
+
+
+def registers_by_duty(kernel: Kernel, target: str) -> tuple[int, int] | None:
+    """Registers of a producer's thread and of a consumer's, by ``setmaxnreg``; None where there are
+    no producers, or where consumers would gain nothing.
+
+    The instruction takes whole warpgroups, and what a block has at its launch is all there is.
+    """
+    producers, consumers = kernel.threads - kernel.spread.threads, kernel.spread.threads
+    if not producers or target != SETS_REGISTERS or consumers % WARPGROUP:
+        return None
+    at_launch = _in_units(allowed_registers(kernel.threads, blocks_per_multiprocessor(kernel)))
+    left = at_launch * kernel.threads - PRODUCER_REGISTERS * producers
+    most = min(CONSUMER_REGISTERS, _in_units(left // consumers))
+    return (PRODUCER_REGISTERS, most) if most > at_launch else None
+
+
+def registers_allowed(kernel: Kernel, target: str) -> int:
+    """Registers that a thread with sums may have: if others of its block only copy, those that the
+    launch or ``setmaxnreg`` leaves it, else as many as there are (the others may be spilled)."""
+    if not kernel.producers.warpgroups:
+        return MAX_REGISTERS
+    found = registers_by_duty(kernel, target)
+    if found:
+        return found[1]
+    return _in_units(allowed_registers(kernel.threads, kernel.bounds.blocks))
+
+
+def _in_units(registers: int) -> int:
+    return registers // REGISTER_UNIT * REGISTER_UNIT
 
 
 def elements_of(kernel: Kernel, name: str) -> int:

@@ -19,12 +19,16 @@ MAX_REGISTERS = 255
 """32-bit registers per thread."""
 REGISTER_FILE = 65536
 """32-bit registers per multiprocessor."""
+REGISTER_UNIT = 8
+"""Registers are allocated to threads in eights (256 to a warp)."""
 RESIDENT_THREADS = 1024
 """Threads that a multiprocessor holds on every architecture: sm_75's."""
 OVERHEAD = 24
 """The fewest registers that a thread needs in addition to its arrays: coordinates, bounds,
 pointers."""
 WARP = 32
+WARPGROUP = 128
+"""Threads of four warps, whose registers ``setmaxnreg`` shares out anew."""
 
 MAX_TILE = 4096
 """Elements of a tile along one letter: a limit of the language, not of a GPU."""

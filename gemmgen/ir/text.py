@@ -82,8 +82,9 @@ class _Reader:
     def next(self) -> Cursor | None:
         return self.lines[self.at] if self.at < len(self.lines) else None
 
-    def node(self, kinds: tuple[type, ...]) -> object:
-        """The node of the next line and all below it; it is one of ``kinds``."""
+    def node(self, kinds: tuple[type, ...], body: tuple[type, ...] = ()) -> object:
+        """The node of the next line and all below it; it is one of ``kinds``, and what is in its
+        body one of ``body``, or of ``kinds`` too."""
         cursor = self.lines[self.at]
         self.at += 1
         depth = cursor.at
@@ -101,7 +102,7 @@ class _Reader:
             cursor.fail(
                 f"expected an option of {notation.kind.__name__} ({options}) or the end of the line"
             )
-        node = notation.kind(**values, **self._children(notation, cursor, depth, kinds))
+        node = notation.kind(**values, **self._children(notation, cursor, depth, body or kinds))
         return notation.commented(node, origins) if origins else node
 
     def _children(
@@ -126,7 +127,8 @@ class _Reader:
             child = label or _child(notation, word[0] if word else "", body)
             if child is None:
                 line.fail(f"expected what belongs below {notation.kind.__name__}")
-            found.setdefault(child.name, []).append(self.node(child.kinds or body))
+            within = body if child.passes_on else ()
+            found.setdefault(child.name, []).append(self.node(child.kinds or body, within))
         return {
             child.name: _given(notation, child, found.get(child.name), above)
             for child in notation.children

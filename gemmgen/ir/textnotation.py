@@ -38,7 +38,7 @@ class LineField:
 @record
 class Child:
     """A field whose records have lines of their own, of ``kinds``; None: those of the body that the
-    record is in.
+    record is in.  ``passes_on``: what is in the records' bodies is of the kinds of that body.
 
     With ``label`` the field's name is a line before them, as their kinds are also another field's.
     """
@@ -48,6 +48,7 @@ class Child:
     default: object
     is_tuple: bool
     label: bool
+    passes_on: bool = False
 
 
 @record

@@ -87,7 +87,8 @@ def _children(
         is_tuple = get_origin(hints[name]) is tuple
         kinds = _record_kinds(get_args(hints[name])[0] if is_tuple else hints[name])
         label = any(c.kinds is kinds or set(c.kinds or ()) & set(kinds or ()) for c in found)
-        found.append(Child(name, kinds, defaults[name], is_tuple, label))
+        passes_on = is_tuple and bool(getattr(get_args(hints[name])[0], "__parameters__", ()))
+        found.append(Child(name, kinds, defaults[name], is_tuple, label, passes_on))
     return tuple(found)
 
 

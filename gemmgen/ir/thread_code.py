@@ -7,7 +7,7 @@ from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBa
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.duties import Duties, NamedBarrier
+from gemmgen.ir.duties import ArriveBarrier, Duties, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.warp_matrices import (
     FragmentArray,
@@ -188,7 +188,9 @@ Node = (
     | CountArrival
     | AtomicAdd
     | CopyAsync
+    | ArriveBarrier
     | NamedBarrier
+    | SetRegisters
     | Duties["Node"]
     | LoadBox
     | BarrierArray

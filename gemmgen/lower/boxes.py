@@ -8,17 +8,14 @@ from gemmgen.ir import names
 from gemmgen.ir.boxes import box_of
 from gemmgen.ir.control import For, If
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.expanded import CopyBox
+from gemmgen.ir.expanded import CopyBox, OneThread
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add, all_of, mul
 from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.ir.thread_code import LoadBox, Node
-from gemmgen.lower.context import TID, Context
-
-FIRST_THREAD = Binary("==", TID, Int(0))
-"""The condition of what one thread does for the whole block."""
+from gemmgen.lower.context import TID, Context, X
 
 
 def copy_box(context: Context, node: CopyBox) -> tuple[Node, ...]:
@@ -79,9 +76,10 @@ def constants(context: Context) -> Iterator[Constant]:
         yield Constant(names.STAGE_BYTES.name, total, add(*found), note)
 
 
-def one_thread(condition: Expr | None, body: tuple[Node, ...]) -> tuple[Node, ...]:
-    """``body`` for the block's first thread, if ``condition`` holds."""
-    chosen = all_of(FIRST_THREAD, condition)
+def one_thread(context: Context, node: OneThread, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """``body`` for the thread that the node names, if its condition holds."""
+    number = X if context.kernel.producers.warpgroups else TID
+    chosen = all_of(Binary("==", number, node.thread), node.condition)
     assert chosen is not None
     return (If(chosen, body),)
 

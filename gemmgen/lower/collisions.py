@@ -14,6 +14,7 @@ from typing import NoReturn
 from gemmgen.base.errors import Mistake, ScheduleError
 from gemmgen.base.source import Span
 from gemmgen.ir.control import Block, Define, For, If
+from gemmgen.ir.duties import Duties
 from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
@@ -85,6 +86,9 @@ def _repeated(body: tuple[Node, ...], seen: set[str]) -> Iterator[str]:
             case If():
                 yield from _repeated(node.body, set(seen))
                 yield from _repeated(node.otherwise, set(seen))
+            case Duties(duties):
+                for duty in duties:
+                    yield from _repeated(duty.body, set(seen))
             case Block():
                 yield from _repeated(node.body, set(seen) if node.scoped else seen)
             case _:

@@ -9,8 +9,10 @@ from gemmgen.expand.ring import rings
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.expr import Int
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.parts import names_in
+from gemmgen.ir.simplify import add
 from gemmgen.lower import bounds, boxes
 from gemmgen.lower.context import GROUPS, PARTS, THREADS, Context
 from gemmgen.lower.thread_map import NOTES, all_thread_maps
@@ -75,5 +77,9 @@ def _counts(context: Context) -> Iterator[Constant]:
             yield Constant(
                 GROUPS.name, context.kernel.work.groups, None, "groups in which they reduce"
             )
-    threads = context.lowering.threads(context)
+    threads, kernel = context.lowering.threads(context), context.kernel
+    if kernel.producers.warpgroups:
+        producers = kernel.threads - kernel.spread.threads
+        yield Constant(names.CONSUMERS.name, kernel.spread.threads, threads, "")
+        threads = add(names.CONSUMERS, Int(producers))
     yield Constant(THREADS.name, context.kernel.threads, threads, "")

@@ -135,6 +135,11 @@ class Context:
         return tuple(c for c in produced if self.buffer(c.dst).space is Space.SHARED)
 
     @property
+    def copying_threads(self) -> Var:
+        """The number of threads that copy a tile together, by its name."""
+        return names.CONSUMERS if self.kernel.producers.warpgroups else THREADS
+
+    @property
     def named(self) -> tuple[str, ...]:
         """The letters of the output, batches first: what an epilogue has as numbers."""
         return (*self.kernel.work.batch, *self.letters)

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from gemmgen.ir import names
 from gemmgen.ir.atoms import Holding
 from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
+from gemmgen.ir.duties import ArriveBarrier, Duties, Duty, NamedBarrier, SetRegisters
 from gemmgen.ir.edit import output_of, staged_copies
-from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, OneThread, Tiles, Timed
-from gemmgen.ir.expr import Element, Expr, Float, Int, Var
+from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, OneThread, Release, Tiles, Timed
+from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Var
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LaunchNames, LoweredKernel, LoweredProgram
 from gemmgen.ir.nodes import Init, Program
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.parts import inside
-from gemmgen.ir.simplify import simplify
+from gemmgen.ir.simplify import mod, simplify
+from gemmgen.ir.target import WARP
 from gemmgen.ir.thread_code import Node
+from gemmgen.ir.warp_matrices import WarpBarrier
 from gemmgen.lower import async_copies, boxes, copies, lanes, split, threads, way_out, wmma
 from gemmgen.lower.constants import constants_of
-from gemmgen.lower.context import PARTS, THREADS, Context, Lowering, LowerNode
+from gemmgen.lower.context import PARTS, THREADS, Context, Lowering, LowerNode, X
 from gemmgen.lower.placement import before_tiles, placement, walk
 from gemmgen.lower.shared_arrays import shared_arrays, static_or_dynamic
 from gemmgen.lower.signature import interface_of
@@ -85,10 +88,11 @@ def _launch(context: Context, interface: Interface) -> LaunchNames:
 
 def _tiles(context: Context, node: Tiles) -> tuple[Node, ...]:
     """The coordinates of the block's tile, what a thread keeps, and the tile's statements."""
-    kept, body = (*_first_pieces(context), *_arrays(context)), _body(context, node.body)
+    kept = (*_first_pieces(context), *_arrays(context)) if node.computes else ()
+    body = _body(context, node.body)
     if context.is_persistent:
         return (*before_tiles(context), *kept, *walk(context, body))
-    return (*placement(context), *kept, *body)
+    return (*placement(context, node.computes), *kept, *body)
 
 
 def _first_pieces(context: Context) -> tuple[Node, ...]:
@@ -155,7 +159,18 @@ def _if(context: Context, node: If[Timed]) -> tuple[Node, ...]:
 
 
 def _one_thread(context: Context, node: OneThread) -> tuple[Node, ...]:
-    return boxes.one_thread(node.condition, _body(context, node.body))
+    return boxes.one_thread(context, node, _body(context, node.body))
+
+
+def _duties(context: Context, node: Duties[Timed]) -> tuple[Node, ...]:
+    lowered = (replace(duty, body=_body(context, duty.body)) for duty in node.duties)
+    return (Duties(cast("tuple[Duty[Node], ...]", tuple(lowered))),)
+
+
+def _release(_context: Context, node: Release) -> tuple[Node, ...]:
+    """All lanes have read when the first one says so."""
+    first = Binary("==", mod(X, Int(WARP)), Int(0))
+    return (WarpBarrier(), If(first, (ArriveBarrier(node.barrier),)))
 
 
 NODES: Mapping[type, LowerNode] = {
@@ -164,6 +179,9 @@ NODES: Mapping[type, LowerNode] = {
     Define: _define,
     If: _if,
     OneThread: _one_thread,
+    Duties: _duties,
+    Release: _release,
+    **dict.fromkeys((SetRegisters, NamedBarrier), _kept),
     **dict.fromkeys((For, Block), _nested),
     **dict.fromkeys((Assign, Break, Barrier, Commit, Wait), _kept),
     **dict.fromkeys((BarrierArray, InitBarrier, FenceBarriers, ExpectBytes, WaitBarrier), _kept),

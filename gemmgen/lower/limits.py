@@ -15,8 +15,23 @@ from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import Program
-from gemmgen.ir.occupancy import REGISTER, registers_of
-from gemmgen.ir.target import MAX_REGISTERS, MAX_THREADS, MAX_TILE, OVERHEAD, TARGETS, WARP
+from gemmgen.ir.occupancy import (
+    REGISTER,
+    SETS_REGISTERS,
+    blocks_per_multiprocessor,
+    registers_allowed,
+    registers_by_duty,
+    registers_of,
+)
+from gemmgen.ir.target import (
+    MAX_REGISTERS,
+    MAX_THREADS,
+    MAX_TILE,
+    OVERHEAD,
+    REGISTER_FILE,
+    TARGETS,
+    WARP,
+)
 from gemmgen.lower.residency import check_residency
 from gemmgen.schedule.formatting import format_sizes
 from gemmgen.schedule.model import Require, Schedule
@@ -64,13 +79,16 @@ def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Ite
     if fill_warps(kernel.threads):
         return
     lanes = f" x {spread.lanes_per_sum} lanes" if spread.k_layout else ""
-    count = f"{' x '.join(str(a.threads) for a in axes)}{lanes} = {kernel.threads} threads"
+    consumers, producers = spread.threads, kernel.threads - spread.threads
+    count = f"{' x '.join(str(a.threads) for a in axes)}{lanes} = {consumers} threads"
     if any(a.registers > 1 for a in axes):
         shares = (f"{a.extent} / {a.registers}" for a in axes)
         whole = f"({') x ('.join(shares)}){lanes}"
         count = f"{whole} = {count}"
         if spread.lanes_per_piece > 1:
-            count = f"{whole} = {kernel.threads // WARP} warps = {kernel.threads} threads"
+            count = f"{whole} = {consumers // WARP} warps = {consumers} threads"
+    if producers:
+        count += f", and {producers} of the producer: {kernel.threads}"
     notes = [f"{count}; a block has at most {MAX_THREADS}"]
     message = "the tile needs too many threads"
     if kernel.threads <= MAX_THREADS:
@@ -107,7 +125,8 @@ def _micro_tile(program: Program, tile: tuple[int, ...]) -> tuple[int, ...] | No
         threads = prod(n // size for n, size in pairs) * main.spread.lanes_per_sum
         divides = not any(n % size for n, size in pairs)
         registers = words * (prod(sizes) + ahead * sum(sizes)) + OVERHEAD
-        if divides and fill_warps(threads) and registers <= MAX_REGISTERS:
+        fits = registers <= registers_allowed(main, program.target)
+        if divides and fill_warps(threads + _producers(program)) and fits:
             return sizes
     return None
 
@@ -134,7 +153,7 @@ def _nearest_tile(schedule: Schedule, program: Program) -> str:
     by_warp = spread.by_warp or spread.lanes_per_piece > 1
     steps = [a.extent // a.warps if by_warp else a.registers for a in (first, second)]
     lanes = first.lanes * second.lanes * spread.lanes_per_piece if by_warp else spread.lanes_per_sum
-    most = MAX_THREADS // lanes
+    most = (MAX_THREADS - _producers(program)) // lanes
     found = (
         (a * steps[0], b * steps[1], a * b * lanes)
         for a in range(1, most + 1)
@@ -149,7 +168,13 @@ def _nearest_tile(schedule: Schedule, program: Program) -> str:
     one, other, threads = min(found, key=distance)
     pipeline = pipeline_of(program.main)
     step = f" {pipeline.letter}={pipeline.step}" if pipeline else ""
+    threads += _producers(program)
     return f"tile {first.letter}={one} {second.letter}={other}{step}, which has {threads} threads"
+
+
+def _producers(program: Program) -> int:
+    """Threads of a block that only copy."""
+    return program.main.threads - program.main.spread.threads
 
 
 def _shared(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iterator[Mistake]:
@@ -206,18 +231,38 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
     total = sum(count for _, count in counts)
     of_warp = program.main.spread.lanes_per_piece > 1
     share = _shorter_step(program, tiles) or _share(program) or _smaller_tile(program)
-    if total + OVERHEAD > MAX_REGISTERS:
+    most = registers_allowed(program.main, program.target)
+    if total + OVERHEAD > most:
         yield Mistake(
             f"a thread's {'fragments do' if of_warp else 'micro-tile does'} not fit in its "
             "registers",
             _span(schedule, *(("warp_tile",) if of_warp else ()), "register_block", "tile"),
-            _smaller_warp(program) if of_warp else share,
+            _taken(program, total) or (_smaller_warp(program) if of_warp else share),
             (
                 " + ".join(f"{count} ({name})" for name, count in counts)
                 + f" + {OVERHEAD} for addresses = {total + OVERHEAD}; "
-                f"a thread has {MAX_REGISTERS}",
+                f"a thread has {most}{_shared_out(program, most)}",
             ),
         )
+
+
+def _shared_out(program: Program, most: int) -> str:
+    """Why a thread has no more, if others of its block only copy."""
+    main, producers = program.main, _producers(program)
+    if not producers:
+        return ""
+    blocks = blocks_per_multiprocessor(main)
+    launched = f"{blocks} x {main.threads}" if blocks > 1 else f"{main.threads}"
+    if (found := registers_by_duty(main, program.target)) is not None:
+        return f": the producer keeps {found[0]} of its own"
+    return f": {REGISTER_FILE:,} / ({launched} threads)" if most < MAX_REGISTERS else ""
+
+
+def _taken(program: Program, total: int) -> str | None:
+    """The target on which consumers take enough registers from the producer, if that helps."""
+    if total + OVERHEAD > registers_allowed(program.main, SETS_REGISTERS):
+        return None
+    return f"target {SETS_REGISTERS}, where consumers take registers from the producer"
 
 
 def _shorter_step(program: Program, tiles: list[Buffer]) -> str | None:

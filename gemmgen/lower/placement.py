@@ -18,8 +18,9 @@ from gemmgen.lower.split import BLOCK, PART, TILE, TILES, range_of_part
 GROUP = Var("GROUP")
 
 
-def placement(context: Context) -> tuple[Node, ...]:
-    """The first lines of a kernel: coordinates in C from block and thread numbers."""
+def placement(context: Context, computes: bool = True) -> tuple[Node, ...]:
+    """The first lines of a kernel: coordinates in C from block and thread numbers; only of the tile
+    unless the thread ``computes``."""
     work, acc = context.kernel.work, context.kernel.buffer("acc")
     batch, first = (), (*_blocks(context), *_parts(context))
     if work.batch:
@@ -35,6 +36,8 @@ def placement(context: Context) -> tuple[Node, ...]:
     if context.is_split:
         tiles = (*tiles, *range_of_part(context))
         note += " and its range of k"
+    if not computes:
+        return (*batch, Block(note, work.origins, tiles))
     coordinates = tuple(context.lowering.coordinates(context))
     return (
         *batch,

@@ -7,11 +7,8 @@ from collections.abc import Iterator
 from gemmgen.base.errors import Mistake
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import Program
-from gemmgen.ir.target import MAX_REGISTERS, REGISTER_FILE, TARGETS, Target
+from gemmgen.ir.target import MAX_REGISTERS, REGISTER_FILE, REGISTER_UNIT, TARGETS, Target
 from gemmgen.schedule.model import Schedule
-
-REGISTER_UNIT = 8
-"""Registers are allocated to threads in eights (256 to a warp)."""
 
 
 def check_residency(

@@ -26,13 +26,13 @@ def _whole_tiles(context: Context) -> Iterator[Check]:
     """The threads' copies fill the tiles, where no guard asks which of them lie inside."""
     exact = [m for m in all_thread_maps(context) if m.is_regular and m.is_exact]
     single = [m for m in exact if m.count * m.turns == 1]
-    condition = all_of(*(Binary("==", mul(THREADS, m.vector), _elements(m)) for m in single))
+    condition = all_of(*(Binary("==", mul(m.count_name, m.vector), _elements(m)) for m in single))
     if condition is not None:
         yield Check(condition, "the threads copy whole tiles")
     for one in (m for m in exact if m not in single):
         rows = mul(one.pieces, one.step) if one.count > 1 else one.step
         filled = Binary("==", rows, one.height)
-        condition = both(divides(THREADS, one.shared_row), filled)
+        condition = both(divides(one.count_name, one.shared_row), filled)
         yield Check(condition, f"the threads copy whole tiles of {one.tensor}")
 
 

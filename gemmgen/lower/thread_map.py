@@ -17,7 +17,7 @@ from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
-from gemmgen.lower.context import THREADS, TID, Context
+from gemmgen.lower.context import TID, Context
 from gemmgen.lower.vectors import store_width
 
 PIECE, ALONG = Var("piece"), Var("along")
@@ -49,6 +49,8 @@ class ThreadMap:
     """``width`` by its name."""
     height: Expr
     """``rows`` by its name."""
+    count_name: Var
+    """``threads`` by its name."""
 
     @property
     def per_row(self) -> int:
@@ -114,11 +116,13 @@ class ThreadMap:
             Constant(f"{self.tensor}_ALONG", self.along, None, NOTES[0]),
             Constant(turns, self.turns, div(across, along), NOTES[1]),
         )
-        step = Constant(self.step.name, self.threads // self.along, div(THREADS, along), NOTES[2])
+        step = Constant(
+            self.step.name, self.threads // self.along, div(self.count_name, along), NOTES[2]
+        )
         rows = self.height
         if not self.is_regular:
             whole = mul(rows, along)
-            count = add(div(sub(whole, Int(1)), THREADS), Int(1))
+            count = add(div(sub(whole, Int(1)), self.count_name), Int(1))
         elif self.is_exact:
             count = div(rows, self.step)
         else:
@@ -141,7 +145,7 @@ class ThreadMap:
         """What a piece's coordinates are computed from, inside the loop over pieces."""
         if self.is_regular:
             return ()
-        index = add(TID, mul(PIECE if self.count > 1 else Int(0), THREADS))
+        index = add(TID, mul(PIECE if self.count > 1 else Int(0), self.count_name))
         return (
             Define(f"{self.tensor}_piece", index),
             Define(self.first_row.name, div(Var(f"{self.tensor}_piece"), self.shared_row)),
@@ -197,7 +201,17 @@ def thread_map_of(context: Context, copy: Copy) -> ThreadMap:
     vector = context.width(copy.dst)
     height = names.block(row)
     return ThreadMap(
-        copy.src, row, column, rows, columns, copy.width, threads, along, vector, height
+        copy.src,
+        row,
+        column,
+        rows,
+        columns,
+        copy.width,
+        threads,
+        along,
+        vector,
+        height,
+        context.copying_threads,
     )
 
 
@@ -213,10 +227,11 @@ def outward_map_of(context: Context, outward: Copy) -> ThreadMap:
         rows,
         columns,
         width,
-        context.kernel.spread.threads,
+        context.kernel.copying_threads,
         columns // width,
         context.width(outward.dst),
         slice_rows(context, row),
+        context.copying_threads,
     )
 
 

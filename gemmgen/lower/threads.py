@@ -75,12 +75,25 @@ def coordinates(context: Context) -> Iterator[Define]:
         yield from _in_warp(context)
         return
     x = context.kernel.spread.x
+    if context.kernel.producers.warpgroups:
+        yield from _in_row(context)
+        return
     shared_out = copy_outward(context.kernel)
     if context.tile_copies or context.boxed_copies or context.is_split or shared_out:
         across = names.lanes(x) if not context.scalar_sums else names.block(x)
         yield Define(TID.name, add(mul(Y, across), X))
     for letter in context.letters:
         thread = X if letter == x else Y
+        yield Define(names.thread_origin(letter).name, mul(thread, width(context, letter)))
+
+
+def _in_row(context: Context) -> Iterator[Define]:
+    """The threads of a block of one dimension, along x first: others follow them."""
+    x = context.kernel.spread.x
+    across = names.lanes(x) if not context.scalar_sums else names.block(x)
+    yield Define(TID.name, X)
+    for letter in context.letters:
+        thread = (mod if letter == x else div)(TID, across)
         yield Define(names.thread_origin(letter).name, mul(thread, width(context, letter)))
 
 
@@ -109,7 +122,7 @@ def width(context: Context, letter: str) -> Expr:
 def block(context: Context) -> tuple[int, int]:
     """The block's threads along x and y: of one dimension where warps are numbered."""
     spread = context.kernel.spread
-    if spread.by_warp:
+    if spread.by_warp or context.kernel.producers.warpgroups:
         return warps.in_one_dimension(context)
     (other,) = (a.letter for a in spread.axes if a.letter != spread.x)
     return spread.axis(spread.x).threads, spread.axis(other).threads

@@ -26,6 +26,7 @@ from gemmgen.passes.tensor_core import TensorCore
 from gemmgen.passes.tile import Tile
 from gemmgen.passes.unroll import Unroll
 from gemmgen.passes.vectorize import Vectorize
+from gemmgen.passes.warp_specialize import WarpSpecialize
 from gemmgen.passes.warp_tile import WarpTile
 from gemmgen.schedule.model import Schedule
 
@@ -47,6 +48,7 @@ LADDER = (
     Raster,
     SplitK,
     Persistent,
+    WarpSpecialize,
 )
 """Every directive with operands and arguments; ``FuseEpilogue`` comes last."""
 

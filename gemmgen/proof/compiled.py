@@ -8,8 +8,9 @@ from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import compiler
 from gemmgen.ir.needs import first_architecture
 from gemmgen.ir.nodes import Program
-from gemmgen.ir.target import REGISTER_FILE, TARGETS
-from gemmgen.lower.residency import REGISTER_UNIT, fits
+from gemmgen.ir.occupancy import registers_by_duty
+from gemmgen.ir.target import REGISTER_FILE, REGISTER_UNIT, TARGETS
+from gemmgen.lower.residency import fits
 from gemmgen.pipeline import Emitted
 from gemmgen.proof import engine_code, whole
 from gemmgen.proof.gates import gates_of, mistakes, spelled, spills_of
@@ -86,8 +87,30 @@ def _complaint(emitted: Emitted, found: dict[str, compiler.Report]) -> str | Non
                 f"{arch}: {compiled.registers} registers for each of {threads} threads are more "
                 f"than the {REGISTER_FILE:,} of a block, so no launch would succeed"
             )
+    short = _too_few(emitted, found[emitted.target])
+    if short is not None:
+        return short
     broken = mistakes(emitted, found[emitted.target])
     return broken[0].message if broken else None
+
+
+def _too_few(emitted: Emitted, compiled: compiler.Report) -> str | None:
+    """Whether a block has fewer registers at its launch than its warpgroups share out: then those
+    that take some would wait for ever."""
+    main = emitted.program.main
+    shared_out = registers_by_duty(main, emitted.target)
+    if shared_out is None:
+        return None
+    fewer, more = shared_out
+    consumers = main.spread.threads
+    needed = fewer * (main.threads - consumers) + more * consumers
+    had = compiled.registers // REGISTER_UNIT * REGISTER_UNIT * main.threads
+    if had >= needed:
+        return None
+    return (
+        f"{emitted.target}: {compiled.registers} registers for each of {main.threads} threads are "
+        f"{had:,}, and its warpgroups share out {needed:,}"
+    )
 
 
 def _summary(found: dict[str, compiler.Report]) -> str:

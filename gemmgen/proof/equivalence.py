@@ -17,9 +17,10 @@ from numpy.lib.stride_tricks import as_strided
 from gemmgen.base.record import record
 from gemmgen.calling.dimensions import solve, values_of
 from gemmgen.calling.inputs import drawn
-from gemmgen.calling.launches import Case, Order, Shape
+from gemmgen.calling.launches import ORDERS, Case, Order, Shape
 from gemmgen.interpreter.async_copies import landings_of
 from gemmgen.interpreter.checked_memory import Elements, elements
+from gemmgen.interpreter.duties import duties_of
 from gemmgen.interpreter.interpret import Argument, interpret
 from gemmgen.interpreter.simt import Trap
 from gemmgen.ir.expr import Element, Var, walk
@@ -85,10 +86,13 @@ def nearest(programs: Iterable[LoweredProgram], problem: Problem, shape: Shape) 
 
 def cases(lowered: LoweredProgram, problem: Problem, shape: Shape) -> Iterator[Case]:
     """Where C is read as ``beta * C`` alone, a second run has beta = 0 and poison in C.  What is
-    copied asynchronously lands late and, in runs of their own, early."""
+    copied asynchronously lands late and, in runs of their own, early.  Warps with duties take their
+    turns in every order."""
     runs: list[tuple[float, Order]] = [(3.0, "ascending")]
     if hides_c(problem):
         runs.append((0.0, "descending"))
+    if any(duties_of(kernel.body) for kernel in lowered.kernels):
+        runs.extend((3.0, order) for order in ORDERS[1:])
     for (beta, order), landing in product(runs, landings_of(lowered)):
         yield Case(shape, "integers", 2.0, beta, 3, order, landing)
 

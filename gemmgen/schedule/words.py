@@ -92,10 +92,6 @@ LATER = {
         "remove the line: blocks run one by one; `raster group=8` keeps adjacent blocks together",
         Elsewhere("CUTLASS cluster shape", "cluster_shape"),
     ),
-    "warp_specialize": Later(
-        "`double_buffer A B` overlaps copies and arithmetic within each warp",
-        Elsewhere("CUTLASS pingpong", "pingpong warp_specialized kernel_schedule"),
-    ),
 }
 
 _ROLES = (

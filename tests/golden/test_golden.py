@@ -36,6 +36,7 @@ INSTRUCTIVE = {
     "two_parts": "parts, read ahead",
     "uneven_pieces": "pieces that threads share unevenly",
     "warps_along_m": "warps along m",
+    "warp_specialized": "a producer and consumers",
     "zigzag": "in pairs of rows",
 }
 """Goldens of schedules that show what no example shows."""

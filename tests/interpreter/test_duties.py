@@ -48,8 +48,8 @@ def duties(producer: tuple[Node, ...], consumers: tuple[Node, ...]) -> Node:
     is_producer = of(">=", X, CONSUMERS)
     return Duties(
         (
-            Duty("producer", CONSUMERS, PRODUCER, is_producer, "fill tiles", (), producer),
-            Duty("consumers", 0, CONSUMERS, None, "add them up", (), consumers),
+            Duty("producer", CONSUMERS, PRODUCER, "fill tiles", (), producer, is_producer),
+            Duty("consumers", 0, CONSUMERS, "add them up", (), consumers),
         )
     )
 
@@ -129,8 +129,8 @@ def test_named_barriers_count_whole_warps() -> None:
 def test_the_threads_of_a_duty_all_go_its_way() -> None:
     wrong = Duties(
         (
-            Duty("producer", CONSUMERS, PRODUCER, of(">=", X, 32), "", (), (Barrier(),)),
-            Duty("consumers", 0, CONSUMERS, None, "", (), ()),
+            Duty("producer", CONSUMERS, PRODUCER, "", (), (Barrier(),), of(">=", X, 32)),
+            Duty("consumers", 0, CONSUMERS, "", (), ()),
         )
     )
     assert "thread (32, 0)" in trap((wrong,), "descending")

@@ -76,6 +76,7 @@ class Drawn:
 
     def node(self, kind: type, depth: int = 2) -> Any:
         """A record of class ``kind``, in which bodies are nested up to ``depth``."""
+        kind = get_origin(kind) or kind
         hints = get_type_hints(kind)
         values: dict[str, Any] = {}
         for field in fields(kind):

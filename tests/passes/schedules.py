@@ -130,6 +130,15 @@ OWN = {
         "double_buffer A.register B.register",
         "async_copy A B via=tma",
     ),
+    "a producer and consumers": _lines(
+        gemm_line(("k, m", "k, n", "m, n")),
+        "target sm_90a",
+        *BLOCKED,
+        "vectorize C width=4",
+        "double_buffer A B stages=3",
+        "async_copy A B via=tma",
+        "warp_specialize producers=1",
+    ),
     "two stages of A alone": _lines(*BLOCKED, "double_buffer A"),
     "two stages of A, three of B": _lines(
         *BLOCKED, "vectorize A B width=4", "double_buffer A", "double_buffer B stages=3"

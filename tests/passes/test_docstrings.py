@@ -37,6 +37,14 @@ GIVEN: dict[str, list[str]] = {
     "launch_bounds": ["tile m=16 n=16"],
     "raster": ["tile m=16 n=16"],
     "persistent": ["tile m=16 n=16"],
+    "warp_specialize": [
+        "target sm_90a",
+        "tile m=32 n=32 k=16",
+        "cache_shared A B",
+        "register_block m=4 n=2",
+        "double_buffer A B",
+        "async_copy A B via=tma",
+    ],
     "split_k": ["tile m=16 n=16 k=8"],
     "fuse_epilogue": [],
 }

@@ -36,6 +36,7 @@ def test_the_ladder_has_the_order_of_the_design() -> None:
         "raster",
         "split_k",
         "persistent",
+        "warp_specialize",
         "fuse_epilogue",
     )
 

@@ -19,7 +19,7 @@ SHARED = {
     "async_copies": ("interpreter", "lower", "sim"),
     "barriers": ("interpreter", "ir"),
     "boxes": ("ir", "lower", "passes", "sim"),
-    "duties": ("interpreter", "ir"),
+    "duties": ("expand", "interpreter", "ir"),
     "fragments": ("draw", "interpreter", "passes"),
     "kernel": ("expand", "lower"),
     "launcher": ("proof", "sim"),

@@ -1,0 +1,129 @@
+"""warp_specialize: a warpgroup that copies the tiles while the others multiply.
+
+The last 128 threads of the block, the producer, wait until a stage is empty and ask the copy engine
+for the tiles that go there.  The other threads, the consumers, wait until a stage is full; nobody
+waits for the whole block in between.  The copies end at barriers in shared memory, so it needs
+``async_copy via=tma``.  How many consumers there are follows from the tile; ``consumers`` (in
+warpgroups of 128 threads) is only checked.  On sm_90a the producer gives up registers that the
+consumers take, if these are whole warpgroups.  ``producers=0`` equals the directive's absence.
+
+    work [m=32, n=32]
+==> warp_specialize producers=1
+    work [m=32, n=32]
+    producers warpgroups=1   # warp_specialize producers=1
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from typing import ClassVar
+
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
+from gemmgen.base.source import remainder
+from gemmgen.ir.edit import edit_main, pipeline_of
+from gemmgen.ir.nodes import Kernel, Producers, Program
+from gemmgen.ir.target import SINCE, WARP, WARPGROUP, has
+from gemmgen.passes.base import Stated
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
+
+
+@record
+class WarpSpecialize:
+    SPEC: ClassVar = DirectiveSpec(
+        "warp_specialize",
+        example="warp_specialize producers=1",
+        arguments=(
+            ArgumentSpec(
+                "producers", minimum=0, maximum=1, required=True, identity=0, fuzz=((1,),)
+            ),
+            ArgumentSpec("consumers", maximum=7),
+        ),
+        elsewhere=Elsewhere(
+            "CUTLASS KernelTmaWarpSpecialized, Triton warp_specialize, TileLang T.ws",
+            "ws warp_specialized warp_specialization kerneltmawarpspecialized kernel_schedule "
+            "num_consumer_groups producer_warps pingpong",
+        ),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = (
+        *("tile", "cache_shared", "warp_tile", "register_block", "tensor_core"),
+        *("vectorize", "double_buffer", "async_copy", "split_k", "persistent"),
+    )
+
+    producers: int
+    consumers: int | None
+    stated: Stated = field(compare=False)
+
+    @staticmethod
+    def read(stated: Stated, schedule: Schedule) -> WarpSpecialize:
+        return WarpSpecialize(stated.integer("producers") or 0, stated.integer("consumers"), stated)
+
+    def apply(self, program: Program) -> Program:
+        self._check_copies(program)
+        self._check_work(program.main)
+        self._check_consumers(program.main)
+        producers = Producers(self.producers, (self.stated.origin,))
+        return edit_main(program, lambda kernel: replace(kernel, producers=producers))
+
+    def _check_copies(self, program: Program) -> None:
+        """The copies must end at barriers, which threads wait for that did not issue them."""
+        pipeline = pipeline_of(program.main)
+        modes = {copy.mode for copy in pipeline.produce} if pipeline else set[str]()
+        if modes == {"tma"}:
+            return
+        if not has(program.target, SINCE["tma"]):
+            raise Refusal(
+                f"warp_specialize needs the copy engine (TMA), which {program.target} has not",
+                at=self.stated.span,
+                hint="target sm_90, or leave warp_specialize out",
+            )
+        operands = " ".join(tensor.name for tensor in (program.problem.a, program.problem.b))
+        if pipeline and pipeline.produce:
+            operands = " ".join(copy.src for copy in pipeline.produce)
+        tiles = [program.main.buffer(c.dst) for c in pipeline.produce] if pipeline else []
+        hint = f"async_copy {operands} via=tma"
+        if not tiles:
+            hint = f"add cache_shared {operands}"
+        elif all(tile.stages == 1 for tile in tiles):
+            hint = f"add double_buffer {operands}"
+        raise Refusal(
+            "warp_specialize needs copies that end at a barrier, for others to wait there",
+            at=self.stated.span,
+            notes=("a thread waits for its own loads and its own cp.async only",),
+            hint=hint,
+        )
+
+    def _check_work(self, kernel: Kernel) -> None:
+        if kernel.work.persistent:
+            raise Refusal(
+                "warp_specialize: the producer and the consumers of a persistent block would begin "
+                "each tile anew",
+                at=self.stated.span,
+                notes=("a stage's barriers count on from tile to tile, and the ring begins at 0",),
+                hint="leave persistent or warp_specialize out",
+            )
+        if kernel.work.parts > 1:
+            raise Refusal(
+                "warp_specialize: blocks that share a tile meet with all of their threads",
+                at=self.stated.span,
+                notes=(f"split_k has {kernel.work.parts} parts, and a producer has no sums",),
+                hint="leave split_k or warp_specialize out",
+            )
+
+    def _check_consumers(self, kernel: Kernel) -> None:
+        """``consumers``, and that they are whole warps, each of which arrives once."""
+        threads = kernel.spread.threads
+        if threads % WARP:
+            return  # the limits of a block refuse that
+        if self.consumers is None or self.consumers * WARPGROUP == threads:
+            return
+        sums = " x ".join(f"{a.extent} / {a.extent // a.threads}" for a in kernel.spread.axes)
+        count, rest = divmod(threads, WARPGROUP)
+        found = remainder(threads, WARPGROUP) if rest else f"{count} warpgroups of {WARPGROUP}"
+        raise Refusal(
+            f"the tile has not {self.consumers} warpgroups of consumers",
+            at=self.stated.span_of("consumers"),
+            notes=(f"{sums} = {threads} threads; {found}",),
+            hint="leave consumers out" if rest else f"consumers={count}, or leave consumers out",
+        )

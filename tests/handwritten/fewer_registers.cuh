@@ -1,6 +1,0 @@
-// setmaxnreg.dec: the threads of this warpgroup keep so many registers.
-template <int count>
-__device__ __forceinline__ void gg_fewer_registers()
-{
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count));
-}
