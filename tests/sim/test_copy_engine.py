@@ -7,6 +7,7 @@ from box_kernels import NAMES, Shape, compiled, complaint, runs, text
 from box_plants import PLANTS, planted
 from functions import texts_of
 
+from gemmgen.gpu import compiler
 from gemmgen.sim.failures import CompileFailure, KernelFault
 from gemmgen.sim.ptx import needs_clocks
 
@@ -25,6 +26,12 @@ def test_is_right_in_all_orders_and_landings(name: str, checked: bool) -> None:
         for order, landing in runs():
             wrong = complaint(kernel, name, shape, order, landing)
             assert wrong is None, (shape, order, landing, wrong)
+
+
+@pytest.mark.skipif(compiler.available() is not None, reason=str(compiler.available()))
+@pytest.mark.parametrize("name", NAMES)
+def test_compiles_for_a_gpu_that_has_the_engine(name: str) -> None:
+    assert compiler.compile_text(text(name), "sm_90a").spills == 0
 
 
 def test_random_landings_differ_by_seed() -> None:
