@@ -23,7 +23,9 @@ _BY_HAND = tuple(
 _NAMES = {name_of(text) for text in EMITTED}
 BY_HAND = tuple(text for text in _BY_HAND if name_of(text) not in _NAMES)
 """Of further instructions, which handwritten kernels use."""
-FUNCTIONS = (device_functions.DeviceFunction("tensor_map").text(), *EMITTED, *BY_HAND)
+TYPES = (device_functions.TENSOR_MAP.text(),)
+"""Of arguments of the functions."""
+FUNCTIONS = (*TYPES, *EMITTED, *BY_HAND)
 
 
 def texts_of(name: str) -> tuple[str, ...]:

@@ -43,6 +43,10 @@ class DeviceFunction:
         return Template(source).substitute(dict(self.names)).rstrip("\n")
 
 
+TENSOR_MAP = DeviceFunction("tensor_map")
+"""The type of tensor maps, which is no function."""
+
+
 def called(body: object) -> list[str]:
     """The texts of the functions that a kernel's lowered body calls, in a fixed order."""
     nodes = inside(body)
@@ -52,7 +56,7 @@ def called(body: object) -> list[str]:
 
 def above(kernel: LoweredKernel) -> list[str]:
     """What a text has above ``kernel``: the type of its tensor maps, and the functions it calls."""
-    maps = [DeviceFunction("tensor_map").text()] if kernel.interface.maps else []
+    maps = [TENSOR_MAP.text()] if kernel.interface.maps else []
     return [*maps, *called(kernel.body)]
 
 

@@ -60,7 +60,7 @@ def launcher_view(kernel: LoweredKernel) -> View:
         "block": c_text(Call("dim3", threads) if len(threads) == 2 else threads[0]),
         "shared": c_text(SHARED_BYTES if dynamic else Int(0)),
         "encode": [printed("encode_map.j2", {})] if interface.maps else [],
-        "types": type_notes(interface),
+        "type_notes": type_notes(interface),
         "maps": encoded_views(kernel),
         "arguments": [
             map_name(param.name) if param.kind == "map" else param.name

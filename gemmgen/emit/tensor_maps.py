@@ -12,8 +12,15 @@ from gemmgen.ir.tensor_map import DATA_TYPES, TensorMap
 
 
 def map_lines(interface: Interface) -> list[str]:
-    """What a caller without the launcher encodes, a line a map."""
-    return [_line(interface, one) for one in interface.maps]
+    """What a caller without the launcher encodes: a line a map, between what all have in common."""
+    if not interface.maps:
+        return []
+    return [
+        "tensor maps (cuTensorMapEncodeTiled; the innermost dimension first, strides in bytes):",
+        *(f"    {_line(interface, one)}" for one in interface.maps),
+        "    neither interleaved nor swizzled, ↵L2 promotion 256B, element strides 1, "
+        "zeros outside",
+    ]
 
 
 def encoded_views(kernel: LoweredKernel) -> list[View]:
@@ -22,9 +29,10 @@ def encoded_views(kernel: LoweredKernel) -> list[View]:
 
 
 def type_notes(interface: Interface) -> list[str]:
-    """What the numbers of the maps' element types mean."""
+    """What the numbers of the maps' element types mean, in a line; none without maps."""
     found = dict.fromkeys(_element(interface, one) for one in interface.maps)
-    return [f"{number}: CU_TENSOR_MAP_DATA_TYPE_{kind}" for number, _, kind in found]
+    notes = [f"{number}: CU_TENSOR_MAP_DATA_TYPE_{kind}" for number, _, kind in found]
+    return [", ".join(notes)] if notes else []
 
 
 def map_name(tensor: str) -> str:

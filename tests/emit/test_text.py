@@ -59,6 +59,20 @@ HALVES = frozenset(
 FRAGMENTS = frozenset(re.findall(r"\w+", "__syncwarp a b f fragment sum B_frag"))
 """Directives for tensor cores, without their functions."""
 
+COPY_ENGINE = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    struct words const_cast typedef static nullptr void bool while template reinterpret_cast
+    __grid_constant__ gg_tensor_map gg_encode_map gg_init_barrier gg_fence_barrier_init
+    gg_expect_bytes gg_try_wait gg_load_box_2d gg_load_box_3d result __syncwarp
+    cudaDriverEntryPointQueryResult cudaDriverEntryPointSuccess cudaEnableDefault
+    cudaErrorNotSupported cudaGetDriverEntryPointByVersion
+    """,
+    )
+)
+"""What tiles take that the copy engine copies."""
+
 BLOCKS = {"bool", "d", "f", "gg_count_in", "gg_add", "__syncthreads_or"}
 """What blocks take that share a tile."""
 
@@ -111,6 +125,9 @@ def test_uses_no_name_but_its_own_and_a_few_of_cuda(name: str) -> None:
     own |= set(re.findall(r"__forceinline__ void (\w+)\(", code(kernel.text)))
     schedule = CASES[name].text
     own |= PTX if "async_copy" in schedule or "tensor_core" in schedule else frozenset()
+    if "via=tma" in schedule:
+        own |= COPY_ENGINE | set(re.findall(r"&(\w+)", code(kernel.text)))
+        own |= {f"{tensor.tensor}_map" for tensor in kernel.interface.maps}
     own |= HALVES if "f16" in schedule else frozenset()
     if "tensor_core" in schedule:
         own |= FRAGMENTS | {word for word in names(kernel.text) if word.startswith("gg_wmma_")}
@@ -217,7 +234,8 @@ def test_functions_for_single_instructions_are_printed_where_they_are_called() -
     for case in CASES.values():
         text = emitted(case.text).text
         before, kernel = text.split(BEGIN)
-        assert set(re.findall(r"(gg_\w+)\(", before)) == set(re.findall(r"(gg_\w+)[(<]", kernel))
+        called = set(re.findall(r"(gg_\w+)[(<]", kernel)) - {"gg_encode_map"}  # the launcher's own
+        assert set(re.findall(r"(gg_\w+)\(", before)) == called
     schedule = (
         "tile m=32 n=32 k=8\ncache_shared A B\ndouble_buffer A B\nasync_copy A B via=cp_async\n"
     )
@@ -268,11 +286,19 @@ def plus_scalar(name: str) -> Want:
     return want
 
 
+ENCODER = r"template <int RANK>\ncudaError_t gg_encode_map.*?\n}"
+"""The launcher's function that encodes tensor maps."""
+
+
 def names_in_functions() -> set[str]:
-    """Parameters and variables of the functions above these kernels, and what they call."""
+    """Parameters and variables of the functions around these kernels, and what they call."""
     found: set[str] = set()
     for case in CASES.values():
-        above = emitted(case.text).text.partition('extern "C" __global__')[0]
+        text = emitted(case.text).text
+        above = text.partition('extern "C" __global__')[0]
+        found |= (
+            names(re.findall(ENCODER, text, re.DOTALL)[0]) if "gg_encode_map" in text else set()
+        )
         constants = re.findall(r"\bconstexpr int ([^;]*);", above)
         found |= names(above) - set(re.findall(r"(\w+) = ", " ".join(constants)))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from functions import EMITTED, texts_of
+from functions import EMITTED, TYPES, texts_of
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.emit import device_functions
@@ -25,12 +25,13 @@ def ptx(text: str, body: str, arch: str) -> str:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_120"])
 def test_all_functions_live_in_one_unit(arch: str) -> None:
-    ptx("\n\n".join(EMITTED), "", arch)
+    ptx("\n\n".join((*TYPES, *EMITTED)), "", arch)
 
 
-def test_every_file_is_a_function() -> None:
+def test_every_file_is_a_function_or_the_type_of_tensor_maps() -> None:
     files = {path.stem for path in device_functions.FILES.iterdir()}
-    assert files == {function.file for function in device_functions.FUNCTIONS}
+    functions = {function.file for function in device_functions.FUNCTIONS}
+    assert files == {*functions, device_functions.TENSOR_MAP.file}
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90a"])
