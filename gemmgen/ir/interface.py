@@ -259,7 +259,7 @@ class Interface:
         (param,) = (param for param in self.tensors if param.name == tensor_map.tensor)
         letters = zip(param.indices, self.steps(param), strict=True)
         return tuple(
-            MapDimension(self.extent(letter), step, side)
+            MapDimension(self.extent(letter), side, step)
             for (letter, step), side in zip(reversed([*letters]), tensor_map.box, strict=True)
         )
 

@@ -43,12 +43,12 @@ class TensorMap:
 
 @record
 class MapDimension:
-    """One dimension of a map: the parameter that is its size, the one that is its stride in
-    elements (None for the innermost: 1), and its side of a box."""
+    """One dimension of a map: the parameter that is its size, its side of a box, and the parameter
+    that is its stride in elements (None for the innermost: 1)."""
 
     size: str
-    stride: str | None
     box: int
+    stride: str | None = None
 
 
 @record

@@ -38,7 +38,7 @@ class WarpSpecialize:
             ArgumentSpec(
                 "producers", minimum=0, maximum=1, required=True, identity=0, fuzz=((1,),)
             ),
-            ArgumentSpec("consumers", maximum=7),
+            ArgumentSpec("consumers", maximum=7, fuzz=((1,), (2,))),
         ),
         elsewhere=Elsewhere(
             "CUTLASS KernelTmaWarpSpecialized, Triton warp_specialize, TileLang T.ws",

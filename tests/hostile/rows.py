@@ -42,8 +42,9 @@ RUNGS = {
     "launch_bounds": "launch_bounds blocks=1",
     "raster": "raster group=8",
     "split_k": "split_k parts=6 groups=2",
+    "warp_specialize": "warp_specialize producers=0",
 }
-"""A right schedule of every directive, a line each."""
+"""A right schedule of every directive with a number, a line each."""
 
 HUGE = "1" + "0" * 5000
 NUMBERS = {
@@ -63,6 +64,7 @@ NUMBERS = {
     "a quotient": "128/2",
 }
 TAKEN = {
+    ("warp_specialize", "producers", "0"): True,
     ("register_block", "<m>", "7"): False,
     ("pad", "by", "0"): True,
     ("double_buffer", "stages", "7"): True,

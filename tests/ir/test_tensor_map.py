@@ -28,8 +28,8 @@ def names(params: tuple[Param, ...]) -> list[str]:
 def test_dimensions_are_the_letters_innermost_first() -> None:
     interface = interface_with(TILED, A, B)
     assert interface.map_dimensions(A) == (
-        MapDimension("M", None, 64),
-        MapDimension("K", "lda", 16),
+        MapDimension("M", 64),
+        MapDimension("K", 16, "lda"),
     )
     values = {"M": 5, "N": 7, "K": 9, "lda": 8, "ldb": 12, "ldc": 7}
     assert interface.map_fields(A, values) == MapFields("f32", (5, 9), (32,), (64, 16))
@@ -58,7 +58,7 @@ def test_a_map_takes_the_place_of_a_pointer_and_of_what_it_alone_needs() -> None
 
 def test_a_leading_dimension_that_is_an_extent_remains() -> None:
     interface = interface_with(TILED + "assume lda == M\n", A)
-    assert interface.map_dimensions(A)[1] == MapDimension("K", "M", 16)
+    assert interface.map_dimensions(A)[1] == MapDimension("K", 16, "M")
     wanted = ["M", "N", "K", "alpha", "map A", "B", "ldb", "beta", "C", "ldc"]
     assert names(interface.kernel_params) == wanted
 

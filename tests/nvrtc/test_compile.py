@@ -12,11 +12,19 @@ from gemmgen.gpu import compiler
 pytestmark = pytest.mark.skipif(compiler.available() is not None, reason=str(compiler.available()))
 
 ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120"]
+NEEDS = {
+    "copied_in": ARCHITECTURES[4:],
+    "copied_out": ARCHITECTURES[4:],
+    "ring": ["sm_90a"],
+}
+"""The architectures that have the copy engine, and setmaxnreg."""
 HANDWRITTEN = sorted(path.stem for path in kernels.FOLDER.glob("*.cu"))
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("name", HANDWRITTEN)
+@pytest.mark.parametrize(
+    ("name", "arch"),
+    [(name, arch) for name in HANDWRITTEN for arch in NEEDS.get(name, ARCHITECTURES)],
+)
 def test_a_good_kernel_compiles_without_a_word_or_a_spill(name: str, arch: str) -> None:
     text = kernels.text(name)
     compiled = compiler.compile_text(with_functions(text), arch)
