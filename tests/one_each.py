@@ -219,6 +219,33 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
     ),
     "sim/test_lanes.py::test_every_order_is_right": ("shape0",),
     "sim/test_warp.py::test_finds_a_race": ("shuffled-*",),
+    "sim/test_warp_specialize.py::test_every_order_is_right": ("reads ahead", "staged output"),
+    "sim/test_warp_specialize.py::test_finds": (
+        "no wait for an empty stage",
+        "an arrival too many is needed",
+        "one lane arrives while others read",
+        "the producer keeps its registers",
+    ),
+    "sim/test_ring_plants.py::test_finds": (
+        "the wait in the loop dropped",
+        "too many bytes",
+        "a stage overwritten before it is read",
+        "barriers not published",
+    ),
+    "sim/test_persistent.py::test_any_number_of_blocks_computes_every_tile": (
+        "cp_async",
+        "batches",
+        "naive",
+        "slices of C",
+    ),
+    "sim/test_persistent.py::test_finds": (
+        "copies in flight at the end of a tile",
+        "tiles missed",
+        "a thread that leaves with its tiles",
+    ),
+    "verify/test_launcher_maps.py::test_nvcc_compiles_the_launchers": (),
+    "sim/test_clocks.py::test_a_right_kernel_is_right": ("async_copy",),
+    "sim/test_clocks.py::test_finds_the_same": ("a stage overwritten while it is read",),
     "sim/test_box_plants.py::test_finds": (
         "the wait for a tile asks once",
         "too many bytes expected",

@@ -125,7 +125,7 @@ PLANTS = {
     ),
     "copies in flight at the end of a tile": ("cp_async", "gg_wait_group<0>();", ""),
     "tiles missed": ("bands", STRIDE, STRIDE + " + 1"),
-    "tiles counted twice": ("bands", STRIDE, STRIDE + " - 1"),
+    "tiles counted twice": ("bands", STRIDE, STRIDE + " - (gridDim.x > 1)"),
     "every block begins at tile 0": ("bands", "own_tile = blockIdx.x", "own_tile = 0"),
     "the last tile missed": ("bands", "own_tile < tiles;", "own_tile < tiles - 1;"),
     "a tile's number for its matrix's": ("batches", "own_tile % matrix_tiles", "own_tile"),
