@@ -44,6 +44,12 @@ def has(target: str, since: int) -> bool:
     return int(target.removeprefix("sm_").rstrip("a")) >= since
 
 
+def nvcc_flag(target: str) -> str:
+    """nvcc's option for ``target`` alone: with ``-arch=sm_90a`` it compiles for compute_90, too,
+    which has not all of the instructions of sm_90a."""
+    return f"-gencode=arch={target.replace('sm', 'compute')},code={target}"
+
+
 @record
 class Target:
     """One architecture.

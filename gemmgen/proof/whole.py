@@ -13,6 +13,7 @@ from gemmgen.base import caches
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.record import record
 from gemmgen.gpu import nvcc
+from gemmgen.ir.target import nvcc_flag
 
 OPTIONS = ("-std=c++17", "-Werror", "all-warnings", "-Xcompiler", "-Wall")
 
@@ -46,17 +47,11 @@ def compiled(text: str, arch: str) -> Whole:
     return Whole(None, done)
 
 
-def _only(arch: str) -> str:
-    """For ``arch`` alone: with ``-arch=sm_90a`` nvcc compiles for compute_90, too, which has not
-    all of its instructions."""
-    return f"-gencode=arch={arch.replace('sm', 'compute')},code={arch}"
-
-
 def _log(by: nvcc.Nvcc, text: str, arch: str) -> str | None:
     """nvcc's log if it refuses the text, else None."""
     with tempfile.TemporaryDirectory(prefix="gemmgen-") as folder:
         Path(folder, "kernel.cu").write_text(text, encoding="utf-8")
-        done = by.run("-c", _only(arch), *OPTIONS, "kernel.cu", "-o", "kernel.o", folder=folder)
+        done = by.run("-c", nvcc_flag(arch), *OPTIONS, "kernel.cu", "-o", "kernel.o", folder=folder)
     log = (done.stderr + done.stdout).strip()
     if done.returncode == 0:
         return None

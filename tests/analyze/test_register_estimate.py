@@ -36,7 +36,8 @@ def off(name: str) -> float:
     program = emitted(name).program
     (kernel,) = make_concrete(program).kernels
     found = compiled_registers(program.main, kernel.blocks, len(program.problem.batch))
-    return abs(found / compiler.reported(emitted(name).text, "sm_90").registers - 1)
+    arch = "sm_90a" if program.target == "sm_90a" else "sm_90"
+    return abs(found / compiler.reported(emitted(name).text, arch).registers - 1)
 
 
 @pytest.mark.parametrize(

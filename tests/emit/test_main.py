@@ -22,6 +22,7 @@ from gemmgen.emit.main.own_names import VARIABLES
 from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.gpu import device
 from gemmgen.ir.identifiers import EMITTED
+from gemmgen.ir.target import nvcc_flag
 from gemmgen.pipeline import Emitted, compile_source
 
 from .host_programs import BEGIN, CUBLAS, NAMES, NVCC, cublas, example, on_cpu, program
@@ -221,7 +222,7 @@ def test_nvcc_compiles_it_without_a_warning(name: str, tmp_path: Path) -> None:
     """With cuBLAS's header where there is one, else with the stand-in."""
     emitted, there = emitted_with(MAPPED[name]) if name in MAPPED else example(name), cublas()
     (tmp_path / "run.cu").write_text(program(emitted, 64, 64, 64))
-    flags = ["-std=c++17", f"-arch={emitted.target}", "-Werror", "all-warnings", "-Xptxas", "-O0"]
+    flags = ["-std=c++17", nvcc_flag(emitted.target), "-Werror", "all-warnings", "-Xptxas", "-O0"]
     link = ["-o", "run", *there] if there else [f"-I{CUBLAS}", "-c", "-o", "run.o"]
     command = [str(NVCC), *flags, "-Xcompiler", "-Wall", "run.cu", *link]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)

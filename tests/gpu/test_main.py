@@ -36,9 +36,11 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
     def build(name: str) -> Path:
         source = folder / f"{name.replace('/', '_')}.cu"
-        source.write_text(program(example(name), *SHAPE), encoding="utf-8")
+        text = program(example(name), *SHAPE)
+        source.write_text(text, encoding="utf-8")
+        (arch,) = re.findall(r"^//     nvcc .* (-arch=\S+|-gencode=\S+)", text, re.MULTILINE)
         made = source.with_suffix("")
-        flags = ["-std=c++17", "-O3", "-arch=native", "-Werror", "all-warnings"]
+        flags = ["-std=c++17", "-O3", arch, "-Werror", "all-warnings"]
         command = ["nvcc", *flags, "-o", str(made), str(source), *(LIBRARY or ())]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr + done.stdout

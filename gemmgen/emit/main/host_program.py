@@ -26,6 +26,7 @@ from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
 from gemmgen.ir.interface import Equal, Interface, MultipleOf, Param
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
+from gemmgen.ir.target import nvcc_flag
 
 CUBLAS = "cuBLAS"
 _TIMED = {"alpha": 1.0, "beta": 0.0}
@@ -62,6 +63,7 @@ def program_text(wanted: MainProgram, kernel: str) -> str:
 
 def _head(wanted: MainProgram) -> View:
     letters = wanted.interface.extent_names()
+    is_own = wanted.target.endswith("a")  # no other architecture has all of its instructions
     return {
         "name": wanted.interface.name,
         "beside": f" and {CUBLAS}, timed in turns" if has_call(wanted.problem) else ", timed",
@@ -69,7 +71,12 @@ def _head(wanted: MainProgram) -> View:
         "file": wanted.file,
         "letters": letters,
         "defaults": [wanted.extents[name] for name in letters],
-        "target": wanted.target,
+        "arch": nvcc_flag(wanted.target) if is_own else "-arch=native",
+        "gpu": (
+            f"For {wanted.target} alone."
+            if is_own
+            else f"`native` is the GPU of this machine: {wanted.target} or later."
+        ),
     }
 
 
