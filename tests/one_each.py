@@ -219,6 +219,8 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
     ),
     "sim/test_lanes.py::test_every_order_is_right": ("shape0",),
     "sim/test_warp.py::test_finds_a_race": ("shuffled-*",),
+    "sim/test_named_barriers.py::test_what_barriers_order_is_no_race": ("shuffled-*",),
+    "sim/test_named_barriers.py::test_finds_a_race_whatever_the_order": ("issuers last-*",),
     "sim/test_warp_specialize.py::test_every_order_is_right": ("reads ahead", "staged output"),
     "sim/test_warp_specialize.py::test_finds": (
         "no wait for an empty stage",

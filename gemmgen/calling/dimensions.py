@@ -173,12 +173,14 @@ def _place(
 
 def spread(interface: Interface, values: Mapping[str, int]) -> dict[str, int]:
     """``values`` (extents, leading dimensions) with each leading dimension that is free at least
-    ``ROW``, and with strides of batches that are at least ``APART``."""
+    ``ROW``, unless strides of batches would then be more than a tensor map holds, and with strides
+    that are at least ``APART``."""
     found = dict(values)
     for number, name in enumerate(_free(interface)):
         by = lcm(8, interface.divisor(name))
         wider = found | {name: -(-(ROW + STEP * number) // by) * by}
-        if all(_holds(rule, wider) for rule in constraints(interface) if rule.name in wider):
+        laid = lay_out(interface, wider, APART, "consecutive")
+        if all(_holds(rule, laid) for rule in constraints(interface) if rule.name in laid):
             found = wider
     return lay_out(interface, found, APART, "consecutive")
 

@@ -66,6 +66,7 @@ def said(schedule: Schedule) -> Iterator[Said]:
             yield directive.name, role_of[o.tensor], o.hop or ""
 
 
+@pytest.mark.proof
 def test_every_directive_argument_word_and_hop_is_drawn() -> None:
     missing = wanted() - {CHECKED}
     for index in SOME:
