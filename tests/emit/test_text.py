@@ -286,6 +286,8 @@ def plus_scalar(name: str) -> Want:
     return want
 
 
+FAILED = "failed"
+"""The launcher's error while it encodes a map, where no parameter is named."""
 ENCODER = r"template <int RANK>\ncudaError_t gg_encode_map.*?\n}"
 """The launcher's function that encodes tensor maps."""
 
@@ -331,7 +333,7 @@ def test_the_names_it_uses_can_be_given_to_nothing_else(use: str, proof: bool) -
         check(kernel, call(3, 35, 4, 0.7, -1.0), want)
         free.add(name)
     free -= not_derived(use)
-    assert free <= names_in_functions() and len(free) <= 33, free
+    assert free <= names_in_functions() | {FAILED} and len(free) <= 46, sorted(free)
 
 
 @pytest.mark.parametrize("letter", ("bm", "tm", "reg_n", "tile_n", "next_k", "thread_m", "ldc"))
