@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.occupancy import allowed_registers, estimated_registers
-from gemmgen.ir.target import OVERHEAD
+from gemmgen.ir.target import MAX_REGISTERS, OVERHEAD, REGISTER_UNIT
 
 SINGLE, ADDRESSES = 30, 32
 """In addition to the arrays: with one sum a thread, and with several."""
@@ -39,4 +39,7 @@ def compiled_registers(kernel: Kernel, blocks: int, batches: int) -> int:
         wanted = max(arrays + ADDRESSES, FREE + AHEAD * arrays)
         wanted += spread.registers if kernel.work.parts > 1 else 0
     wanted += BATCHES if batches else 0
-    return min(round(wanted), allowed_registers(kernel.threads, blocks))
+    allowed = allowed_registers(kernel.threads, blocks)
+    if allowed < MAX_REGISTERS:
+        allowed -= allowed % REGISTER_UNIT
+    return min(round(wanted), allowed)

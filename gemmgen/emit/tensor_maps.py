@@ -46,7 +46,7 @@ def _line(interface: Interface, tensor_map: TensorMap) -> str:
     sizes = " x ".join(one.size for one in dimensions)
     strides = ", ".join(f"{item} * {one.stride}" for one in dimensions if one.stride is not None)
     box = " x ".join(map(str, tensor_map.box))
-    return f"{tensor_map.tensor}: {kind}, {sizes}, strides {strides}, box {box}"
+    return f"{tensor_map.tensor}: {kind}, {sizes}, ↵strides {strides}, ↵box {box}"
 
 
 def _encoded(kernel: LoweredKernel, tensor_map: TensorMap) -> View:

@@ -57,4 +57,4 @@ def test_half_of_the_estimates_are_close() -> None:
 def test_launch_bounds_cap_the_estimate() -> None:
     program = emitted("vectorized").program
     assert compiled_registers(program.main, 2, 0) == 64 + 16 + 8 + 32
-    assert compiled_registers(program.main, 3, 0) == 65536 // (3 * 256)
+    assert compiled_registers(program.main, 3, 0) == 65536 // (3 * 256) // 8 * 8

@@ -145,7 +145,8 @@ class LoggedMachine(CheckedMachine):
             store, log = memory.store, self.log
 
             def logged(index: Index, value: Value, mask: Mask) -> None:
-                log.events.append(("multiply", ""))
+                if np.any(value):  # else the sums of a tile begin
+                    log.events.append(("multiply", ""))
                 store(index, value, mask)
 
             memory.store = logged  # type: ignore[method-assign]

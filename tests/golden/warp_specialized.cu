@@ -83,7 +83,8 @@ __device__ __forceinline__ void gg_arrive(unsigned long long &barrier)
 // cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
 // shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(
-    void *target, const gg_tensor_map &map, unsigned long long &barrier, int i0, int i1)
+    void *target, const gg_tensor_map &map, unsigned long long &barrier,
+    int i0, int i1)
 {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));

@@ -1,7 +1,8 @@
 // cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
 // shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_${rank}d(
-    void *target, const gg_tensor_map &map, unsigned long long &barrier, $parameters)
+    void *target, const gg_tensor_map &map, unsigned long long &barrier,
+    $parameters)
 {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
