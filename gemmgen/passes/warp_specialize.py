@@ -60,6 +60,8 @@ class WarpSpecialize:
         return WarpSpecialize(stated.integer("producers") or 0, stated.integer("consumers"), stated)
 
     def apply(self, program: Program) -> Program:
+        if self.producers == 0:
+            return program
         self._check_copies(program)
         self._check_work(program.main)
         self._check_consumers(program.main)

@@ -65,6 +65,7 @@ NUMBERS = {
 }
 TAKEN = {
     ("warp_specialize", "producers", "0"): True,
+    ("warp_specialize", "consumers", "7"): True,
     ("register_block", "<m>", "7"): False,
     ("pad", "by", "0"): True,
     ("double_buffer", "stages", "7"): True,
