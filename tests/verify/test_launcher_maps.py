@@ -42,7 +42,7 @@ PLANTED = {
     "an error dropped": (
         "        return failed;",
         "        {}",
-        "returns cudaSuccess, not error 801",
+        "returns cudaSuccess, not error 80",
     ),
     "a missing driver": ("if (error != cudaSuccess) return error;", "", "reads address (nil)"),
     "a missing function": (
@@ -51,8 +51,8 @@ PLANTED = {
         "reads address (nil)",
     ),
     "the second error dropped": (
-        "B))\n        return failed;",
-        "B))\n        {}",
+        "{BN, BK}))\n        return failed;",
+        "{BN, BK}))\n        {}",
         "map of B is refused",
     ),
     "an address that is null": ("if (sizes[i] == 0) address = &map;", "", "A and B null: "),
