@@ -7,7 +7,7 @@ from math import ceil
 
 import pytest
 
-from gemmgen.calling.dimensions import ROW, spread
+from gemmgen.calling.dimensions import ROW, values_of
 from gemmgen.pipeline import compile_source
 from gemmgen.proof import cpu
 from gemmgen.proof.cases import cases_of, work
@@ -117,11 +117,11 @@ def test_the_third_row_of_a_far_call_is_beyond_an_int(name: str) -> None:
     emitted = compile_source(read_source(str(examples.path_of(name))))
     far = [case for case in cases_of(emitted) if case.far]
     assert len(far) == 2
-    for shape in (case.shape for case in far):
-        values = spread(emitted.interface, dict(zip(("M", "N", "K"), shape, strict=True)))
+    for case in far:
+        values = values_of(emitted.interface, case)
         leading = [values[p.name] for p in emitted.interface.params if p.kind == "ld"]
         assert min(leading) >= ROW and 2 * ROW > 2**31 and len(set(leading)) == len(leading)
-        assert shape == fit(emitted, shape)
+        assert case.shape == fit(emitted, case.shape)
 
 
 @pytest.mark.parametrize("reduce", ("ordered", "atomic"))
