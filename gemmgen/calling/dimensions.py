@@ -9,17 +9,8 @@ from gemmgen.base.errors import UsageError
 from gemmgen.calling.gemm_roles import contraction
 from gemmgen.calling.launches import Case, Layout
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.interface import (
-    Aligned,
-    AtLeast,
-    AtMost,
-    Equal,
-    Interface,
-    MultipleOf,
-    Param,
-    Requirement,
-    Within,
-)
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
 
 ROW = 2**30 + 8
 """The least leading dimension of a far call: the third row begins beyond 2^31."""

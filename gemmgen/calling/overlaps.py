@@ -9,7 +9,8 @@ from gemmgen.calling.arguments import Footprint, Geometry
 from gemmgen.calling.requirement_messages import explain
 from gemmgen.calling.strides import may_meet
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.interface import Aligned, Interface
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.requirement import Aligned
 from gemmgen.numerics.formats import NAMES
 
 

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gemmgen.ir.interface import (
-    Aligned,
-    AtLeast,
-    AtMost,
-    Equal,
-    Interface,
-    MultipleOf,
-    Requirement,
-    Within,
-)
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
 
 
 def explain(requirement: Requirement, interface: Interface, values: Mapping[str, int]) -> str:

@@ -5,16 +5,8 @@ from __future__ import annotations
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import SOFT, filled
 from gemmgen.ir.dtypes import HALVES, DType
-from gemmgen.ir.interface import (
-    Aligned,
-    AtLeast,
-    AtMost,
-    Equal,
-    Interface,
-    MultipleOf,
-    Requirement,
-    Within,
-)
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
 
 
 def types_text(interface: Interface) -> str:

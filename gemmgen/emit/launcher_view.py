@@ -12,18 +12,10 @@ from gemmgen.emit.printing import printed
 from gemmgen.emit.tensor_maps import encoded_views, map_name, type_notes
 from gemmgen.emit.views import View
 from gemmgen.ir.expr import Binary, BinaryOp, Call, Expr, Int, Select, Var, Wide
-from gemmgen.ir.interface import (
-    Aligned,
-    AtLeast,
-    AtMost,
-    Equal,
-    Interface,
-    MultipleOf,
-    Requirement,
-    Within,
-)
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parameters import namespace
+from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
 
 MATRIX_TILES = Var("matrix_tiles")
 _ROOM = 80

@@ -11,7 +11,8 @@ from gemmgen.calling.arguments import Footprint, Geometry
 from gemmgen.calling.binding import Binding
 from gemmgen.gpu.driver import Starter
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.interface import Aligned, Interface
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.requirement import Aligned
 
 Limits = tuple[int, int, int]
 """Limits of a tensor's address: the bits that must be 0, and the distances from C's address,

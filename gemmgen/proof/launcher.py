@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmgen.base.record import record
-from gemmgen.ir.interface import Aligned, Interface
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.requirement import Aligned
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.launcher_arguments import calls
 from gemmgen.proof.launcher_maps import maps_difference

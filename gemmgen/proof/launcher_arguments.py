@@ -8,17 +8,8 @@ from dataclasses import replace
 
 from gemmgen.base.errors import UsageError
 from gemmgen.calling.dimensions import solve
-from gemmgen.ir.interface import (
-    INT_MAX,
-    Aligned,
-    AtLeast,
-    AtMost,
-    Equal,
-    Interface,
-    MultipleOf,
-    Requirement,
-    Within,
-)
+from gemmgen.ir.interface import INT_MAX, Interface
+from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import extents
 from gemmgen.sim.launcher_calls import LauncherCall

@@ -8,8 +8,8 @@ from gemmgen.base.errors import UsageError
 from gemmgen.calling.dimensions import constraints, solve
 from gemmgen.calling.launches import Shape, spelled
 from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.interface import Requirement
 from gemmgen.ir.nodes import Program
+from gemmgen.ir.requirement import Requirement
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import batches, extents
 

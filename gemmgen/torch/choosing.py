@@ -9,7 +9,8 @@ from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
 from gemmgen.calling.arguments import View, contiguous_strides, geometry
 from gemmgen.gpu.gpus import Gpu
-from gemmgen.ir.interface import AtLeast, AtMost, Interface
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.requirement import AtLeast, AtMost
 from gemmgen.numerics.formats import NAMES
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule

@@ -15,7 +15,8 @@ from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.exprtext import format_expression
-from gemmgen.ir.interface import Aligned, Interface, Requirement
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.requirement import Aligned, Requirement
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule
 from gemmgen.schedule.formatting import format_schedule

@@ -11,7 +11,7 @@ from gemmgen.base.errors import CallError
 from gemmgen.base.source import Source
 from gemmgen.calling.arguments import View, geometry
 from gemmgen.calling.overlaps import check_addresses
-from gemmgen.ir.interface import Aligned
+from gemmgen.ir.requirement import Aligned
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import compile_kernel

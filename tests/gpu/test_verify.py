@@ -10,7 +10,7 @@ from gemmgen.gpu import bench
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import time_interleaved
 from gemmgen.gpu.verify_cases import cases, verify
-from gemmgen.ir.interface import MultipleOf
+from gemmgen.ir.requirement import MultipleOf
 
 from . import kernels
 

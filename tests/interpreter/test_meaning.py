@@ -10,8 +10,8 @@ import pytest
 from gemmgen.ir.control import Assign, Barrier, If
 from gemmgen.ir.expr import Call, Element, Expr, Float, Int, Select, Var
 from gemmgen.ir.exprtext import format_expression
-from gemmgen.ir.interface import Equal, MultipleOf, Requirement
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
+from gemmgen.ir.requirement import Equal, MultipleOf, Requirement
 from gemmgen.ir.thread_code import Node, RegisterArray
 from gemmgen.proof.equivalence import Difference, same_meaning
 

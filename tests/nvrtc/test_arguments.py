@@ -8,7 +8,8 @@ from gpu import kernels
 from gemmgen.base.errors import CallError
 from gemmgen.calling.arguments import View, contiguous_strides, geometry, output_layout
 from gemmgen.calling.overlaps import check_addresses
-from gemmgen.ir.interface import AtMost, Equal, Interface, MultipleOf, Param
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.requirement import AtMost, Equal, MultipleOf
 
 PLAIN = kernels.interface((32, 8), 8, 32)
 WIDE = kernels.interface((16, 16), 128, 128, width=4)

@@ -13,7 +13,8 @@ from handwritten_kernels import NAMES, check, interface, run, text
 
 from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.calling.launches import Case
-from gemmgen.ir.interface import Aligned, Interface, MultipleOf, Param
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.requirement import Aligned, MultipleOf
 from gemmgen.numerics.reference import compare
 from gemmgen.sim.failures import CompileFailure, KernelFault, KernelTimeout
 from gemmgen.sim.packing import Argument

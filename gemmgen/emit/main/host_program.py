@@ -24,8 +24,9 @@ from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
 from gemmgen.ir.dtypes import HALVES, DType
 from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
-from gemmgen.ir.interface import Equal, Interface, MultipleOf, Param
+from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
+from gemmgen.ir.requirement import Equal, MultipleOf
 from gemmgen.ir.target import nvcc_flag
 
 CUBLAS = "cuBLAS"
