@@ -11,7 +11,7 @@ from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.nodes import Kernel, Program
-from gemmgen.lower.limits import fill_warps
+from gemmgen.ir.target import fill_warps
 from gemmgen.passes.base import Pass
 from gemmgen.passes.build import build
 from gemmgen.passes.ladder import passes_of

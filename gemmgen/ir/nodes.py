@@ -71,6 +71,10 @@ class Producers:
     warpgroups: int = 0
     origins: Origins = ()
 
+    @property
+    def threads(self) -> int:
+        return WARPGROUP * self.warpgroups
+
 
 @record
 class Init:
@@ -198,7 +202,7 @@ class Kernel:
     @property
     def threads(self) -> int:
         """All threads of a block: those that multiply, and the producers behind them."""
-        return self.spread.threads + WARPGROUP * self.producers.warpgroups
+        return self.spread.threads + self.producers.threads
 
     @property
     def copying_threads(self) -> int:

@@ -81,7 +81,7 @@ def registers_by_duty(kernel: Kernel, target: str) -> tuple[int, int] | None:
 
     The instruction takes whole warpgroups, and what a block has at its launch is all there is.
     """
-    producers, consumers = kernel.threads - kernel.spread.threads, kernel.spread.threads
+    producers, consumers = kernel.producers.threads, kernel.spread.threads
     if not producers or target != SETS_REGISTERS or consumers % WARPGROUP:
         return None
     at_launch = _in_units(allowed_registers(kernel.threads, blocks_per_multiprocessor(kernel)))

@@ -44,6 +44,11 @@ def has(target: str, since: int) -> bool:
     return int(target.removeprefix("sm_").rstrip("a")) >= since
 
 
+def fill_warps(threads: int) -> bool:
+    """Whether a block of so many threads has whole warps, and no more than a block may have."""
+    return 0 < threads <= MAX_THREADS and threads % WARP == 0
+
+
 def nvcc_flag(target: str) -> str:
     """nvcc's option for ``target`` alone: with ``-arch=sm_90a`` it compiles for compute_90, too,
     which has not all of the instructions of sm_90a."""

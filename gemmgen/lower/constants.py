@@ -79,7 +79,7 @@ def _counts(context: Context) -> Iterator[Constant]:
             )
     threads, kernel = context.lowering.threads(context), context.kernel
     if kernel.producers.warpgroups:
-        producers = kernel.threads - kernel.spread.threads
+        producers = kernel.producers.threads
         yield Constant(names.CONSUMERS.name, kernel.spread.threads, threads, "")
         threads = add(names.CONSUMERS, Int(producers))
     yield Constant(THREADS.name, context.kernel.threads, threads, "")

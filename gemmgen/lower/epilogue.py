@@ -7,15 +7,13 @@ from dataclasses import replace
 
 from gemmgen.base.record import record
 from gemmgen.ir import names
-from gemmgen.ir.buffers import Origins
-from gemmgen.ir.control import Assign, Define, For, If
-from gemmgen.ir.edit import copy_outward
+from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var, transform, walk
-from gemmgen.ir.nodes import Copy, Map
+from gemmgen.ir.nodes import Map
 from gemmgen.ir.parts import names_in
-from gemmgen.ir.simplify import add, all_of, choose, less
-from gemmgen.ir.thread_code import Function, Invoke, Move, Node, Parameter, RegisterArray
-from gemmgen.lower import addresses, bounds
+from gemmgen.ir.simplify import add, all_of, choose
+from gemmgen.ir.thread_code import Move, Node, RegisterArray
+from gemmgen.lower import addresses, bounds, output_runs
 from gemmgen.lower.context import Context
 from gemmgen.lower.epilogue_arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.lower.types import computable, storable
@@ -211,7 +209,7 @@ def _run(
     value = node.value
     if reads(value, context.output):
         body.append(RegisterArray(OLD, dtype, (vector,), (width,), zero=True, wide=True))
-        load = moved(context, node, Element(OLD, (Int(0),)), memory(Int(0)))
+        load = output_runs.moved(context, node, Element(OLD, (Int(0),)), memory(Int(0)))
         needed = Binary("!=", Var("beta"), Float(0.0))
         body.extend(bounds.guarded(needed if _skips_old(context, node) else None, load))
         old = computable(Element(OLD, (context.element,)), dtype)
@@ -227,49 +225,7 @@ def _run(
     out = Element(OUT, (Int(0),))
     if own.place:
         return (*body, Move(own.place(Int(0)), out, width, dtype))
-    return (*body, *moved(context, node, memory(Int(0)), out))
-
-
-def moved(context: Context, node: Map | Copy, target: Element, source: Element) -> tuple[Node, ...]:
-    """A run of the output between two places: at once if it is whole, else one by one; ``node``
-    writes it, its first element is at the index in the variable of C's contiguous letter."""
-    inner, width = context.problem.c.contiguous, store_width(context.kernel, node)
-    if width == 1:
-        return (Assign(target, source),)
-    if bounds.runs_are_whole(context, inner, width):
-        return (Move(target, source, width, context.buffer(node.dst).dtype),)
-    end = bounds.extent(context, inner)
-    return (Invoke(_bounded_copy(context, node), (target, source, Var(inner), end)),)
-
-
-def _bounded_copy(context: Context, node: Map | Copy) -> Function:
-    """Moves the elements of a run that exist: at once if all do."""
-    width, dtype = store_width(context.kernel, node), context.buffer(node.dst).dtype
-    vector, e = context.width(node.dst), context.element
-    first, stop = Var("first"), Var("stop")
-    one = Assign(Element("target", (e,)), Element("source", (e,)))
-    inside = If(less(add(first, e), stop), (one,))
-    each = For(e.name, Int(0), vector, Int(1), (inside,))
-    whole = Move(Element("target", (Int(0),)), Element("source", (Int(0),)), width, dtype)
-    return Function(
-        f"copy{width}",
-        "copies the elements before `stop` of a vector whose first index is `first`",
-        _origins(context),
-        (
-            Parameter("target", dtype, written=True),
-            Parameter("source", dtype),
-            Parameter("first"),
-            Parameter("stop"),
-        ),
-        (If(less(addresses.last_of(first, vector), stop), (whole,), (each,)),),
-    )
-
-
-def _origins(context: Context) -> Origins:
-    """What shaped the accesses to the output."""
-    outward = copy_outward(context.kernel)
-    also = outward.origins if outward else ()
-    return tuple(dict.fromkeys((*context.final.origins, *also)))
+    return (*body, *output_runs.moved(context, node, memory(Int(0)), out))
 
 
 def _skips_old(context: Context, node: Map) -> bool:

@@ -13,7 +13,7 @@ from gemmgen.ir.expanded import StageSlice, StoreSlice
 from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.simplify import add, all_of, div, mod, mul
 from gemmgen.ir.thread_code import Node
-from gemmgen.lower import addresses, bounds, epilogue, threads
+from gemmgen.lower import addresses, bounds, epilogue, output_runs, threads
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import over_pieces
 from gemmgen.lower.thread_map import outward_map_of
@@ -51,7 +51,7 @@ def store(context: Context, node: StoreSlice) -> tuple[Node, ...]:
     defines = (Define(x, add(names.tile_origin(x), index[x])) for x in (outer, inner))
     source = addresses.in_shared(context, context.buffer(node.copy.src), None, at)
     target = addresses.in_global(context, node.copy.dst, {outer: Var(outer), inner: Var(inner)})
-    moved = epilogue.moved(context, node.copy, target, source)
+    moved = output_runs.moved(context, node.copy, target, source)
     inside = [bounds.inside(context, outer, Var(outer))]
     if thread_map.width == 1 or bounds.multiple(context, inner, thread_map.width):
         inside.append(bounds.inside(context, inner, Var(inner)))

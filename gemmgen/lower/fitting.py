@@ -1,0 +1,147 @@
+"""Sizes that fit: the lines that hints of ``limits`` propose in place of those that ask for too
+much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from math import prod
+
+from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.nodes import Program
+from gemmgen.ir.occupancy import REGISTER, registers_allowed, registers_of
+from gemmgen.ir.target import (
+    MAX_REGISTERS,
+    MAX_THREADS,
+    MAX_TILE,
+    OVERHEAD,
+    TARGETS,
+    WARP,
+    fill_warps,
+)
+from gemmgen.schedule.formatting import format_sizes
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.roles import roles
+
+SHORTEST = 4
+"""The shortest step along k that a hint proposes."""
+MOST_SUMS = 128
+"""Registers of sums that leave a lane room for fragments."""
+
+
+def larger_share(program: Program) -> str | None:
+    """A ``register_block`` whose threads fill whole warps of one block and whose arrays fit in
+    registers, if there is one."""
+    axes = program.main.spread.axes
+    sizes = _micro_tile(program, tuple(a.extent for a in axes))
+    if sizes is None:
+        return None
+    return f"register_block {format_sizes(zip((a.letter for a in axes), sizes, strict=True))}"
+
+
+def _micro_tile(program: Program, tile: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The micro-tile of such a ``register_block`` for a tile of these extents."""
+    main = program.main
+    words = BYTES[main.buffer("acc").dtype] // REGISTER
+    ahead = max((b.stages for b in main.buffers if b.name.endswith("_frag")), default=1)
+    for sizes in product((8, 4, 16, 2, 1), repeat=2):
+        pairs = tuple(zip(tile, sizes, strict=True))
+        threads = prod(n // size for n, size in pairs) * main.spread.lanes_per_sum
+        divides = not any(n % size for n, size in pairs)
+        registers = words * (prod(sizes) + ahead * sum(sizes)) + OVERHEAD
+        fits = registers <= registers_allowed(main, program.target)
+        if divides and fill_warps(threads + program.main.producers.threads) and fits:
+            return sizes
+    return None
+
+
+def smaller_tile(program: Program) -> str:
+    """The ``tile`` with the longer side halved until a ``register_block`` fits, and that."""
+    axes, pipeline = program.main.spread.axes, pipeline_of(program.main)
+    sizes = [a.extent for a in axes]
+    while (found := _micro_tile(program, tuple(sizes))) is None and max(sizes) > 1:
+        sizes[sizes.index(max(sizes))] //= 2
+    if found is None:
+        return "a smaller register_block, such as 8 x 8"
+    step = f" {pipeline.letter}={pipeline.step}" if pipeline else ""
+    tile, share = (
+        format_sizes(zip((a.letter for a in axes), of, strict=True)) for of in (sizes, found)
+    )
+    return f"tile {tile}{step} and register_block {share}"
+
+
+def nearest_tile(schedule: Schedule, program: Program) -> str:
+    """The ``tile`` nearest to the one there is whose threads fill whole warps of one block."""
+    spread = program.main.spread
+    first, second = spread.axes
+    by_warp = spread.by_warp or spread.lanes_per_piece > 1
+    steps = [a.extent // a.warps if by_warp else a.registers for a in (first, second)]
+    lanes = first.lanes * second.lanes * spread.lanes_per_piece if by_warp else spread.lanes_per_sum
+    most = (MAX_THREADS - program.main.producers.threads) // lanes
+    found = (
+        (a * steps[0], b * steps[1], a * b * lanes)
+        for a in range(1, most + 1)
+        for b in range(1, most // a + 1)
+        if a * b * lanes % WARP == 0 and a * steps[0] <= MAX_TILE and b * steps[1] <= MAX_TILE
+    )
+
+    def distance(sizes: tuple[int, int, int]) -> float:
+        one, other, _ = sizes
+        return abs(one / first.extent - 1) + abs(other / second.extent - 1)
+
+    one, other, threads = min(found, key=distance)
+    pipeline = pipeline_of(program.main)
+    step = f" {pipeline.letter}={pipeline.step}" if pipeline else ""
+    threads += program.main.producers.threads
+    return f"tile {first.letter}={one} {second.letter}={other}{step}, which has {threads} threads"
+
+
+def fitting_step(schedule: Schedule, program: Program, tiles: list[Buffer]) -> str:
+    """The ``tile`` with the longest step along the contracted letter that fits."""
+    m, n, k = roles(schedule.gemm)
+    sizes = dict(program.main.work.tile)
+    least = max(SHORTEST, ATOMS[program.main.spread.atom].k)
+    for step in (1 << power for power in range(11, 1, -1) if 1 << power >= least):
+        used = sum(_resized(tile, {k: step}).bytes for tile in tiles)
+        longest = next((t.extent(k) for t in tiles if k in t.letters), 0)
+        if step < longest and used <= TARGETS[schedule.target].shared:
+            return f"tile {m}={sizes[m]} {n}={sizes[n]} {k}={step} needs {used:,} bytes"
+    return "a smaller tile"
+
+
+def _resized(tile: Buffer, changed: Mapping[str, int]) -> Buffer:
+    """A tile with other extents along some letters."""
+    shape = ((letter, changed.get(letter, size)) for letter, size in tile.shape)
+    return replace(tile, shape=tuple(shape))
+
+
+def shorter_step(program: Program, tiles: list[Buffer]) -> str | None:
+    """The ``tile`` with the longest step that leaves a lane room for its sums."""
+    along_k, pipeline = program.main.spread.k_layout, pipeline_of(program.main)
+    if along_k is None or pipeline is None:
+        return None
+    sums = sum(registers_of(b) for b in tiles if b.name == "acc")
+    operands = sum(registers_of(b) for b in tiles) - sums
+    step, least = pipeline.step, along_k.lanes * along_k.width
+    while step % (2 * least) == 0:
+        step, operands = step // 2, -(-operands // 2)
+        if sums + operands + OVERHEAD <= MAX_REGISTERS:
+            return f"tile {format_sizes((*program.main.work.tile, (along_k.letter, step)))}"
+    return None
+
+
+def smaller_warp(program: Program) -> str:
+    """The ``warp_tile`` with the greater side halved until the sums leave room for fragments."""
+    axes = {a.letter: a.registers for a in program.main.spread.axes}
+    sizes = dict(axes)
+    atom, problem = ATOMS[program.main.spread.atom], program.problem
+    sides, lanes = {problem.m: atom.m, problem.n: atom.n}, atom.lanes
+    while prod(sizes.values()) > MOST_SUMS * lanes:
+        letter = max(sizes, key=lambda x: sizes[x])
+        side, now = sides[letter], sizes[letter]
+        sizes[letter] = max(s for s in range(side, now, side) if axes[letter] % s == 0)
+    return f"warp_tile {format_sizes(sizes.items())}"
