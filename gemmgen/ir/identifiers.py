@@ -20,7 +20,7 @@ def _words(*lines: str) -> frozenset[str]:
     return frozenset(word for line in lines for word in line.split())
 
 
-_CPP = _words("""
+CPP = _words("""
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t
     char32_t class compl concept const consteval constexpr constinit const_cast continue co_await
     co_return co_yield decltype default delete do double dynamic_cast else enum explicit export
@@ -79,7 +79,7 @@ EMITTED = _words("""
 @lru_cache(4096)
 def language_word(name: str) -> str | None:
     """Why no name may be ``name``, whatever the schedule; None if it may."""
-    if name in _CPP:
+    if name in CPP:
         return "a word of C++"
     if name in _CUDA:
         return "a word of CUDA or C"

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.schedule.words import LATER
+
 from .running import EXAMPLES, ROOT, fresh, gemmgen
 
 NAIVE = str(EXAMPLES / "naive.sched")
@@ -59,7 +61,7 @@ USAGE = [
     (["fmt", "missing.sched"], "no such file"),
     (["fmt", str(EXAMPLES)], "is a folder"),
     (["help", "cache_read"], "did you mean `cache_shared`?"),
-    (["help", "cluster"], "blocks run one by one"),
+    *((["help", word], later.hint) for word, later in LATER.items()),
     (["help", "xyzzy"], "there are bind, tile"),
     (["example", "vectorised"], "did you mean vectorized?"),
     (["example", "../../etc/passwd"], "there is no example"),

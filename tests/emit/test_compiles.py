@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -28,16 +29,21 @@ needs_compiler = pytest.mark.skipif(
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 
 
+ALONE = re.compile("setmaxnreg|wgmma")
+"""Instructions of exact targets (sm_90a)."""
+
+
 def text(name: str) -> str:
     return (GOLDEN / f"{name}.cu").read_text(encoding="utf-8")
 
 
 def is_for(name: str, arch: str) -> bool:
-    """Asynchronous copies are not on every GPU, and one has instructions of its own."""
-    if "setmaxnreg" in text(name):
-        return arch == "sm_90a"
-    mode = "tma" if "cp.async.bulk" in text(name) else "cp_async"
-    return "cp.async" not in text(name) or has(arch, SINCE[mode])
+    """Whether ``arch`` has what the golden's schedule asks for: the features of its target, and
+    instructions that only that one has; without a target cp.async, if the text has it."""
+    stated = re.search(r"^// +target +(sm_(\d+)a?)$", text(name), re.MULTILINE)
+    if stated is None:
+        return "cp.async" not in text(name) or has(arch, SINCE["cp_async"])
+    return arch == stated[1] if ALONE.search(text(name)) else has(arch, int(stated[2]))
 
 
 @needs_compiler

@@ -28,7 +28,7 @@ class Row:
 
 
 GEMM = "gemm C[m, n] = A[m, k] * B[k, n]\n"
-RUNGS = {
+TOGETHER = {
     "bind": "bind x=n",
     "tile": "tile m=64 n=128 k=16",
     "cache_shared": "cache_shared A[k, m] B",
@@ -42,7 +42,27 @@ RUNGS = {
     "launch_bounds": "launch_bounds blocks=1",
     "raster": "raster group=8",
     "split_k": "split_k parts=6 groups=2",
-    "warp_specialize": "warp_specialize producers=0",
+}
+"""Directives with numbers, and values that go together."""
+
+
+def bare(argument: ArgumentSpec) -> str:
+    """``m`` of ``<m>``: its name in a schedule with the usual letters."""
+    return argument.name.replace("<", "").replace(">", "")
+
+
+def idle(spec: DirectiveSpec) -> str:
+    """The directive with each argument that it needs at its identity, so that it asks for nothing
+    and goes with everything."""
+    needed = [argument for argument in spec.arguments if argument.required]
+    assert needed and all(one.identity is not None for one in needed), f"TOGETHER lacks {spec.name}"
+    return " ".join([spec.name, *(f"{bare(one)}={one.identity}" for one in needed)])
+
+
+RUNGS = {
+    spec.name: TOGETHER.get(spec.name) or idle(spec)
+    for spec in VOCABULARY.specs
+    if spec.name in TOGETHER or any(argument.kind == "int" for argument in spec.arguments)
 }
 """A right schedule of every directive with a number, a line each."""
 
@@ -64,8 +84,6 @@ NUMBERS = {
     "a quotient": "128/2",
 }
 TAKEN = {
-    ("warp_specialize", "producers", "0"): True,
-    ("warp_specialize", "consumers", "7"): True,
     ("register_block", "<m>", "7"): False,
     ("pad", "by", "0"): True,
     ("double_buffer", "stages", "7"): True,
@@ -116,7 +134,7 @@ LET_NAMES = ("int", "NAN", "float4", "threadIdx", "__x", "300 characters")
 
 def written(spec: DirectiveSpec, argument: ArgumentSpec, value: str) -> str:
     """The right schedule with ``value`` for one argument of one directive."""
-    name = argument.name.replace("<", "").replace(">", "")
+    name = bare(argument)
     line = RUNGS[spec.name]
     parts = [f"{name}={value}" if p.startswith(f"{name}=") else p for p in line.split(" ")]
     if not any(part.startswith(f"{name}=") for part in parts):
@@ -125,16 +143,26 @@ def written(spec: DirectiveSpec, argument: ArgumentSpec, value: str) -> str:
     return GEMM + "".join(f"{text}\n" for text in rungs.values())
 
 
+def asks_nothing(spec: DirectiveSpec, argument: ArgumentSpec, label: str) -> bool:
+    """Whether a directive that is ``idle`` in the table stays so with this number."""
+    value = int(label) if label in ("0", "7") else -1
+    in_range = argument.minimum <= value <= argument.maximum
+    kept = not argument.required or value == argument.identity
+    return spec.name not in TOGETHER and in_range and kept
+
+
 def number_rows() -> Iterator[Row]:
     for spec in VOCABULARY.specs:
         for argument in spec.arguments:
             if argument.kind != "int":
                 continue
-            name = argument.name.replace("<", "").replace(">", "")
+            name = bare(argument)
             line = 2 + list(RUNGS).index(spec.name)
             for label, value in NUMBERS.items():
                 text = written(spec, argument, value)
                 legal = TAKEN.get((spec.name, argument.name, label))
+                if asks_nothing(spec, argument, label):
+                    legal = True
                 said = None if legal else (name,)
                 if value and legal is None and label != "7":
                     said = (f"x.sched:{line}:",)

@@ -1,5 +1,6 @@
 """Each pass's docstring shows the program before ==> directive, and after: that is what the pass
-does, and both programs compute the same."""
+does, and both programs compute the same.  The case ``docstring`` of the directive has the schedule
+that it takes for granted."""
 
 from __future__ import annotations
 
@@ -11,44 +12,9 @@ from gemmgen.ir.text import print_ir
 from gemmgen.passes.ladder import LADDER
 from passes.equality import difference
 from passes.excerpts import missing
-from passes.test_cases import rewritten
+from passes.test_cases import FOLDER, read, rewritten
 
 NAMES = (*(rung.SPEC.name for rung in LADDER), "fuse_epilogue")
-
-GIVEN: dict[str, list[str]] = {
-    "bind": [],
-    "tile": [],
-    "cache_shared": ["tile m=16 n=16 k=8"],
-    "warp_tile": ["tile m=64 n=64 k=8", "register_block m=4 n=4"],
-    "register_block": ["tile m=16 n=16"],
-    "tensor_core": [
-        "dtype A=f16 B=f16",
-        "tile m=32 n=32 k=16",
-        "cache_shared A B",
-        "warp_tile m=16 n=32",
-    ],
-    "vectorize": ["tile m=16 n=16 k=8", "cache_shared A[k, m]", "register_block m=4 n=4"],
-    "pad": ["tile m=16 n=16 k=8", "cache_shared A[k, m]"],
-    "swizzle": ["tile m=64 n=16 k=16", "cache_shared A[k, m]", "register_block m=4 n=4"],
-    "double_buffer": ["tile m=16 n=16 k=8", "cache_shared A[k, m]"],
-    "async_copy": ["tile m=16 n=16 k=8", "cache_shared A[k, m]", "double_buffer A"],
-    "residue": ["tile m=16 n=16 k=16", "cache_shared A B", "double_buffer A B"],
-    "unroll": ["tile m=16 n=16 k=8"],
-    "launch_bounds": ["tile m=16 n=16"],
-    "raster": ["tile m=16 n=16"],
-    "persistent": ["tile m=16 n=16"],
-    "warp_specialize": [
-        "target sm_90a",
-        "tile m=32 n=32 k=16",
-        "cache_shared A B",
-        "register_block m=4 n=2",
-        "double_buffer A B",
-        "async_copy A B via=tma",
-    ],
-    "split_k": ["tile m=16 n=16 k=8"],
-    "fuse_epilogue": [],
-}
-"""What each docstring takes for granted."""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,7 +23,9 @@ def test_shows_what_the_pass_does(name: str) -> None:
     assert doc is not None and doc.startswith(f"{name}: ")
     before, directive, after = example(doc)
     assert directive.split()[0] == name
-    programs = rewritten([*GIVEN[name], directive], name)
+    case = read(FOLDER / name / "docstring.case")
+    assert case["apply"] == [directive]
+    programs = rewritten([*case.get("given", []), directive], name)
     given, made = map(print_ir, programs)
     bare = [without_origins(line) for line in before]
     assert missing(bare, "\n".join(map(without_origins, given.splitlines()))) is None, given

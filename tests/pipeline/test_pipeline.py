@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -11,34 +12,24 @@ import gemmgen.pipeline
 from gemmgen.emit.kernel_view import BEGIN, END
 from gemmgen.passes.ladder import LADDER
 from gemmgen.pipeline import rewrite
+from gemmgen.schedule.words import HEADS
 from pipeline.running import NAMES, emitted, example
 
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 ORDER = ("gemm", *(rung.SPEC.name for rung in LADDER), "fuse_epilogue")
 
 
 def test_the_ladder_has_the_order_of_the_design() -> None:
-    assert ORDER == (
-        "gemm",
-        "bind",
-        "tile",
-        "cache_shared",
-        "warp_tile",
-        "register_block",
-        "tensor_core",
-        "vectorize",
-        "pad",
-        "swizzle",
-        "double_buffer",
-        "async_copy",
-        "residue",
-        "unroll",
-        "launch_bounds",
-        "raster",
-        "split_k",
-        "persistent",
-        "warp_specialize",
-        "fuse_epilogue",
-    )
+    """The readme states the order, in its table of directives."""
+    table = README.split("| directive | says |\n|---|---|\n")[1].split("\n\n")[0]
+    words = dict.fromkeys(re.findall(r"^\| `(\w+)", table, re.MULTILINE))
+    rungs = [word for word in words if word not in HEADS]
+    assert ("gemm", *rungs) == ORDER
+
+
+def test_what_a_pass_builds_on_is_above_it() -> None:
+    for rung in LADDER:
+        assert all(ORDER.index(name) < ORDER.index(rung.SPEC.name) for name in rung.AFTER)
 
 
 @pytest.mark.parametrize("name", NAMES)

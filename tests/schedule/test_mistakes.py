@@ -1,6 +1,7 @@
 """What a user reads: every mistake with its position, arithmetic and hint, word for word.
 
-``mistakes.txt`` holds the cases: a name, the schedule, and all that is said about it.
+``mistakes.txt`` holds the cases: a name, the schedule, and all that is said about it;
+``{directives}`` stands for all of them, in the ladder's order.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.passes.ladder import LADDER
+from gemmgen.schedule.words import LATER
+
 from .helpers import refused
 
 _CASES = Path(__file__).with_name("mistakes.txt").read_text(encoding="utf-8")
+_DIRECTIVES = ", ".join((*(rung.SPEC.name for rung in LADDER), "fuse_epilogue"))
 
 
 def _cases() -> dict[str, tuple[str, str]]:
@@ -20,7 +25,7 @@ def _cases() -> dict[str, tuple[str, str]]:
         name, body = case.split("\n", 1)
         text, said = body.split("\n---\n")
         assert name not in found
-        found[name] = (text, said.strip("\n"))
+        found[name] = (text, said.strip("\n").replace("{directives}", _DIRECTIVES))
     return found
 
 
@@ -30,6 +35,12 @@ def test_what_is_said(text: str, said: str) -> None:
     assert error.render() == said
     assert error.exit_code == 2
     assert all(mistake.message and mistake.hint for mistake in error.mistakes)
+
+
+def test_a_directive_of_a_later_version_is_answered() -> None:
+    for word, later in LATER.items():
+        (mistake,) = refused(f"{word}\n").mistakes
+        assert mistake.message == f"{word} is not in this version" and mistake.hint == later.hint
 
 
 def test_all_mistakes_are_told_in_the_order_of_the_text() -> None:
