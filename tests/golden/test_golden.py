@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from passes.schedules import CASES, EXAMPLES, ORDERS, in_order
+from passes import schedules
+from passes.schedules import EXAMPLES, ORDERS, in_order
 from pipeline.running import call, check, emitted, met
 
 from gemmgen.calling.launches import Case
@@ -26,22 +27,8 @@ FEWER = 7
 """By default one in so many calls: others of each shape, order, pad and scalar."""
 THREADS = ("descending", "shuffled", "ascending")
 
-INSTRUCTIVE = {
-    "column_major": "threads along n of a column-major C",
-    "copy_engine": "the copy engine, read ahead",
-    "fragments_ahead": "three stages, read ahead, wide",
-    "mixed_stages": "two stages of A, three of B",
-    "no_k_step": "no step along k, micro-tiles",
-    "residual": "a matrix added, wide runs all or nothing",
-    "two_parts": "parts, read ahead",
-    "uneven_pieces": "pieces that threads share unevenly",
-    "warps_along_m": "warps along m",
-    "warp_specialized": "a producer and consumers",
-    "zigzag": "in pairs of rows",
-}
-"""Goldens of schedules that show what no example shows."""
-
-GOLDEN = EXAMPLES | {name: CASES[case] for name, case in INSTRUCTIVE.items()}
+GOLDEN = EXAMPLES | {name: case for name, (_, case) in schedules.GOLDEN.items()}
+"""Examples, and the schedules in this folder."""
 
 
 def calls(has_scalars: bool) -> list[Case]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from pipeline.running import NAMES, Operands, Want, example
@@ -82,11 +84,7 @@ OWN = {
         "vectorize left right result width=4",
     ),
     "threads along m": _lines("bind x=m", "tile m=32 n=8 k=8", "cache_shared A B"),
-    "threads along n of a column-major C": _lines(
-        gemm_line(("k, m", "n, k", "n, m")), "bind x=n", *BLOCKED, "vectorize B C width=4"
-    ),
     "no step along k": _lines("tile m=16 n=16"),
-    "no step along k, micro-tiles": _lines("tile m=32 n=32", "register_block m=4 n=2"),
     "a step along k, nothing staged": _lines("tile m=16 n=16 k=8"),
     "micro-tiles straight from global memory": _lines(
         "tile m=32 n=64 k=8", "register_block m=4 n=8", "vectorize B C width=4"
@@ -105,44 +103,8 @@ OWN = {
     "four stages, read ahead": _lines(
         *BLOCKED, "double_buffer A B stages=4", "double_buffer A.register B.register"
     ),
-    "three stages, read ahead, wide": _lines(
-        *BLOCKED,
-        "vectorize A B C width=4",
-        "double_buffer A B stages=3",
-        "double_buffer A.register B.register",
-    ),
     "two stages, read ahead": _lines(*BLOCKED, "double_buffer A B A.register B.register"),
-    "the copy engine": _lines(
-        "target sm_90",
-        "tile m=32 n=64 k=8",
-        "cache_shared A B",
-        "register_block m=4 n=8",
-        "double_buffer A B stages=3",
-        "async_copy A B via=tma",
-        "unroll tile_k=3",
-    ),
-    "the copy engine, read ahead": _lines(
-        gemm_line(("k, m", "k, n", "m, n")),
-        "target sm_90",
-        *BLOCKED,
-        "vectorize A.shared B.shared C width=4",
-        "double_buffer A B stages=3",
-        "double_buffer A.register B.register",
-        "async_copy A B via=tma",
-    ),
-    "a producer and consumers": _lines(
-        gemm_line(("k, m", "k, n", "m, n")),
-        "target sm_90a",
-        *BLOCKED,
-        "vectorize C width=4",
-        "double_buffer A B stages=3",
-        "async_copy A B via=tma",
-        "warp_specialize producers=1",
-    ),
     "two stages of A alone": _lines(*BLOCKED, "double_buffer A"),
-    "two stages of A, three of B": _lines(
-        *BLOCKED, "vectorize A B width=4", "double_buffer A", "double_buffer B stages=3"
-    ),
     "stages of A, fragments of B": _lines(*BLOCKED, "double_buffer A B.register"),
     "fragments of A alone": _lines(*BLOCKED, "double_buffer A.register"),
     "fragments of both, one stage": _lines(*BLOCKED, "double_buffer A.register B.register"),
@@ -170,7 +132,6 @@ OWN = {
     "back and forth, odd rows": _lines(
         "tile m=24 n=40 k=8", "cache_shared A B", "register_block m=3 n=5 order=serpentine"
     ),
-    "in pairs of rows": _lines(*BLOCKED[:2], "register_block m=4 n=8 order=zigzag"),
     "in pairs of rows, odd columns": _lines(
         "tile m=16 n=40 k=8", "cache_shared A B", "register_block m=2 n=5 order=zigzag"
     ),
@@ -180,25 +141,12 @@ OWN = {
     "more threads than pieces": _lines(
         "tile m=32 n=32 k=4", "cache_shared A B", "vectorize A B width=4", "double_buffer A B"
     ),
-    "pieces that threads share unevenly": _lines(
-        "tile m=24 n=32 k=12",
-        "cache_shared A[k, m] B[n, k]",
-        "register_block m=2 n=4",
-        "double_buffer A B",
-    ),
     "warps": _lines(
         "tile m=64 n=64 k=8",
         "cache_shared A[k, m] B",
         "warp_tile m=32 n=16",
         "register_block m=4 n=4",
         "vectorize A B C width=4",
-    ),
-    "warps along m": _lines(
-        gemm_line(("m, k", "k, n", "n, m")),
-        "tile m=32 n=48 k=4",
-        "cache_shared A[k, m] B",
-        "warp_tile m=16 n=24",
-        "register_block m=4 n=3 interleave=1",
     ),
     "warps whose lanes hold one element": _lines(
         "tile m=16 n=32 k=8", "cache_shared A B", "warp_tile m=8 n=4", "register_block m=1 n=1"
@@ -221,14 +169,6 @@ OWN = {
         "register_block m=1 n=4 interleave=1",
         "vectorize C width=4",
         "double_buffer A B",
-    ),
-    "C by way of shared memory, whole tiles": _lines(
-        "assume M % 32 == 0",
-        "assume N % 64 == 0",
-        *STAGED,
-        "vectorize C width=4",
-        "double_buffer A B stages=3",
-        "async_copy A B via=cp_async",
     ),
     "bands": _lines("tile m=16 n=16 k=8", "cache_shared A B", "raster group=3"),
     "bands of the naive kernel": _lines("raster group=2"),
@@ -387,9 +327,6 @@ OWN = {
     "a matrix added, wide": _fused(
         "acc + residual[m, n]", add_residual, *BLOCKED, "vectorize C width=4"
     ),
-    "a matrix added, wide runs all or nothing": _fused(
-        "acc + residual[m, n]", add_residual, "assume N % 4 == 0", *BLOCKED, "vectorize C width=4"
-    ),
     "the old C added": _fused("acc + C[m, n]", add_old, *BLOCKED, "vectorize C width=2"),
     "the old C added, naive": _fused("acc + C[m, n]", add_old),
     "rows scaled": _fused("row[m] * acc", scale_rows, *BLOCKED, "vectorize C width=4"),
@@ -404,9 +341,6 @@ SPLIT = {
         "double_buffer A B stages=3",
         "double_buffer A.register B.register",
         "split_k parts=5",
-    ),
-    "parts, read ahead": _lines(
-        *BLOCKED, "double_buffer A B A.register B.register", "split_k parts=2"
     ),
     "parts of whole tiles": _lines(
         "assume M % 32 == 0",
@@ -506,9 +440,28 @@ LANES = {
 }
 """Several blocks for each tile."""
 
+TESTS = Path(__file__).parents[1]
+WANTED = {"acc + residual[m, n]": add_residual, "relu(acc + bias[n])": relu_bias}
+"""What epilogues of schedules in files compute."""
+
+
+def filed(path: Path) -> tuple[str, Scheduled]:
+    """A schedule whose first line, a comment, is its name."""
+    name, text = path.read_text(encoding="utf-8").removeprefix("# ").split("\n", 1)
+    found = re.search(r"^fuse_epilogue +(.*)", text, re.MULTILINE)
+    return name, Scheduled(text, WANTED[found[1]] if found else None)
+
+
+FILED = dict(map(filed, sorted(TESTS.glob("cases/*/*.sched"))))
+"""Those that came with a directive, beside the cases of its pass."""
+
+GOLDEN = {path.stem: filed(path) for path in sorted(TESTS.glob("golden/*.sched"))}
+INSTRUCTIVE = dict(GOLDEN.values())
+"""Those that show what no example shows, and their goldens' names."""
+
 STORED = {
     f"{c}, {a}, {b}": _lines(gemm_line((a, b, c)), *BLOCKED, "double_buffer A B")
     for a, b, c in ORDERS
 }
 
-CASES = EXAMPLES | OWN | SPLIT | LANES | STORED
+CASES = EXAMPLES | OWN | SPLIT | LANES | STORED | FILED | INSTRUCTIVE
