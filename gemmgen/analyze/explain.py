@@ -15,6 +15,7 @@ from gemmgen.analyze.operation_counts import Operations, Unfused, operations_of,
 from gemmgen.analyze.pads import PadChoice, pad_choices
 from gemmgen.analyze.resources import Occupancy, Resources, Waves, occupancy_of, resources_of
 from gemmgen.analyze.roofline import Demand, Roofline, matrix_bytes, roofline_of
+from gemmgen.analyze.shared_strips import SharedStrips, shared_strips
 from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
@@ -62,6 +63,7 @@ class Explanation:
     ``unfused``: what elementwise kernels in place of the epilogue would add; None if it is a
     product as BLAS has it.  ``joined`` has the reads of shared memory that the compiler joins into
     wider ones, as it does: the roofline uses their counts in place of the text's (``hardware``).
+    ``shared``: what blocks that run at once read, if the schedule has an order for them.
     """
 
     kernel: AnalyzedKernel
@@ -81,6 +83,7 @@ class Explanation:
     fmas: int
     joined: tuple[Traffic, ...]
     uniform: bool
+    shared: SharedStrips | None
 
     @property
     def hardware(self) -> tuple[Traffic, ...]:
@@ -142,6 +145,7 @@ def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) ->
         fmas,
         _joined(launch, compiled),
         _is_uniform(kernel, values),
+        _shared_strips(kernel, values, held * gpu.sms),
     )
 
 
@@ -229,6 +233,12 @@ def _work(
         kernel.program.problem.accumulate,
         contraction(kernel.program.main).atom,
     )
+
+
+def _shared_strips(kernel: AnalyzedKernel, values: Values, at_once: int) -> SharedStrips | None:
+    """None if the schedule says nothing of the order of the tiles, or C is empty."""
+    ordered = kernel.program.main.work.raster > 1 and tiles_of(kernel.lowered, values)
+    return shared_strips(kernel.lowered, values, at_once) if ordered else None
 
 
 def _conversions(kernel: AnalyzedKernel, launch: LaunchCounts) -> int:

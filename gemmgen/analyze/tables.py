@@ -9,6 +9,7 @@ from gemmgen.analyze.explain import Explanation, Traffic
 from gemmgen.analyze.operation_counts import Unfused
 from gemmgen.analyze.pads import PadChoice
 from gemmgen.analyze.resources import Resources, Waves
+from gemmgen.analyze.shared_strips import SharedStrips
 from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.record import record
 from gemmgen.base.source import counted
@@ -63,6 +64,8 @@ def _head(e: Explanation, name: str) -> Section:
         *_operations(e),
         ("launch", f"{e.waves.launched:,} blocks of {x} x {y} threads{_walk(e.waves)}"),
     ]
+    if e.shared is not None:
+        rows.append(("order", _order(e, e.shared)))
     parts = e.kernel.lowered.interface.parts
     if parts > 1:
         rows.append(
@@ -82,6 +85,16 @@ def _walk(waves: Waves) -> str:
     most, least = -(-waves.blocks // waves.launched), waves.blocks // waves.launched
     share = f"{least}" if least == most else f"{least} or {most}"
     return f", each of which walks over {share} of the {waves.blocks:,} tiles"
+
+
+def _order(e: Explanation, shared: SharedStrips) -> str:
+    """What the blocks of a wave share."""
+    at_once, problem = min(e.waves.per_wave, e.waves.blocks), e.kernel.program.problem
+    return (
+        f"{at_once:,} blocks at once read {shared.a:.1f} strips of {problem.a.name} and "
+        f"{shared.b:.1f} of {problem.b.name} on average, {shared.a + shared.b:.1f} in all; "
+        f"row by row {shared.row_by_row:.1f}"
+    )
 
 
 def _operations(e: Explanation) -> Iterator[tuple[str, str]]:

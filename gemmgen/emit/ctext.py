@@ -25,6 +25,7 @@ C_NAMES = {
     "abs": "fabsf",
     "round": "rintf",
     "float": "static_cast<float>",
+    "hilbert": "gg_hilbert",
     "shuffle_xor": "gg_shuffle_xor",
     "shuffle_xor_f64": "gg_shuffle_xor",
     "fma": "fma",

@@ -144,6 +144,7 @@ _TYPES = tuple(dict.fromkeys(STORED.values()))
 
 FUNCTIONS: tuple[DeviceFunction, ...] = (
     *dict.fromkeys(_copy(dtype, width) for dtype in STORED for width in widths(dtype)),
+    DeviceFunction("hilbert"),
     *map(DeviceFunction, ("shuffle_xor", "shuffle_xor_f64")),
     *map(DeviceFunction, ("from_f16", "to_f16", "from_bf16", "to_bf16")),
     *(_copy_async(stored, size) for size in (4, 8, 16) for stored in _TYPES),

@@ -152,6 +152,8 @@ def _call(function: str, parts: tuple[Closure, ...]) -> Closure:
         return apply(operators.FROM_BITS[function], "float", parts[0])
     if function in operators.TO_BITS:
         return apply(operators.TO_BITS[function], "int", converted(parts[0], "float"))
+    if function in operators.OF_INTS:
+        return apply(operators.OF_INTS[function], "int", *parts)
     if function in SHUFFLES:
         return _shuffle(parts, SHUFFLES[function])
     kind: Kind = "double" if function in operators.DOUBLE else "float"

@@ -27,18 +27,23 @@ Reduce = Literal["ordered", "atomic"]
 """How the parts of a split sum are added: in their order, or as they come."""
 
 
+RasterOrder = Literal["columns", "hilbert"]
+"""How the tiles of a group of block rows follow each other: column by column, or square by square
+along a Hilbert curve."""
+
+
 @record
 class Work:
     """Which block computes which tile and which range of k: tile extents per letter of C, the order
     of the blocks, and split-K.
 
     ``batch`` letters index the matrices of C: they vary slowest.  ``raster`` > 1 orders the tiles
-    in groups of that many block rows, so that concurrent blocks share L2.  ``parts`` blocks split
-    the K of each tile; part p sums the p-th range of whole steps along k, and the last block to
-    arrive adds the parts, by ``reduce``, and computes the epilogue.  With ``groups`` of as many
-    consecutive parts each, the last block of each group adds its parts, and the last of these adds
-    the groups.  ``persistent``: there are as many blocks as the GPU holds at once, and each walks
-    over its share of the tiles.
+    in groups of that many block rows, in ``order``, so that concurrent blocks share L2.  ``parts``
+    blocks split the K of each tile; part p sums the p-th range of whole steps along k, and the last
+    block to arrive adds the parts, by ``reduce``, and computes the epilogue.  With ``groups`` of as
+    many consecutive parts each, the last block of each group adds its parts, and the last of these
+    adds the groups.  ``persistent``: there are as many blocks as the GPU holds at once, and each
+    walks over its share of the tiles.
     """
 
     tile: tuple[tuple[str, int], ...]
@@ -49,6 +54,7 @@ class Work:
     origins: Origins = ()
     batch: tuple[str, ...] = ()
     persistent: bool = False
+    order: RasterOrder = "columns"
 
     def size(self, letter: str) -> int:
         return dict(self.tile)[letter]

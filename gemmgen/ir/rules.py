@@ -54,6 +54,8 @@ def work_tiles_the_output(program: Program, kernel: Kernel) -> Iterator[str]:
         yield f"work numbers matrices by {list(work.batch)}, not {list(problem.batch)}"
     if work.raster < 1:
         yield f"work raster={work.raster} is below 1"
+    if work.order == "hilbert" and (work.raster < 2 or work.raster & (work.raster - 1)):
+        yield f"work order=hilbert of raster={work.raster}, which is no power of two above 1"
     if work.parts < 1:
         yield f"work parts={work.parts} is below 1"
     if work.parts > 1 and not any(isinstance(s, Pipeline) for s in kernel.body):

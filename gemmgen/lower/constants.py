@@ -70,7 +70,10 @@ def _counts(context: Context) -> Iterator[Constant]:
         if ring.stages > 2:
             yield Constant(ring.count.name, ring.stages, None, "tiles in shared memory")
     if context.kernel.work.raster > 1:
-        yield Constant("GROUP", context.kernel.work.raster, None, "block rows in a group")
+        note = "block rows in a group"
+        if context.kernel.work.order == "hilbert":
+            note += ", and block columns in a square of it"
+        yield Constant("GROUP", context.kernel.work.raster, None, note)
     if context.is_split:
         yield Constant(PARTS.name, context.kernel.work.parts, None, "blocks that split K of a tile")
         if context.kernel.work.groups > 1:

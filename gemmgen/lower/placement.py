@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Block, Define, For
-from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
+from gemmgen.ir.expr import Binary, Call, Expr, Int, Select, Var
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.ir.thread_code import BLOCKS, Leave, Node
 from gemmgen.lower import bounds
@@ -130,7 +130,8 @@ def _number(context: Context) -> Var:
 def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
     """The row and the column of the block's tile: row by row, or in groups (``_groups``)."""
     if context.kernel.work.raster > 1:
-        number, rows = Var("tile_in_group"), Var("group_rows")
+        hilbert = context.kernel.work.order == "hilbert"
+        number, rows = Var("tile_on_curve" if hilbert else "tile_in_group"), Var("group_rows")
         return add(Var("group"), mod(number, rows)), div(number, rows)
     columns, number = Var(f"blocks_{context.letters[1]}"), _number(context)
     return div(number, columns), mod(number, columns)
@@ -153,7 +154,19 @@ def _groups(context: Context) -> Iterator[Node]:
     yield Define(group.name, mul(div(number, Binary("*", full, columns)), full))
     left = sub(rows, group)
     yield Define("group_rows", Select(less(left, full), left, full))
-    yield Define("tile_in_group", mod(number, Binary("*", full, columns)))
+    in_group = Var("tile_in_group")
+    yield Define(in_group.name, mod(number, Binary("*", full, columns)))
+    if context.kernel.work.order == "hilbert":
+        yield from _squares(in_group, Var("group_rows"), columns)
+
+
+def _squares(number: Var, rows: Expr, columns: Expr) -> Iterator[Node]:
+    """Whole squares of a group are consecutive numbers column by column: a curve through each of
+    them permutes those.  What is left of a group that has no more of them stays as it is."""
+    squares = Binary("*", Binary("/", columns, GROUP), Binary("*", GROUP, GROUP))
+    yield Define("in_squares", Select(less(rows, GROUP), Int(0), squares))
+    curve = Call("hilbert", (number, GROUP))
+    yield Define("tile_on_curve", Select(less(number, Var("in_squares")), curve, number))
 
 
 def _single(context: Context) -> Iterator[Node]:

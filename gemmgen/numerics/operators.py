@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from functools import cache
 from typing import cast
 
 import numpy as np
@@ -127,6 +128,31 @@ DOUBLE: dict[str, Function] = {
     **{f"{name}_f64": FUNCTIONS[name] for name in ("exp", "tanh", "erf", "sqrt", "abs", "round")},
 }
 """What lowered code calls in double precision."""
+
+
+@cache
+def _curve(side: int) -> Ints:
+    """The tiles of a square in the order of a Hilbert curve, numbered column by column: four curves
+    of half the side, of which the first and the last are turned."""
+    if side == 1:
+        return np.zeros(1, np.int64)
+    half = side // 2
+    column, row = np.divmod(_curve(half), half)
+    columns = (row, column, column + half, side - 1 - row)
+    rows = (column, row + half, row + half, half - 1 - column)
+    return np.concatenate(columns) * side + np.concatenate(rows)
+
+
+def hilbert(number: Value, side: Value) -> Value:
+    """The number, column by column, of the tile that is the ``number``-th along a Hilbert curve
+    through each square of ``side`` x ``side`` tiles."""
+    curve, tile = _curve(int(side)), np.asarray(number, np.int64)
+    square, place = np.divmod(tile, curve.size)
+    return cast(Value, square * curve.size + curve[place])
+
+
+OF_INTS: dict[str, Operation] = {"hilbert": hilbert}
+"""What lowered code calls in index arithmetic."""
 
 
 def _from_bits(dtype: DType) -> Function:

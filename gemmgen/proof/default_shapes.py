@@ -20,7 +20,7 @@ _BLOCKS = 40
 """The least blocks of a grid in one call."""
 _DEPTH = 520
 """The least K of one call."""
-_MOST_ELEMENTS = 1 << 22
+_MOST_ELEMENTS = 5 << 20
 """Elements of C beyond which a second raster group is not tested."""
 _LARGER: tuple[Shape, ...] = ((127, 131, 257), (512, 512, 512), (1000, 1100, 300))
 _MANY: Shape = (2, 3, 5, 70_001)
@@ -67,8 +67,9 @@ def whole_tiles(emitted: Emitted) -> Shape:
     raster group, if that changes the order of tiles."""
     m, n, k, _ = tile_of(emitted.program)
     band = _band(emitted)
-    columns = 2 if band > 1 else 3
-    return fit(emitted, with_batches(emitted, ((band + 1) * m, columns * n, min(k, 8)), 2))
+    return fit(
+        emitted, with_batches(emitted, ((band + 1) * m, _columns(emitted) * n, min(k, 8)), 2)
+    )
 
 
 def many_blocks(emitted: Emitted) -> Shape:
@@ -76,7 +77,7 @@ def many_blocks(emitted: Emitted) -> Shape:
     m, n, *_ = tile_of(emitted.program)
     parts, band = emitted.program.main.work.parts, _band(emitted)
     rows = band + 2 if band > 1 else 3 if parts > 1 else 5
-    columns = max(2 if band > 1 else 3, ceil(_BLOCKS / (rows * parts)))
+    columns = max(_columns(emitted), ceil(_BLOCKS / (rows * parts)))
     depth = shallow_depth(emitted.program)
     wanted = ((rows - 1) * m + 1, (columns - 1) * n + 1, depth)
     return fit(emitted, with_batches(emitted, wanted, 1))
@@ -85,8 +86,17 @@ def many_blocks(emitted: Emitted) -> Shape:
 def _band(emitted: Emitted) -> int:
     """Block rows of a raster group; 1 without a raster, or if the group is too large to test."""
     m, n, *_ = tile_of(emitted.program)
-    band = emitted.program.main.work.raster
-    return band if (band + 2) * m * (n + 1) <= _MOST_ELEMENTS else 1
+    work = emitted.program.main.work
+    band, columns = work.raster, work.raster if work.order == "hilbert" else 1
+    return band if (band + 2) * m * (columns * n + 1) <= _MOST_ELEMENTS else 1
+
+
+def _columns(emitted: Emitted) -> int:
+    """Block columns of which the order of the tiles shows: a square and one more along a curve."""
+    band = _band(emitted)
+    if band > 1 and emitted.program.main.work.order == "hilbert":
+        return band + 1
+    return 2 if band > 1 else 3
 
 
 def few_terms(emitted: Emitted) -> tuple[Shape, ...]:

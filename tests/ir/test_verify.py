@@ -36,6 +36,8 @@ PLANTED = [
     ("work_tiles_the_output", NAIVE, "work [m=8, n=32]", "work [m=8, n=64]"),
     ("work_tiles_the_output", NAIVE, "work [m=8, n=32]", "work [m=8, k=32]"),
     ("work_tiles_the_output", FAST, "raster=8 ", "raster=0 "),
+    ("work_tiles_the_output", FAST, "raster=8 ", "raster=6 order=hilbert "),
+    ("work_tiles_the_output", NAIVE, "work [m=8, n=32]", "work [m=8, n=32] order=hilbert"),
     ("work_tiles_the_output", NAIVE, "x=n", "x=k"),
     ("work_tiles_the_output", MATRICES, "batch=[b, h]   #", "batch=[b]   #"),
     ("work_tiles_the_output", MATRICES, "batch=[b, h]   #", "batch=[h, b]   #"),

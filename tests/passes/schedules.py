@@ -171,6 +171,9 @@ OWN = {
         "double_buffer A B",
     ),
     "bands": _lines("tile m=16 n=16 k=8", "cache_shared A B", "raster group=3"),
+    "a Hilbert curve": _lines(
+        "tile m=16 n=16 k=8", "cache_shared A B", "raster group=2 order=hilbert"
+    ),
     "bands of the naive kernel": _lines("raster group=2"),
     "asynchronous, two stages": _lines(
         *BLOCKED, "double_buffer A B", "async_copy A B via=cp_async"

@@ -1,0 +1,19 @@
+// Hilbert curve: `number` counts tiles column by column in a band of `side` rows, a power of two.
+// Each square of side x side tiles is walked along the curve: which tile is the `number`-th.
+__device__ __forceinline__ int gg_hilbert(int number, int side)
+{
+    const int square = number / (side * side) * (side * side);
+    int row = 0, column = 0, rest = number - square;
+    for (int half = 1; half < side; half *= 2) {
+        const int right = rest / 2 % 2, lower = (rest + right) % 2;
+        if (!lower) {
+            const int turned = row;
+            row = right ? half - 1 - column : column;
+            column = right ? half - 1 - turned : turned;
+        }
+        row += lower * half;
+        column += right * half;
+        rest /= 4;
+    }
+    return square + column * side + row;
+}
