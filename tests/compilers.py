@@ -54,6 +54,12 @@ def none_at_all(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
         yield
 
 
+def measured_on(target: str) -> str:
+    """The architecture of the GPU that examples were measured on, in the form of ``target`` where
+    that is exact (sm_90a)."""
+    return target if target == "sm_90a" else "sm_90"
+
+
 def needed() -> None:
     """Skips the test where nothing can be compiled."""
     missing = compiler.available()

@@ -36,7 +36,7 @@ def off(name: str) -> float:
     program = emitted(name).program
     (kernel,) = make_concrete(program).kernels
     found = compiled_registers(program.main, kernel.blocks, len(program.problem.batch))
-    arch = "sm_90a" if program.target == "sm_90a" else "sm_90"
+    arch = compilers.measured_on(program.target)
     return abs(found / compiler.reported(emitted(name).text, arch).registers - 1)
 
 

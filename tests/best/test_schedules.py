@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import compilers
 import pytest
 
 from gemmgen.base.source import Source
@@ -82,8 +83,6 @@ def test_is_right_on_the_cpu_with_every_access_watched(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_compiles_without_a_warning_and_without_spills(name: str) -> None:
     """For what they were tuned on; ``gemmgen verify`` asks for every architecture."""
-    missing = compiler.available()
-    if missing is not None:
-        pytest.skip(missing)
-    arch = "sm_90a" if emitted(name).target == "sm_90a" else "sm_90"
+    compilers.needed()
+    arch = compilers.measured_on(emitted(name).target)
     assert compiler.reported(emitted(name).text, arch).spills == 0

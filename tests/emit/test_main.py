@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import ROOT, gemmgen
+from stated import stated
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
@@ -33,31 +34,7 @@ STAND_IN = (
 )
 
 SCALED = "alpha * acc + beta * C_at"
-BIASED = "relu(acc + bias_at)"
-FORMULAS = {
-    "vectorized": BIASED,
-    "fused": BIASED,
-    "best/bias_relu": BIASED,
-    "matvec": "alpha * acc + beta * y_at",
-    "types/bf16_linear": "gelu_tanh(acc + bias_at) + residual_at",
-    "torch/gpt2_c_attn": "acc + bias_at",
-    "torch/gpt2_c_fc": "gelu_tanh(acc + bias_at)",
-    "torch/gpt2_c_proj": "acc + bias_at",
-    "torch/gpt2_down": "acc + bias_at",
-    "torch/gpt2_lm_head": "acc",
-    "torch/gpt2_means": "acc",
-    "torch/gpt2_scores": "j <= i ? scale * acc : -3e+38",
-    "uses/attention_scores": "scale * acc",
-    "uses/attention_values": "alpha * acc + beta * O_at",
-    "uses/convolution": "acc + bias_at",
-    "uses/gru_gates": "acc + bias_at",
-    "uses/gru_state": (
-        "(1 - sigmoid(Z_at)) * tanh(X_at + sigmoid(R_at) * (acc + bias_at)) "
-        "+ sigmoid(Z_at) * Old_at"
-    ),
-    "uses/linear": BIASED,
-    "uses/lstm": "acc + bias_at",
-}
+FORMULAS: dict[str, str] = stated("formula")
 """What the examples compute, but for those that scale."""
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import compilers
 import pytest
+from stated import stated
 
 from gemmgen.base.source import Source
 from gemmgen.gpu import compiler
@@ -26,11 +27,7 @@ def names() -> list[str]:
     return [n for n in found if not n.startswith("spaces/") and n != REFUSED]
 
 
-MOST = {"torch/gpt2_lm_head": 144, "persistent": 72, "staged_output": 24}
-"""Bytes that an example may spill, by the number of its blocks on a multiprocessor.  That is worth
-more to the first on an NVIDIA H200, where it spills 8 + 8 bytes: the fastest variant without is 6%
-slower.  The others show one idea each, and are not tuned; they spill nothing on sm_90.
-"""
+MOST: dict[str, int] = stated("spills")
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
