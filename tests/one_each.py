@@ -423,9 +423,17 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "vectorized",
         "warp_tiled",
         "async_copy",
+        "hopper/tma",
         "tensor_core",
         "matvec",
         "best/vector",
+    ),
+    "draw/test_timeline.py::test_each_duty_goes_round_its_ring_as_in_the_interpreter": (
+        "shuffled",
+    ),
+    "draw/test_copies.py::test_boxes_land_where_the_interpreter_puts_them": (
+        "boxes of parts of rows",
+        "boxes of whole rows",
     ),
     # The site takes most of a minute to build.
     "docs/test_measure.py::test_a_gpu_counts_what_the_page_compares_with_it": (),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from copy import copy as copy_of
+from dataclasses import replace
 from typing import Literal, cast
 
 from gemmgen.analyze.explain import AnalyzedKernel
@@ -29,11 +30,24 @@ from gemmgen.ir.nodes import Copy, Init, Kernel, Map
 from gemmgen.schedule.extents import Shape
 
 What = Literal[
-    "load", "store", "copy", "commit", "wait", "barrier", "read", "multiply", "reduce", "write"
+    "load",
+    "store",
+    "copy",
+    "commit",
+    "wait",
+    "barrier",
+    "read",
+    "multiply",
+    "reduce",
+    "write",
+    "expect",
+    "await",
+    "release",
 ]
 """``load``: global memory to registers; ``store``: registers to a stage in shared memory; ``copy``:
 an asynchronous copy between the two; ``read``: shared memory to registers; ``reduce``: sums of
-other lanes or blocks are added; ``write``: C."""
+other lanes or blocks are added; ``write``: C.  Of a barrier in shared memory, ``expect``: copies
+are announced to it; ``await``: a phase of it has ended; ``release``: its stage is read no more."""
 
 
 @record
@@ -41,7 +55,13 @@ class BlockStep:
     """``operand`` is a tensor's name.  ``tile`` counts steps along k, ``k`` is the element along k
     within the tile, None for a whole tile; ``stage`` is that of the shared tile or the slot of the
     fragments.  At most ``pending`` groups are left in flight by a ``wait``.  ``empty``: the tile
-    lies behind the last one, so nothing is moved."""
+    lies behind the last one, so nothing is moved.
+
+    ``duty`` names the warps that take it, if they have a program of their own.  ``barrier`` is the
+    array in shared memory with a barrier for each stage, ``phase`` the one that is announced, or
+    counts the copy, or has been waited for (-1: the one before the first, ended from the start), or
+    is arrived at.
+    """
 
     what: What
     operand: str = ""
@@ -50,6 +70,9 @@ class BlockStep:
     stage: int | None = None
     pending: int = 0
     empty: bool = False
+    duty: str = ""
+    barrier: str = ""
+    phase: int = 0
 
 
 def shape_of_steps(kernel: AnalyzedKernel, tiles: int) -> Shape:
@@ -82,7 +105,7 @@ Content = tuple[int, int | None]
 
 class _Walk:
     """Runs the body of block 0; ``holds`` is what is in each stage and slot, ``phases`` how many
-    phases of each barrier have ended, which a duty ``waits`` for."""
+    phases of each barrier have ended.  The walks of a block's duties have both in common."""
 
     def __init__(self, kernel: AnalyzedKernel, values: Mapping[str, int]):
         self.kernel: Kernel = kernel.program.main
@@ -95,10 +118,8 @@ class _Walk:
             self.names |= {names.stop(self.problem.k).name: self.end}
         self.holds: dict[tuple[str, int], Content] = {}
         self.loaded: dict[str, int] = {}
-        self.announced = Counter[str]()
-        """Tiles under way whose bytes a barrier expects: as a group, as ``commit`` ends it."""
         self.phases = Counter[tuple[str, int]]()
-        self.waits = False
+        self.duty = ""
 
     def value(self, expr: Expr) -> int:
         scope = Scope()
@@ -112,9 +133,6 @@ class _Walk:
     def of(self, body: tuple[expanded.Timed, ...]) -> Iterator[BlockStep]:
         for node in body:
             yield from self.node(node)
-        if any(isinstance(node, ExpectBytes) for node in body):
-            self.announced["tiles"] += 1
-            yield BlockStep("commit")
 
     def node(self, node: expanded.Timed) -> Iterator[BlockStep]:
         match node:
@@ -138,19 +156,18 @@ class _Walk:
             case expanded.OneThread(inner, condition):
                 if condition is None or self.value(condition):
                     yield from self.of(inner)
-            case expanded.CopyBox(copy, origin, _, stage):
-                yield self.store("copy", copy, self.tile(origin), stage)
+            case expanded.CopyBox(copy, origin, barrier, stage):
+                begun = self.store("copy", copy, self.tile(origin), stage)
+                name, number = self.barrier(barrier)
+                yield replace(begun, barrier=name, phase=self.phases[name, number] - 1)
             case Duties():
                 yield from self.duties(node)
             case WaitBarrier(barrier, parity):
-                yield from self.phase_of(barrier, parity)
-                if barrier.buffer.endswith("full"):
-                    self.announced["tiles"] -= 1
-                    yield BlockStep("wait", pending=self.announced["tiles"])
+                yield from self.awaited(barrier, parity)
             case ExpectBytes(barrier):
-                self.phases[self.barrier(barrier)] += 1
+                yield self.arrival("expect", barrier)
             case expanded.Release(barrier):
-                self.phases[self.barrier(barrier)] += 1
+                yield self.arrival("release", barrier)
                 yield OTHERS
             case Init() | BarrierArray() | InitBarrier() | FenceBarriers() | SetRegisters():
                 pass
@@ -178,25 +195,34 @@ class _Walk:
 
     def duties(self, node: Duties[expanded.Timed]) -> Iterator[BlockStep]:
         """Each duty until it has to wait for another, or has something for it."""
-        left: list[Iterator[BlockStep]] = []
+        left: list[tuple[str, Iterator[BlockStep]]] = []
         for duty in node.duties:
             walk = copy_of(self)
-            walk.names, walk.waits = dict(self.names), True
-            left.append(walk.of(duty.body))
+            walk.names, walk.duty = dict(self.names), duty.name
+            left.append((duty.name, walk.of(duty.body)))
         while left:
-            for steps in tuple(left):
+            for one in tuple(left):
+                name, steps = one
                 for step in steps:
                     if step == OTHERS:
                         break
-                    yield step
+                    yield replace(step, duty=name)
                 else:
-                    left.remove(steps)
+                    left.remove(one)
 
-    def phase_of(self, barrier: Element, parity: Expr) -> Iterator[BlockStep]:
+    def awaited(self, barrier: Element, parity: Expr) -> Iterator[BlockStep]:
         """Others go on until the phase of ``barrier`` with this parity has ended."""
         at, wanted = self.barrier(barrier), self.value(parity)
-        while self.waits and self.phases[at] % 2 == wanted:
+        while self.duty and self.phases[at] % 2 == wanted:
             yield OTHERS
+        name, number = at
+        yield BlockStep("await", stage=number, barrier=name, phase=self.phases[at] - 1)
+
+    def arrival(self, what: Literal["expect", "release"], barrier: Element) -> BlockStep:
+        """What the present phase of ``barrier`` lacks: copies that it expects are on their way."""
+        name, number = self.barrier(barrier)
+        self.phases[name, number] += 1
+        return BlockStep(what, stage=number, barrier=name, phase=self.phases[name, number] - 1)
 
     def barrier(self, barrier: Element) -> tuple[str, int]:
         (index,) = barrier.indices

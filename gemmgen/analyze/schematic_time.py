@@ -1,8 +1,9 @@
 """When the steps of a block happen, in a model whose durations are schematic.
 
-The block takes its steps in order.  A load, an asynchronous copy and a read of shared memory go on
-while it does what comes next, until a step needs what they bring.  Only order and overlap are those
-of the program: how long each takes is a choice, for the picture.
+The block takes its steps in order, and so does each duty of its warps on its own.  A load, an
+asynchronous copy and a read of shared memory go on while it does what comes next, until a step
+needs what they bring.  Only order and overlap are those of the program: how long each takes is a
+choice, for the picture.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ ISSUE, READ = 0.2, 0.05
 @record
 class StepTime:
     """``step`` is under way from ``start`` to ``end``, and what it brings is first ``needed`` at
-    that time; the block itself spends ``busy`` on it, at its begin."""
+    that time; the block itself spends ``busy`` on it, at its begin.  All of an ``await`` is time in
+    which its threads can do nothing."""
 
     step: BlockStep
     start: float
@@ -51,18 +53,31 @@ def times_of(steps: Sequence[BlockStep]) -> tuple[StepTime, ...]:
 class _Clock:
     """``step``: the arithmetic of one step; ``single``: a tile is one step.
 
-    What is on its way is known by the numbers of its times, until something waits for it.
+    What is on its way is known by the numbers of its times, until something waits for it;
+    ``phases`` has those that a phase of a barrier waits for.
     """
 
     def __init__(self, step: float, *, single: bool):
-        self.step, self.single, self.now = step, single, 0.0
+        self.step, self.single = step, single
+        self.clocks, self.duty = {"": 0.0}, ""
+        self.phases: dict[tuple[str, int | None, int], list[int]] = {}
         self.times: list[tuple[BlockStep, float, float, float]] = []
         self.needed: dict[int, float] = {}
         self.brought: dict[tuple[str, int, int | None], int] = {}
         self.issued: list[int] = []
         self.groups: list[list[int]] = []
 
+    @property
+    def now(self) -> float:
+        """Of the duty whose step is taken; all begin when the block parts."""
+        return self.clocks.get(self.duty, self.clocks[""])
+
+    @now.setter
+    def now(self, time: float) -> None:
+        self.clocks[self.duty] = time
+
     def take(self, step: BlockStep) -> None:
+        self.duty = step.duty
         match step.what:
             case "commit":
                 self.groups.append(self.issued)
@@ -83,6 +98,13 @@ class _Clock:
                 self.spend(step, self.step, self.operands(step))
             case "reduce" | "write":
                 self.spend(step, END)
+            case "release":
+                self.count(step)
+                self.spend(step, BARRIER)
+            case "await":
+                self.wait(step)
+            case "expect":
+                pass
 
     def load(self, step: BlockStep) -> None:
         """``direct``: for one step of arithmetic, like a read of shared memory."""
@@ -92,7 +114,9 @@ class _Clock:
 
     def bring(self, step: BlockStep, busy: float, latency: float) -> None:
         """Begins what goes on while the block does something else."""
-        if step.what == "copy":
+        if step.barrier:
+            self.count(step)
+        elif step.what == "copy":
             self.issued.append(len(self.times))
         else:
             self.brought[step.operand, step.tile, step.k] = len(self.times)
@@ -104,6 +128,16 @@ class _Clock:
         begin = max(self.now, ready)
         self.now = begin + duration
         self.times.append((step, begin, self.now, duration))
+
+    def count(self, step: BlockStep) -> None:
+        """The end of this step's time is one of those that a phase waits for."""
+        self.phases.setdefault((step.barrier, step.stage, step.phase), []).append(len(self.times))
+
+    def wait(self, step: BlockStep) -> None:
+        """Until a phase has ended; what was before the first one has ended from the start."""
+        begin, counted = self.now, self.phases.get((step.barrier, step.stage, step.phase), [])
+        self.now = max(begin, self.awaited(*counted))
+        self.times.append((step, begin, self.now, self.now - begin))
 
     def operands(self, step: BlockStep) -> float:
         """When what is multiplied is in registers."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from gemmgen.analyze.copied_boxes import copied_boxes
 from gemmgen.analyze.copied_tiles import CopiedPiece, CopiedTile, Position, copied_tiles
 from gemmgen.analyze.whole_tiles import boxed_tiles
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
+from gemmgen.draw.boxes import drawing_of
 from gemmgen.draw.marks import PLAIN, Cell, Drawing, Label, Mark, warp
 from gemmgen.draw.scene import Scene
 from gemmgen.ir.target import WARP
@@ -47,16 +49,17 @@ def window(count: int) -> Window:
 
 def draw(scene: Scene) -> Drawing:
     """For each operand the tile and the array: elements have the numbers of the threads that copy
-    them, and the colors of their warps.
+    them, and the colors of their warps; or, of tiles that the copy engine copies, their boxes.
 
     Raises ``UsageError`` for a kernel that stages nothing in shared memory.
     """
+    if boxed_tiles(scene.kernel):
+        return drawing_of(scene.kernel.emitted.name, copied_boxes(scene.kernel))
     tiles = copied_tiles(scene.kernel)
     if not tiles:
-        boxed = bool(boxed_tiles(scene.kernel))
-        way = "the copy engine does, in boxes" if boxed else "cache_shared stages tiles there"
         raise UsageError(
-            f"--what copies: the threads of this kernel copy no tile to shared memory; {way}"
+            "--what copies: this kernel copies no tile to shared memory; cache_shared stages tiles "
+            "there"
         )
     marks: list[Mark] = []
     x = y = 0.0

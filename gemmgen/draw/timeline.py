@@ -8,7 +8,7 @@ from gemmgen.analyze.block_steps import block_steps
 from gemmgen.analyze.schematic_time import TILE, StepTime, times_of
 from gemmgen.analyze.whole_tiles import k_step, stages_of
 from gemmgen.base.source import counted
-from gemmgen.draw.marks import PLAIN, Cell, Drawing, Label, Mark
+from gemmgen.draw.marks import PLAIN, Cell, Drawing, Label, Mark, Stroke
 from gemmgen.draw.scene import Scene
 from gemmgen.draw.timeline_lanes import (
     Interval,
@@ -19,6 +19,14 @@ from gemmgen.draw.timeline_lanes import (
     steps,
     waits,
     window,
+)
+from gemmgen.draw.timeline_stages import (
+    PRODUCER,
+    Passing,
+    computing,
+    has_stages,
+    lanes_of_stages,
+    passings,
 )
 
 TILES = 4
@@ -35,12 +43,15 @@ def draw(scene: Scene) -> Drawing:
     fragments are read ahead."""
     times = times_of(block_steps(scene.kernel, TILES + stages_of(scene.kernel) + 1))
     end = _end_of(times)
-    outer = [lane for lane in lanes_of(times) if any(bar.start < end for bar in lane.bars)]
+    of = lanes_of_stages if has_stages(times) else lanes_of
+    outer = [lane for lane in of(times) if any(bar.start < end for bar in lane.bars)]
     marks = [*_rows(outer, 0.0, end, _PER_TILE / TILE, TOP)]
+    if has_stages(times):
+        marks += _arrows([p for p in passings(times, outer) if p.time < end])
     y = TOP + ROW * len(outer)
-    inner = inner_lanes(times) if reads_ahead(times) else []
-    if inner:
+    if reads_ahead(times):
         begin, stop = window(times)
+        inner = [x for x in inner_lanes(computing(times)) if _is_between(x, begin, stop)]
         scale = _PER_STEP * steps(times) / TILE
         y += 3 * BETWEEN
         marks.append(Label(LEFT, y - BETWEEN, _INNER, quiet=True))
@@ -83,8 +94,21 @@ def _cell(
     if there:
         return Cell(*box, PLAIN, "", f"{bar.about}: may take until here", dashed=True)
     text = next((t for t in bar.texts if box[2] >= CHARACTER * len(t)), "")
-    meaning = PLAIN if bar.empty else lane.meaning
+    meaning = PLAIN if bar.empty else bar.meaning or lane.meaning
     return Cell(*box, meaning, text, bar.about, dashed=bar.empty)
+
+
+def _is_between(lane: Lane, begin: float, end: float) -> bool:
+    return any(bar.start < end and begin < bar.end for bar in lane.bars)
+
+
+def _arrows(found: Sequence[Passing]) -> Iterator[Mark]:
+    """From the stage that is full, or empty again, to those who have waited for it."""
+    for one in found:
+        x, down = LEFT + one.time * _PER_TILE / TILE, one.end > one.begin
+        begin = TOP + one.begin * ROW + (ROW - 2 if down else 2)
+        end = TOP + one.end * ROW + (2 if down else ROW - 2)
+        yield Stroke(((x, begin), (x, end)), one.meaning, arrow=True, strong=False)
 
 
 def overlaps(times: Sequence[StepTime]) -> tuple[tuple[int, int], ...]:
@@ -109,10 +133,23 @@ def _description(scene: Scene, times: Sequence[StepTime]) -> str:
         said = f"while one tile is multiplied, {what} of up to {tiles} ahead are under way"
     else:
         said = f"no {what} go on while a tile is multiplied: the block waits for each"
+    return f"Steps of {step} along k with {counted(stages, 'stage')}: {said}. {_waiting(times)}"
+
+
+def _waiting(times: Sequence[StepTime]) -> str:
+    """How long each program of the block's warps waits."""
     begin, end = next(s.start for s in times if s.step.what == "multiply"), _end_of(times)
-    waited = sum(bar.end - bar.start for bar in waits(times) if begin <= bar.start < end)
+
+    def share(own: Sequence[StepTime]) -> str:
+        waited = [bar for bar in waits(own) if begin < bar.end and bar.start < end]
+        total = sum(min(bar.end, end) - max(bar.start, begin) for bar in waited)
+        return f"{total / (end - begin):.0%}"
+
+    producer = [time for time in times if time.step.duty == PRODUCER]
+    if not producer:
+        return f"In this schematic the block waits {share(times)} of its time after the first load."
     return (
-        f"Steps of {step} along k with {counted(stages, 'stage')}: {said}. "
-        f"In this schematic the block waits {waited / (end - begin):.0%} of its time after the "
-        "first load."
+        "The producer waits for stages that are empty, consumers for those that are full: in this "
+        f"schematic {share(producer)} and {share(computing(times))} of their time after the first "
+        "tile has landed."
     )

@@ -9,7 +9,7 @@ from gemmgen.analyze.schematic_time import StepTime
 from gemmgen.base.record import record
 from gemmgen.draw.marks import COMPUTE, LOAD, STORE, WAIT, Meaning
 
-_NARROW = 0.012
+NARROW = 0.012
 """A gap that is no waiting: what the block spends on issuing reads, in tiles."""
 
 
@@ -17,7 +17,7 @@ _NARROW = 0.012
 class Interval:
     """An interval of a lane, of one or several steps; ``texts`` say it at length, then shorter.
 
-    What is there at ``end`` is needed at ``needed``.
+    What is there at ``end`` is needed at ``needed``.  ``meaning`` is another than the lane's.
     """
 
     start: float
@@ -26,6 +26,7 @@ class Interval:
     about: str
     empty: bool = False
     needed: float = 0.0
+    meaning: Meaning | None = None
 
 
 @record
@@ -47,8 +48,8 @@ def lanes_of(times: Sequence[StepTime]) -> list[Lane]:
     return [
         *(Lane(to if at == 0 else "", LOAD, bars) for at, bars in enumerate(whole)),
         Lane("registers to shared", STORE, tuple(stores)),
-        Lane("barrier", WAIT, _barriers(times)),
-        Lane("multiply-adds", COMPUTE, tuple(_arithmetic(times))),
+        Lane("barrier", WAIT, barriers(times)),
+        Lane("multiply-adds", COMPUTE, tuple(arithmetic(times))),
         Lane("waits", WAIT, tuple(waits(times))),
     ]
 
@@ -63,7 +64,7 @@ def _tiles(times: Sequence[StepTime], wanted: Callable[[BlockStep], bool]) -> li
     for time in times:
         if wanted(time.step):
             last = found[-1][-1] if found else None
-            if last and last.step.tile == time.step.tile and time.start <= last.end + _NARROW:
+            if last and last.step.tile == time.step.tile and time.start <= last.end + NARROW:
                 found[-1].append(time)
             else:
                 found.append([time])
@@ -93,7 +94,7 @@ def _apart(bars: Sequence[Interval]) -> list[tuple[Interval, ...]]:
     return [tuple(row) for row in rows]
 
 
-def _arithmetic(times: Sequence[StepTime]) -> Iterator[Interval]:
+def arithmetic(times: Sequence[StepTime]) -> Iterator[Interval]:
     """The arithmetic of each tile, as far as it is not interrupted."""
     begun: list[StepTime] = []
     for time in (s for s in times if s.step.what == "multiply"):
@@ -109,7 +110,7 @@ def _arithmetic(times: Sequence[StepTime]) -> Iterator[Interval]:
 def _gap(times: Sequence[StepTime]) -> float:
     """The longest pause between two steps of a tile that is not drawn."""
     each = steps(times)
-    return _NARROW + (0.8 / each if each > 1 else 0.0)
+    return NARROW + (0.8 / each if each > 1 else 0.0)
 
 
 def _product(times: Sequence[StepTime]) -> Interval:
@@ -121,12 +122,26 @@ def _product(times: Sequence[StepTime]) -> Interval:
 
 
 def waits(times: Sequence[StepTime]) -> Iterator[Interval]:
-    """Where the block can do nothing until a load has arrived."""
-    now = 0.0
+    """Where the block, or a duty whose times these are, can do nothing until a load has arrived, or
+    the phase of a barrier has ended."""
+    now = times[0].start
     for time in times:
+        if time.step.what == "await" and time.end - time.start > NARROW:
+            yield Interval(time.start, time.end, _barrier_texts(time.step), awaits(time.step))
         if time.start - now > _gap(times):
             yield Interval(now, time.start, (), f"the block waits before it can {time.step.what}")
         now = max(now, time.start + time.busy)
+
+
+def _barrier_texts(step: BlockStep) -> tuple[str, ...]:
+    return (f"{step.barrier}[{step.stage}]", str(step.stage))
+
+
+def awaits(step: BlockStep) -> str:
+    """Who waits for which phase of which barrier."""
+    who = step.duty or "the block"
+    verb = "wait" if who.endswith("s") else "waits"
+    return f"{who} {verb} for {step.barrier}[{step.stage}], phase {step.phase}"
 
 
 def steps(times: Sequence[StepTime]) -> int:
@@ -148,7 +163,7 @@ def window(times: Sequence[StepTime]) -> tuple[float, float]:
 
 
 def inner_lanes(times: Sequence[StepTime]) -> list[Lane]:
-    """Reads into each slot of fragments, stores, barriers and arithmetic, step by step."""
+    """Reads into each slot of fragments, arrivals, stores, barriers and sums, step by step."""
     found: list[Lane] = []
     for slot in (0, 1):
         reads = [s for s in times if s.step.what == "read" and s.step.stage == slot]
@@ -184,15 +199,21 @@ def inner_lanes(times: Sequence[StepTime]) -> list[Lane]:
         for s in times
         if s.step.what in ("load", "copy") and s.step.k is None
     )
+    releases = tuple(
+        Interval(s.start, s.end, (), f"arrive at {s.step.barrier}[{s.step.stage}]: it is read")
+        for s in times
+        if s.step.what == "release"
+    )
     rest = (
+        Lane("arrive at empty", STORE, releases),
         Lane("begins loads" if stores else "begins copies", LOAD, issues),
         Lane("registers to shared", STORE, stores),
-        Lane("barrier", WAIT, _barriers(times)),
+        Lane("barrier", WAIT, barriers(times)),
     )
     return [*found, *(lane for lane in rest if lane.bars), Lane("multiply-adds", COMPUTE, products)]
 
 
-def _barriers(times: Sequence[StepTime]) -> tuple[Interval, ...]:
+def barriers(times: Sequence[StepTime]) -> tuple[Interval, ...]:
     return tuple(
         Interval(s.start, s.end, (), "all threads of the block meet")
         for s in times

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -11,10 +12,13 @@ import numpy as np
 
 from gemmgen.analyze.explain import AnalyzedKernel, compile_kernel
 from gemmgen.analyze.launch_arguments import arguments_of
+from gemmgen.calling.launches import Order
 from gemmgen.interpreter.async_copies import CheckedCopies
+from gemmgen.interpreter.barriers import CheckedBarriers
 from gemmgen.interpreter.checked_machine import Argument, CheckedMachine
 from gemmgen.interpreter.checked_memory import Elements, FlatMemory, elements
-from gemmgen.interpreter.machine import Step
+from gemmgen.interpreter.duties import duties_of
+from gemmgen.interpreter.machine import Boxes, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.node_table import code_for
 from gemmgen.interpreter.scope import Closure
@@ -38,12 +42,16 @@ def compiled(name: str) -> AnalyzedKernel:
     return compile_kernel(schedule_of(name))
 
 
+Event = tuple[str, str]
+
+
 @dataclass
 class Log:
-    """``events``: what is done (load, store), in which buffer.  ``requests``: of shared memory, the
-    buffer, whether it is written, each thread's first element (-1: none), and how many."""
+    """``events``: what is done (load, store), in which buffer, or with which phase of a barrier, by
+    the block or by one duty of its warps.  ``requests``: of shared memory, the buffer, whether it
+    is written, each thread's first element (-1: none), and how many."""
 
-    events: list[tuple[str, str]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     requests: list[tuple[str, bool, np.ndarray, int]] = field(default_factory=list)
     shared: dict[str, Elements] = field(default_factory=dict)
     quiet: bool = False
@@ -107,19 +115,61 @@ class LoggedCopies(CheckedCopies):
         super().wait(pending, mask)
 
 
-class LoggedMachine(CheckedMachine):
-    """A machine whose memories log; ``acc`` logs its stores."""
+class LoggedBarriers(CheckedBarriers):
+    """Barriers with the phases that are announced, copied for, arrived at and waited for."""
 
-    def __init__(self, log: Log, lanes: Lanes, arguments: dict[str, Argument], state: LaunchState):
+    log: Log
+
+    def _phase(self, name: str, index: Index, mask: Mask, ended: int = 0) -> str:
+        """The present phase of the first lane's barrier, or one that has ended before it."""
+        lane, at = next(self._each(index, mask))
+        return f"{name}[{at}] {self._of(name, lane, at).phase - ended}"
+
+    def expect(self, name: str, index: Index, count: int, mask: Mask) -> None:
+        self.log.events.append(("expect", self._phase(name, index, mask)))
+        super().expect(name, index, count, mask)
+
+    def arrive(self, name: str, index: Index, mask: Mask) -> None:
+        self.log.events.append(("release", self._phase(name, index, mask)))
+        super().expect(name, index, 0, mask)
+
+    def wait(self, name: str, index: Index, parity: Value, mask: Mask) -> None:
+        super().wait(name, index, parity, mask)
+        self.log.events.append(("await", self._phase(name, index, mask, ended=1)))
+
+    def load(
+        self,
+        boxes: Boxes,
+        at: Sequence[Index],
+        target: Memory,
+        to: Index,
+        barrier: tuple[str, Index],
+        mask: Mask,
+    ) -> None:
+        self.log.events.append(("box", f"{target.name} {self._phase(*barrier, mask)}"))
+        super().load(boxes, at, target, to, barrier, mask)
+
+
+class LoggedMachine(CheckedMachine):
+    """A machine whose memories and barriers log; ``acc`` logs its stores."""
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        arguments: dict[str, Argument],
+        state: LaunchState,
+        together: Together,
+        duty: str | None,
+    ):
         written = {
             name: np.zeros(value.size, np.int64)
             for name, value in arguments.items()
             if isinstance(value, np.ndarray)
         }
-        alone = Together(1, Turns("ascending"))
-        super().__init__(lanes, arguments, written, state, alone, "early")
-        self.log, self.copies = log, LoggedCopies("early")
-        self.copies.log = log
+        super().__init__(lanes, arguments, written, state, together, "early", duty)
+        self.log, self.copies = Log(), LoggedCopies("early")
+        self.barriers = LoggedBarriers(lanes, together, "early")
+        self.copies.log = self.barriers.log = self.log
 
     def parameter(self, param: Param) -> Closure | Memory:
         found = super().parameter(param)
@@ -158,7 +208,15 @@ class LoggedMachine(CheckedMachine):
 
 
 def run(kernel: AnalyzedKernel, shape: Shape) -> Log:
-    """Block 0 at ``shape``; each element of a tensor holds its own number."""
+    """What block 0 does at ``shape``, or those of its warps that multiply; each element of a tensor
+    holds its own number."""
+    return list(run_duties(kernel, shape).values())[-1]
+
+
+def run_duties(
+    kernel: AnalyzedKernel, shape: Shape, order: Order = "ascending"
+) -> Mapping[str, Log]:
+    """The same of each duty of its warps, by name; "" if they have a program in common."""
     interface = kernel.lowered.interface
     arguments: dict[str, Argument] = dict(arguments_of(interface, kernel.program.problem, shape))
     for param in interface.tensors:
@@ -167,13 +225,21 @@ def run(kernel: AnalyzedKernel, shape: Shape) -> Log:
         span = 4 + sum(size * step for size, step in zip(sizes, steps, strict=True))
         arguments[param.name] = np.arange(span).astype(elements(param.dtype))
     extents = {name: cast(int, arguments[name]) for name in interface.shaping()}
-    log, lanes = Log(), Lanes(0, 1, *interface.block)
-    state = LaunchState.of(interface, extents, "ascending")
-    step = code_for(LoggedMachine(log, lanes, arguments, state)).kernel(kernel.lowered)
-    assert step is not None
-    with np.errstate(all="ignore"):
+    state, together = LaunchState.of(interface, extents, order), Together(1, Turns(order))
+    parts = [(d.name, (d.first, d.threads)) for d in duties_of(kernel.lowered.body)]
+    machines = [
+        LoggedMachine(Lanes(0, 1, *interface.block, part), arguments, state, together, duty)
+        for duty, part in parts or [(None, None)]
+    ]
+
+    def running(machine: LoggedMachine) -> None:
+        step = code_for(machine).kernel(kernel.lowered)
+        assert step is not None
         step(None)
-    return log
+
+    with np.errstate(all="ignore"):
+        together.turns.run([(m.duty or "", partial(running, m)) for m in machines])
+    return {machine.duty or "": machine.log for machine in machines}
 
 
 def of_text(text: str, folder: Path) -> AnalyzedKernel:

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.analyze.copied_boxes import copied_boxes
 from gemmgen.analyze.copied_tiles import CopiedTile, Position, copied_tiles
 from gemmgen.analyze.explain import AnalyzedKernel
 from gemmgen.analyze.launch_arguments import arguments_of
-from gemmgen.analyze.whole_tiles import staged_tiles, whole_tiles
+from gemmgen.analyze.whole_tiles import boxed_tiles, staged_tiles, whole_tiles
 from gemmgen.draw.copies import is_permuted
+from gemmgen.draw.terminal import text_of
 from tests.cli.running import gemmgen
 from tests.draw.block_zero import compiled, of_text, run
-from tests.draw.reading import ALL
+from tests.draw.reading import ALL, drawn
 
 STAGED = [name for name in ALL if staged_tiles(compiled(name))]
 
@@ -67,6 +69,44 @@ def test_a_layout_that_is_not_drawn_is_found(tmp_path: Path) -> None:
     a = copied_tiles(plain)[0]
     assert not is_permuted(a) and dict(a.where) == images(plain)["A"] != images(swizzled)["A"]
     assert is_permuted(copied_tiles(swizzled)[0])
+
+
+BOXED = {
+    "a box each": "tile m=64 n=128 k=8\ncache_shared A B\nregister_block m=4 n=8\n",
+    "boxes of parts of rows": ("tile m=16 n=320 k=4\ncache_shared A B\nregister_block m=4 n=8\n"),
+    "boxes of whole rows": "tile m=512 n=32 k=8\ncache_shared A B\nregister_block m=8 n=8\n",
+}
+
+
+@pytest.mark.parametrize("name", [*BOXED, *(n for n in ALL if boxed_tiles(compiled(n)))])
+def test_boxes_land_where_the_interpreter_puts_them(name: str, tmp_path: Path) -> None:
+    text = "target sm_90\n{}double_buffer A B\nasync_copy A B via=tma\n"
+    kernel = of_text(text.format(BOXED[name]), tmp_path) if name in BOXED else compiled(name)
+    shape = whole_tiles(kernel, 1)
+    values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape)
+    pitch, log = dict(kernel.lowered.interface.pitch), run(kernel, shape)
+    maps = {one.tensor: one.box for one in kernel.lowered.interface.maps}
+    for tile in copied_boxes(kernel):
+        stage, step = log.shared[tile.array], int(values[pitch[tile.tensor]])
+        seen: dict[Position, int] = {}
+        for box in tile.boxes:
+            assert (box.columns, box.rows) == maps[tile.tensor][:2]
+            for row in range(box.rows):
+                for column in range(box.columns):
+                    at = box.at[0] + row, box.at[1] + column
+                    seen[at] = int(stage[box.place + row * box.columns + column])
+        rows, columns = tile.shape
+        assert seen == {(r, c): r * step + c for r in range(rows) for c in range(columns)}
+
+
+def test_boxes_are_drawn_with_their_sizes_and_places() -> None:
+    drawing = drawn("hopper/warp_specialized", "copies")
+    about = [cell.about for cell in drawing.cells]
+    assert "box 0: A[0..15, 0..127]" in about
+    assert "box 0: 16384 bytes from byte 0 of the stage on" in about
+    assert "the barrier of each of 4 stages expects 24576 bytes" in drawing.description
+    lines = text_of(drawing).splitlines()
+    assert any("box 0" in line and "byte 0" in line for line in lines)
 
 
 def test_text_has_the_threads() -> None:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gemmgen.analyze.whole_tiles import boxed_tiles, staged_tiles
+from gemmgen.analyze.whole_tiles import staged_tiles
 from gemmgen.base.errors import UsageError
 from gemmgen.draw import palette
 from gemmgen.draw.kinds import KINDS
@@ -39,10 +39,6 @@ SMALL = Drawing(
 def test_every_example_is_drawn(name: str, kind: str) -> None:
     if kind in OF_SHARED_MEMORY and not staged_tiles(scene_of(name).kernel):
         with pytest.raises(UsageError, match="cache_shared stages tiles there"):
-            drawn(name, kind)
-        return
-    if kind == "copies" and boxed_tiles(scene_of(name).kernel):
-        with pytest.raises(UsageError, match="the copy engine does, in boxes"):
             drawn(name, kind)
         return
     drawing = drawn(name, kind)

@@ -5,27 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 
 from gemmgen.analyze.block_steps import BlockStep, block_steps, shape_of_steps
 from gemmgen.analyze.explain import AnalyzedKernel
 from gemmgen.analyze.schematic_time import times_of
-from gemmgen.analyze.whole_tiles import boxed_tiles
+from gemmgen.calling.launches import Order
+from gemmgen.draw.marks import Label, Stroke
+from gemmgen.draw.terminal import text_of
 from gemmgen.draw.timeline import overlaps
 from gemmgen.draw.timeline_lanes import lanes_of
+from gemmgen.draw.timeline_stages import lanes_of_stages, passings
+from gemmgen.schedule.examples import path_of
 from tests.cli.running import gemmgen
-from tests.draw.block_zero import compiled, run
-from tests.draw.reading import ALL
+from tests.draw.block_zero import Event, compiled, of_text, run_duties
+from tests.draw.reading import ALL, drawn
 
-Event = tuple[str, str]
+DUTIES = ("producer", "consumers")
 
 
-def walked(kernel: AnalyzedKernel, tiles: int) -> list[Event]:
-    """The steps as the accesses that they are.  A sum that is no array is not logged."""
+def walked(kernel: AnalyzedKernel, tiles: int, duty: str = "") -> list[Event]:
+    """The steps of a duty as the accesses that they are.  A sum that is no array is not logged."""
     found: list[Event] = []
     for step in block_steps(kernel, tiles):
-        found += accesses(step)
+        found += accesses(step) if step.duty in ("", duty) else []
     spread = kernel.program.main.spread
     if spread.registers == 1 and spread.holding == "thread":
         found = [event for event in found if event[0] not in ("multiply", "write")]
@@ -34,6 +39,11 @@ def walked(kernel: AnalyzedKernel, tiles: int) -> list[Event]:
 
 def accesses(step: BlockStep) -> list[Event]:
     loaded = [] if step.empty else [("load", step.operand)]
+    phase = f"{step.barrier}[{step.stage}] {step.phase}"
+    if step.barrier:
+        if step.what == "copy":
+            return [("box", f"{step.operand}_shared {phase}")]
+        return [(step.what, phase)]
     match step.what:
         case "load":
             return loaded
@@ -59,32 +69,60 @@ def tidy(events: Iterable[Event]) -> list[Event]:
     return [event for _, run in runs for event in dict.fromkeys(run)]
 
 
-def taken(kernel: AnalyzedKernel, tiles: int) -> list[Event]:
-    """What the interpreter's memories saw of the operands."""
+def taken(kernel: AnalyzedKernel, tiles: int, order: Order = "ascending") -> dict[str, list[Event]]:
+    """What the interpreter's memories and barriers saw of the operands, by duty."""
     problem = kernel.program.problem
     names = [name for t in (problem.a, problem.b) for name in (t.name, f"{t.name}_shared")]
-    events = run(kernel, shape_of_steps(kernel, tiles)).events
-    return tidy(e for e in events if e[0] not in ("load", "store") or e[1] in names)
+    logs = run_duties(kernel, shape_of_steps(kernel, tiles), order)
+    return {
+        duty: tidy(e for e in log.events if e[0] not in ("load", "store") or e[1] in names)
+        for duty, log in logs.items()
+    }
 
 
-BY_THREADS = [name for name in ALL if not boxed_tiles(compiled(name))]
-"""Whose copies the log of block 0 sees: not those of the copy engine."""
-
-
-@pytest.mark.parametrize("name", BY_THREADS)
+@pytest.mark.parametrize("name", ALL)
 def test_steps_are_in_the_order_of_the_interpreter(name: str) -> None:
     kernel = compiled(name)
-    assert walked(kernel, 2) == taken(kernel, 2)
+    for duty, events in taken(kernel, 2).items():
+        assert walked(kernel, 2, duty) == events, duty
+
+
+@pytest.mark.parametrize("order", ["ascending", "descending", "shuffled"])
+def test_each_duty_goes_round_its_ring_as_in_the_interpreter(order: Order) -> None:
+    """Three rounds of the stages, whoever goes on first where both can."""
+    kernel = compiled("hopper/warp_specialized")
+    found = taken(kernel, 9, order)
+    assert tuple(found) == DUTIES
+    for duty, events in found.items():
+        assert walked(kernel, 9, duty) == events, duty
+    assert ("await", "empty[0] 1") in found["producer"]
+    assert ("await", "full[0] 2") in found["consumers"]
+
+
+def test_a_ring_with_another_number_of_stages_is_found(tmp_path: Path) -> None:
+    kernel = compiled("hopper/warp_specialized")
+    text = path_of("hopper/warp_specialized").read_text().replace("stages=4", "stages=3")
+    other = of_text(text, tmp_path)
+    for duty, events in taken(kernel, 5).items():
+        assert walked(other, 5, duty) != events
 
 
 def test_a_barrier_at_another_place_is_found() -> None:
     kernel, other = compiled("padded"), compiled("double_buffered")
     planted = replace(kernel, program=other.program)
-    assert walked(planted, 2) != taken(kernel, 2)
+    assert walked(planted, 2) != taken(kernel, 2)[""]
 
 
 @pytest.mark.parametrize(
-    "name, ahead", [("padded", 0), ("double_buffered", 1), ("vectorized", 1), ("async_copy", 3)]
+    "name, ahead",
+    [
+        ("padded", 0),
+        ("double_buffered", 1),
+        ("vectorized", 1),
+        ("async_copy", 3),
+        ("hopper/tma", 3),
+        ("hopper/warp_specialized", 4),
+    ],
 )
 def test_tiles_are_loaded_ahead_of_those_that_are_multiplied(name: str, ahead: int) -> None:
     found = overlaps(times_of(block_steps(compiled(name), 8)))
@@ -98,6 +136,41 @@ def test_nothing_is_used_before_it_has_arrived(name: str) -> None:
     for lane in lanes_of(times):
         ends = [0.0, *(bar.end for bar in lane.bars)]
         assert all(bar.start >= end - 1e-9 for bar, end in zip(lane.bars, ends, strict=False))
+
+
+@pytest.mark.parametrize("name", ["hopper/tma", "hopper/warp_specialized"])
+def test_a_stage_holds_one_tile_at_a_time(name: str) -> None:
+    """It is filled, full, read; who waits for it has waited when it is what they wait for."""
+    times = times_of(block_steps(compiled(name), 9))
+    lanes = lanes_of_stages(times)
+    for lane in lanes:
+        ends = [0.0, *(max(bar.end, bar.needed) for bar in lane.bars)]
+        assert all(bar.start >= end - 1e-9 for bar, end in zip(lane.bars, ends, strict=False))
+    for one in passings(times, lanes):
+        bars = lanes[one.begin].bars
+        assert lanes[one.begin].name == f"stage {one.step.stage}"
+        if one.step.barrier == "full":
+            (copied,) = (bar for bar in bars if abs(bar.needed - one.time) < 1e-9)
+            assert copied.end <= one.time and copied.about.startswith("copy tile")
+        else:
+            before = [bar for bar in bars if bar.end <= one.time]
+            assert before[-1].texts[0] == "is read" and lanes[one.end].name == "producer waits"
+            assert not any(bar.start < one.time < max(bar.end, bar.needed) for bar in bars)
+
+
+def test_both_sides_of_a_ring_are_drawn() -> None:
+    """An arrow for each wait that something ended, within what is drawn; text has them too."""
+    drawing = drawn("hopper/warp_specialized", "timeline")
+    labels = [mark.text for mark in drawing.marks if isinstance(mark, Label)]
+    for name in ("producer asks", "producer waits", "stage 0", "consumers wait", "they multiply"):
+        assert name in labels
+    arrows = [mark for mark in drawing.marks if isinstance(mark, Stroke)]
+    up = [one for one in arrows if one.points[0][1] > one.points[-1][1]]
+    assert all(one.arrow for one in arrows) and (len(arrows), len(up)) == (9, 4)
+    text = text_of(drawing)
+    assert "full[0]" in text and "empty[0]" in text and text.count("^") == len(up)
+    assert "consumers wait for full[1], phase 0" in " ".join(c.about for c in drawing.cells)
+    assert "producer waits for stages that are empty" in drawing.description
 
 
 def test_two_schedules_are_drawn_under_one_another() -> None:

@@ -1,0 +1,97 @@
+"""In which boxes the copy engine copies an operand's tile, and where they land in shared memory.
+
+All of it is recorded: the rows that are read, and the elements from which on boxes are written.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gemmgen.analyze.accesses import Rows, Site
+from gemmgen.analyze.copied_tiles import Position
+from gemmgen.analyze.explain import AnalyzedKernel
+from gemmgen.analyze.launch_arguments import arguments_of
+from gemmgen.analyze.recorder import record_accesses
+from gemmgen.analyze.whole_tiles import boxed_tiles, k_step, whole_tiles
+from gemmgen.base.record import record
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.problem import Tensor
+
+
+@record
+class CopiedBox:
+    """``rows`` times ``columns`` elements of the tile from ``at`` on; they lie row behind row
+    from the element ``place`` of the stage on."""
+
+    at: Position
+    rows: int
+    columns: int
+    place: int
+
+
+@record
+class BoxedTile:
+    """The tile of ``tensor`` that block 0 has copied for the first step along k.
+
+    ``letters`` name the rows and columns of the matrix and of the array alike, ``shape`` their
+    extents in the tile; ``size`` is the bytes of an element, ``stages`` how many tiles the array
+    holds.
+    """
+
+    tensor: str
+    letters: tuple[str, str]
+    shape: tuple[int, int]
+    array: str
+    size: int
+    stages: int
+    boxes: tuple[CopiedBox, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Of the tile, as the barrier of its stage expects them."""
+        return self.size * self.shape[0] * self.shape[1]
+
+
+def copied_boxes(kernel: AnalyzedKernel) -> tuple[BoxedTile, ...]:
+    """One for each operand that the copy engine copies to shared memory."""
+    problem, interface = kernel.program.problem, kernel.lowered.interface
+    values = arguments_of(interface, problem, whole_tiles(kernel, 1))
+    seen: list[tuple[Site, Rows]] = []
+    record_accesses(
+        kernel.lowered,
+        np.zeros(1, np.int64),
+        values,
+        lambda site, index, mask: None,
+        see_boxes=lambda site, rows: seen.append((site, rows)),
+    )
+    pitch = dict(interface.pitch)
+    return tuple(
+        _tile(kernel, tensor, seen, int(values[pitch[tensor.name]]))
+        for tensor in (problem.a, problem.b)
+        if f"{tensor.name}_shared" in boxed_tiles(kernel)
+    )
+
+
+def _tile(
+    kernel: AnalyzedKernel, tensor: Tensor, seen: list[tuple[Site, Rows]], pitch: int
+) -> BoxedTile:
+    name = f"{tensor.name}_shared"
+    buffer = kernel.program.main.buffer(name)
+    read, written = (
+        [rows for site, rows in seen if (site.buffer, site.write) == wanted]
+        for wanted in ((tensor.name, False), (name, True))
+    )
+    row, column = kernel.program.problem.matrix(tensor.letters)
+    shape = buffer.extent(row), buffer.extent(column)
+    boxes = tuple(_box(source, target, pitch) for source, target in zip(read, written, strict=True))
+    assert sum(box.rows * box.columns for box in boxes) == shape[0] * shape[1], boxes
+    assert (buffer.letters[-2:], k_step(kernel) in shape) == ((row, column), True), buffer
+    return BoxedTile(
+        tensor.name, (row, column), shape, name, BYTES[buffer.dtype], buffer.stages, boxes
+    )
+
+
+def _box(source: Rows, target: Rows, pitch: int) -> CopiedBox:
+    (place,) = target.first.tolist()
+    columns = int(source.length[0])
+    return CopiedBox(divmod(int(source.first[0]), pitch), len(source.first), columns, place)

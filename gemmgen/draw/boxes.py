@@ -1,0 +1,86 @@
+"""In which boxes the copy engine copies a tile: in global memory, and beside it where they land."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gemmgen.analyze.copied_boxes import BoxedTile, CopiedBox
+from gemmgen.base.source import counted
+from gemmgen.draw.marks import Cell, Drawing, Label, Mark, thread
+
+LONGEST, LEAST = 512.0, (88.0, 32.0)
+"""Pixels of the longest side of a tile, and of a box at least, across and down."""
+_LEFT, _TOP, _BELOW, _BETWEEN = 64.0, 64.0, 48.0, 96.0
+
+
+def drawing_of(name: str, tiles: Sequence[BoxedTile]) -> Drawing:
+    """Both arrays of each tile of the kernel ``name``, one tile below the other."""
+    marks: list[Mark] = []
+    y = 0.0
+    for tile in tiles:
+        scale = _scale(tile, LONGEST / max(max(t.shape) for t in tiles))
+        across, down = scale
+        letters = ", ".join(tile.letters)
+        name_of_tile = f"{tile.tensor}[{letters}] in global memory"
+        beside = _LEFT + max(across * tile.shape[1], 9 * len(name_of_tile)) + _BETWEEN
+        marks += _labels(name_of_tile, tile, scale, _LEFT, y)
+        marks += _labels(f"a stage of {tile.array}[{letters}]", tile, scale, beside, y)
+        for number, box in enumerate(tile.boxes):
+            read, landed = _read(tile, number, box), _landed(tile, number, box)
+            for x, (text, about) in ((_LEFT, read), (beside, landed)):
+                at = x + across * box.at[1], y + _TOP + down * box.at[0]
+                size = across * box.columns, down * box.rows
+                marks.append(Cell(*at, *size, thread(number), text, about))
+        y += _TOP + down * tile.shape[0] + _BELOW
+    width = max(m.x + m.width for m in marks if isinstance(m, Cell)) + 48
+    title = f"{name}: what the copy engine copies for one step along k"
+    return Drawing(title, " ".join(_sentences(tiles)), width, y, tuple(marks))
+
+
+def _scale(tile: BoxedTile, even: float) -> tuple[float, float]:
+    """Pixels of an element across and down."""
+    box = tile.boxes[0]
+    return max(even, LEAST[0] / box.columns), max(even, LEAST[1] / box.rows)
+
+
+def _labels(
+    name: str, tile: BoxedTile, scale: tuple[float, float], x: float, y: float
+) -> Iterator[Mark]:
+    """The array's name, and where boxes begin and the tile ends."""
+    rows, columns = ({box.at[axis] for box in tile.boxes} | {tile.shape[axis]} for axis in (0, 1))
+    yield Label(x, y + 16, name, size="large")
+    for column in sorted(columns):
+        at = x + scale[0] * column
+        yield Label(at, y + _TOP - 16, str(column), "middle", "small", quiet=True)
+    for row in sorted(rows):
+        at = y + _TOP + scale[1] * row
+        yield Label(x - 8, at, str(row), "end", "small", quiet=True)
+
+
+def _read(tile: BoxedTile, number: int, box: CopiedBox) -> tuple[str, str]:
+    row, column = box.at
+    ranges = f"{_range(row, box.rows)}, {_range(column, box.columns)}"
+    return f"box {number}", f"box {number}: {tile.tensor}[{ranges}]"
+
+
+def _landed(tile: BoxedTile, number: int, box: CopiedBox) -> tuple[str, str]:
+    begin, size = box.place * tile.size, box.rows * box.columns * tile.size
+    return f"byte {begin}", f"box {number}: {size} bytes from byte {begin} of the stage on"
+
+
+def _range(first: int, count: int) -> str:
+    return f"{first}..{first + count - 1}" if count > 1 else str(first)
+
+
+def _sentences(tiles: Sequence[BoxedTile]) -> Iterator[str]:
+    """How many boxes of which size, what the barrier counts, and how many stages there are."""
+    for tile in tiles:
+        box, sides = tile.boxes[0], " x ".join(map(str, tile.shape))
+        boxes = f"{len(tile.boxes)} boxes" if len(tile.boxes) > 1 else "a box"
+        yield (
+            f"{tile.tensor}: {sides} elements in {boxes} of {box.rows} x {box.columns}, "
+            f"{tile.bytes} bytes, which lie in {tile.array} row behind row."
+        )
+    stages = counted(tiles[0].stages, "stage")
+    total = sum(tile.bytes for tile in tiles)
+    yield f"One thread asks for them; the barrier of each of {stages} expects {total} bytes."

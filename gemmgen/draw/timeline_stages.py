@@ -1,0 +1,121 @@
+"""The rows of a timeline whose tiles the copy engine copies: what is in each stage, and who waits
+for which barrier.
+
+A stage is filled, is full until somebody has waited for that, is read, and is empty again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gemmgen.analyze.block_steps import BlockStep
+from gemmgen.analyze.schematic_time import StepTime
+from gemmgen.base.record import record
+from gemmgen.draw.marks import COMPUTE, LOAD, PLAIN, STORE, WAIT, Meaning
+from gemmgen.draw.timeline_lanes import Interval, Lane, arithmetic, awaits, barriers, waits
+
+PRODUCER = "producer"
+
+
+@record
+class Passing:
+    """At ``time`` somebody has waited for the phase of a barrier: what ended it was in the lane
+    ``begin``, who waited is in the lane ``end``."""
+
+    time: float
+    begin: int
+    end: int
+    step: BlockStep
+
+    @property
+    def meaning(self) -> Meaning:
+        """The colors of stages that are filled, and of those that are given back."""
+        return STORE if self.step.duty == PRODUCER else LOAD
+
+
+def has_stages(times: Sequence[StepTime]) -> bool:
+    """Whether the copy engine copies tiles into stages that have barriers."""
+    return any(time.step.what == "await" for time in times)
+
+
+def computing(times: Sequence[StepTime]) -> list[StepTime]:
+    """The times of the warps that multiply."""
+    return [time for time in times if time.step.duty != PRODUCER]
+
+
+def lanes_of_stages(times: Sequence[StepTime]) -> list[Lane]:
+    """What a producer does, if there is one; each stage; those who multiply."""
+    producer = [time for time in times if time.step.duty == PRODUCER]
+    own = computing(times)
+    stages = sorted({t.step.stage for t in times if t.step.barrier and t.step.stage is not None})
+    held = [Lane(f"stage {s}", LOAD, tuple(_stage(times, s))) for s in stages]
+    if producer:
+        return [
+            Lane("producer asks", LOAD, tuple(_asks(producer))),
+            Lane("producer waits", WAIT, tuple(waits(producer))),
+            *held,
+            Lane("consumers wait", WAIT, tuple(waits(own))),
+            Lane("they multiply", COMPUTE, tuple(arithmetic(own))),
+        ]
+    return [
+        *held,
+        Lane("waits", WAIT, tuple(waits(own))),
+        Lane("barrier", WAIT, barriers(own)),
+        Lane("multiply-adds", COMPUTE, tuple(arithmetic(own))),
+    ]
+
+
+def passings(times: Sequence[StepTime], lanes: Sequence[Lane]) -> Iterator[Passing]:
+    """Each wait for a phase that something had to end."""
+    at = {lane.name: number for number, lane in enumerate(lanes)}
+    who = {PRODUCER: "producer waits", "consumers": "consumers wait"}
+    for time in times:
+        step = time.step
+        if step.what == "await" and step.phase >= 0:
+            end = at[who.get(step.duty, "waits")]
+            yield Passing(time.end, at[f"stage {step.stage}"], end, step)
+
+
+def _asks(times: Sequence[StepTime]) -> Iterator[Interval]:
+    """Where the producer asks for a tile, which takes it no longer than that."""
+    for own in _by_tile(times, "copy"):
+        step = own[0].step
+        about = f"asks for tile {step.tile}, to stage {step.stage}"
+        end = own[-1].start + own[-1].busy
+        yield Interval(own[0].start, end, (str(step.tile),), about)
+
+
+def _stage(times: Sequence[StepTime], stage: int) -> Iterator[Interval]:
+    """What is done with a stage: tiles are copied to it and read."""
+    reads = {own[0].step.tile: own for own in _by_tile(times, "read")}
+    awaited = {(t.step.barrier, t.step.stage, t.step.phase): t for t in times if _is_await(t)}
+    for own in _by_tile(times, "copy"):
+        step = own[0].step
+        if step.stage != stage:
+            continue
+        names = " ".join(s.step.operand for s in own)
+        about = f"copy tile {step.tile} of {' and '.join(names.split())} to stage {stage}"
+        texts = (f"{names} tile {step.tile}", f"{names} {step.tile}", str(step.tile))
+        landed, wait = max(s.end for s in own), awaited.get((step.barrier, stage, step.phase))
+        if wait is None:
+            yield Interval(own[0].start, landed, texts, about)
+            continue
+        yield Interval(own[0].start, landed, texts, about, needed=wait.end)
+        read = reads.get(step.tile)
+        if read:
+            told = f"tile {step.tile} is read in stage {stage}: {awaits(wait.step)} before"
+            end = max(s.start + s.busy for s in read)
+            yield Interval(wait.end, end, ("is read", "read"), told, meaning=PLAIN)
+
+
+def _is_await(time: StepTime) -> bool:
+    return time.step.what == "await" and time.step.duty != PRODUCER
+
+
+def _by_tile(times: Sequence[StepTime], what: str) -> list[list[StepTime]]:
+    """The times of one kind, by tile."""
+    found: dict[int, list[StepTime]] = {}
+    for time in times:
+        if time.step.what == what:
+            found.setdefault(time.step.tile, []).append(time)
+    return list(found.values())
