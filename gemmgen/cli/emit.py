@@ -13,10 +13,8 @@ import click
 
 from gemmgen.base.errors import CannotCheck, ScheduleError, UsageError
 from gemmgen.base.source import Source, shown
-from gemmgen.calling.dimensions import solve
 from gemmgen.cli import options, shape_option
 from gemmgen.cli.files import name_of, put, put_in, read_bytes, shown_path, writable
-from gemmgen.cli.unified_diff import unified
 from gemmgen.ir.identifiers import NAME
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule, host_program
@@ -164,6 +162,8 @@ def _check(assume: Assume, sizes: dict[str, int]) -> None:
 
 def _program(emitted: Emitted, shape: shape_option.WrittenShape | None, path: str | None) -> str:
     """The kernel with a program around it, for the file at ``path``."""
+    from gemmgen.calling.dimensions import solve
+
     interface, gemm = emitted.interface, emitted.schedule.gemm
     sizes = shape_option.resolve(shape or shape_option.cube(DEFAULT), gemm)
     named = zip(extents(gemm), sizes, strict=True)
@@ -188,6 +188,8 @@ def _compiled(emitted: Emitted, form: str, output: str | None) -> str | bytes:
 
 def _compare(text: str, golden: str, name: str) -> None:
     """Prints the differences from ``golden`` and exits with code 1 if there are any."""
+    from gemmgen.cli.unified_diff import unified
+
     shown = shown_path(golden)
     known = read_bytes(golden, hint=f"; write it with -o {shown}").decode("utf-8", "replace")
     difference = unified(known, text, shown, f"{name} as emitted")

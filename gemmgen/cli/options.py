@@ -71,6 +71,8 @@ def unchecked(emitted: Emitted) -> str:
 
     Raises ``ScheduleError`` for lines that do not hold.
     """
+    if not emitted.schedule.requires:
+        return ""
     from gemmgen.api.kernels import check_requirements
 
     try:

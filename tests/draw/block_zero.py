@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import cast
 
@@ -37,6 +37,7 @@ from gemmgen.schedule.read import read_source
 from tests.draw.reading import schedule_of
 
 
+@cache
 def compiled(name: str) -> AnalyzedKernel:
     """An example's kernel."""
     return compile_kernel(schedule_of(name))
