@@ -9,7 +9,7 @@ from gemmgen.analyze.copied_tiles import CopiedPiece, CopiedTile, Position, copi
 from gemmgen.analyze.whole_tiles import boxed_tiles
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
-from gemmgen.draw.boxes import drawing_of
+from gemmgen.draw.boxed_tiles import drawing_of
 from gemmgen.draw.marks import PLAIN, Cell, Drawing, Label, Mark, warp
 from gemmgen.draw.scene import Scene
 from gemmgen.ir.target import WARP
