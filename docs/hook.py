@@ -18,21 +18,30 @@ from mkdocs.utils.templates import TemplateContext
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # this checkout's gemmgen, installed or not
 
-from gemmgen_docs import lexer, translation  # noqa: E402
+from gemmgen_docs import compared, lexer, translation  # noqa: E402
 from gemmgen_docs.pages import render  # noqa: E402
 
 lexer.register()
 
 DECISIONS = "adr"
+BEYOND = "Beyond the ladder"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Adds every decision record to the navigation."""
+    """Adds the pages of the examples beyond the ladder and every decision record to the
+    navigation."""
     folder = Path(config.docs_dir) / DECISIONS
     found = [path.relative_to(config.docs_dir).as_posix() for path in sorted(folder.glob("*.md"))]
     if found and config.nav is not None:
-        config.nav = [*config.nav, {"Decisions": found}]
+        config.nav = [*map(_with_beyond, config.nav), {"Decisions": found}]
     return config
+
+
+def _with_beyond(section: str | dict[str, list[str]]) -> str | dict[str, list[str]]:
+    """A section of the navigation; that of ``beyond/``, which names its first page, with all."""
+    if not isinstance(section, dict) or BEYOND not in section:
+        return section
+    return {BEYOND: [*section[BEYOND], *(f"beyond/{page}" for page in compared.pages_beyond())]}
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -54,8 +54,8 @@ RUNGS = {
 BEYOND = {
     "async_copy": Compared("warp_tiled"),
     "async_row_major": Compared("warp_tiled"),
-    "swizzled": Compared("vectorized"),
     "odd_extents": Compared("odd_extents", without=("residue",), shape="4097"),
+    "swizzled": Compared("vectorized"),
     "sizes/large": Compared("warp_tiled", page="order.md"),
     "persistent": Compared("persistent", without=("persistent",)),
     "hilbert": Compared("hilbert", without=("raster",), page="order.md"),
@@ -71,7 +71,13 @@ BEYOND = {
     "best/large_mk_kn": Compared("async_copy", page="best.md"),
     "best/deep": Compared("best/deep", ("split_k",), "64x64x65536", page="best.md"),
 }
-"""The examples beyond the ladder, each compared with the most similar example."""
+"""The examples beyond the ladder, each compared with the most similar example, in the order of
+their pages."""
+
+
+def pages_beyond() -> tuple[str, ...]:
+    """The pages of the examples beyond the ladder."""
+    return tuple(dict.fromkeys(found.page or f"{name}.md" for name, found in BEYOND.items()))
 
 
 def rung_before(name: str) -> str:

@@ -20,7 +20,7 @@ from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 from gemmgen.schedule.words import HEADS, QUANTITIES
 from gemmgen_docs.markdown import cell, code, difference, fence, table
 
-COMBINATIONS = Path(__file__).parents[1] / "data" / "combinations.toml"
+DATA = Path(__file__).parents[1] / "data"
 DEFAULT = "gemm C[m, n] = A[m, k] * B[k, n]"
 ROLES = {"a": "A", "b": "B", "c": "C"}
 
@@ -203,8 +203,11 @@ class Combination:
 
 
 def read_combinations() -> tuple[Combination, ...]:
-    found = tomllib.loads(COMBINATIONS.read_text(encoding="utf-8"))["combination"]
-    return tuple(Combination(**row) for row in found)
+    """Those of the first directives, then those in files of later ones, in the ladder's order."""
+    later = (DATA / "combinations" / f"{rung.SPEC.name}.toml" for rung in LADDER)
+    files = (DATA / "combinations.toml", *(path for path in later if path.exists()))
+    texts = (path.read_text(encoding="utf-8") for path in files)
+    return tuple(Combination(**row) for text in texts for row in tomllib.loads(text)["combination"])
 
 
 def combinations() -> str:

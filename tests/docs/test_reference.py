@@ -51,6 +51,11 @@ def test_combinations_have_each_directive_taken_and_refused(name: str) -> None:
     assert said == {True, False}
 
 
+def test_files_of_combinations_are_of_directives() -> None:
+    files = {path.stem for path in (language.DATA / "combinations").iterdir()}
+    assert files <= SPECS.keys()
+
+
 def test_no_rule_is_told_twice() -> None:
     rules = [one.rule for one in COMBINATIONS]
     assert len(set(rules)) == len(rules)
