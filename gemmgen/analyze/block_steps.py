@@ -136,8 +136,10 @@ class _Walk:
 
     def node(self, node: expanded.Timed) -> Iterator[BlockStep]:
         match node:
-            case Block() | expanded.Tiles():
+            case Block():
                 yield from self.of(node.body)
+            case expanded.Tiles(body, _, before):
+                yield from self.of((*before, *body))
             case Define(name, value) | Assign(str(name), value):
                 self.names[name] = self.value(value)
             case For():

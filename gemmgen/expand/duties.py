@@ -30,7 +30,7 @@ def with_producers(program: Program, kernel: Kernel, tiles: Tiles) -> tuple[Time
     behind = Binary(">=", Var("threadIdx.x"), names.CONSUMERS)
     count, origins = kernel.spread.threads, kernel.producers.origins
     fewer, more = _registers(program, kernel)
-    producer = (*fewer, Tiles(ring.produced(), computes=False))
+    producer = (*fewer, ring.produced())
     duties = (
         Duty(
             "producer",

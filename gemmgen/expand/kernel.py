@@ -8,11 +8,12 @@ from gemmgen.expand.pipeline_async import AsyncPipeline
 from gemmgen.expand.pipeline_duties import DutyPipeline
 from gemmgen.expand.pipeline_lanes import LanePipeline
 from gemmgen.expand.pipeline_registers import RegisterPipeline
+from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.pipeline_tma import TmaPipeline
 from gemmgen.expand.split import reduction
 from gemmgen.expand.way_out import way_out
 from gemmgen.ir.control import Block
-from gemmgen.ir.edit import copy_outward
+from gemmgen.ir.edit import copy_outward, pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Tiles, Timed, Transfer
 from gemmgen.ir.expr import Int
 from gemmgen.ir.nodes import (
@@ -41,10 +42,23 @@ def _kernel(program: Program, kernel: Kernel) -> ExpandedKernel:
     body: list[Timed] = []
     for statement in kernel.body:
         body.extend(_statement(program, kernel, statement))
-    tiles = Tiles(tuple(body))
+    tiles = Tiles(tuple(body), before=_before_tiles(program, kernel))
     if kernel.producers.warpgroups:
         return ExpandedKernel(kernel, with_producers(program, kernel, tiles))
     return ExpandedKernel(kernel, (tiles,))
+
+
+def _before_tiles(program: Program, kernel: Kernel) -> tuple[Timed, ...]:
+    pipeline = pipeline_of(kernel)
+    if pipeline is None or kernel.spread.holding == "lanes":
+        return ()
+    return _staged(program, kernel, pipeline).before_tiles()
+
+
+def _staged(program: Program, kernel: Kernel, pipeline: Pipeline) -> StagedPipeline:
+    """The pipeline by the mechanism that expands it."""
+    mechanism = DutyPipeline if kernel.producers.warpgroups else MECHANISMS[_mode(pipeline)]
+    return mechanism(program, kernel, pipeline)
 
 
 def _mode(pipeline: Pipeline) -> CopyMode:
@@ -60,10 +74,7 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
         case Pipeline():
             if kernel.spread.holding == "lanes":
                 return LanePipeline(program, kernel, statement).expand()
-            mechanism = MECHANISMS[_mode(statement)]
-            if kernel.producers.warpgroups:
-                mechanism = DutyPipeline
-            steps = mechanism(program, kernel, statement).expand()
+            steps = _staged(program, kernel, statement).expand()
             return (*steps, *reduction(kernel))
         case Loop():
             note = f"main loop along {program.problem.extent(statement.letter)}"

@@ -15,13 +15,13 @@ from __future__ import annotations
 from gemmgen.base.record import record
 from gemmgen.expand.inner_loop import plus, steps_in_tile
 from gemmgen.expand.k_range import first_tile
-from gemmgen.expand.pipeline_tma import ARRIVALS, TmaPipeline
+from gemmgen.expand.pipeline_tma import ARRIVALS, TmaPipeline, waits
 from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
 from gemmgen.ir.barriers import BarrierArray, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Barrier, Block, Define, For
-from gemmgen.ir.expanded import OneThread, Release, Timed
+from gemmgen.ir.expanded import OneThread, Release, Tiles, Timed
 from gemmgen.ir.expr import Binary, Expr, Int
 from gemmgen.ir.target import WARP
 
@@ -53,7 +53,10 @@ class DutyPipeline(TmaPipeline):
         )
         return Block(note, self._origins(), body)
 
-    def produced(self) -> tuple[Timed, ...]:
+    def before_tiles(self) -> tuple[Timed, ...]:
+        return self._begun(self._ring()) if self._goes_on else ()
+
+    def produced(self) -> Timed:
         """What the producer does: one of its threads asks for the tiles, one after another."""
         ring = self._ring()
         stage, tile = ring.stage, names.tile_origin(self.letter)
@@ -69,18 +72,21 @@ class DutyPipeline(TmaPipeline):
             Define(stage.name, Int(0), mutable=True),
             Define(ring.phase.name, EMPTY_AT_FIRST, mutable=True),
         )
-        return (
-            *first_tile(self.program, self.kernel, self.letter),
-            OneThread((*begun, loop), thread=names.CONSUMERS),
-        )
+        first = first_tile(self.program, self.kernel, self.letter)
+        if self._goes_on:
+            walk = Tiles((*first, loop), computes=False, before=begun)
+            return OneThread((walk,), thread=names.CONSUMERS)
+        asks = OneThread((*begun, loop), thread=names.CONSUMERS)
+        return Tiles((*first, asks), computes=False)
+
+    def _reads_to_the_end(self) -> bool:
+        """Nobody overwrites a stage that is not released."""
+        return False
 
     def _prologue(self) -> tuple[Timed, ...]:
         ring = self._ring()
-        begun = (*ring.begin(), Define(ring.phase.name, Int(0), mutable=True))
-        if not self._crosses():
-            return begun
-        landed = WaitBarrier(ring.full_at(Int(0)), Int(0))
-        return (*begun, self._first_fragments((landed,)))
+        begun = () if self._goes_on else self._begun(ring)
+        return (*begun, *self._read_first(ring))
 
     def _body(self) -> tuple[Timed, ...]:
         ring = self._ring()
@@ -108,7 +114,7 @@ class DutyPipeline(TmaPipeline):
 
     def _landed(self, ring: Ring, stage: Expr) -> tuple[Timed, ...]:
         """Waits for the tile in ``stage``."""
-        return (WaitBarrier(ring.full_at(stage), ring.phase), ring.turn_phase(stage))
+        return waits(ring, stage)
 
     def _released(self, ring: Ring) -> Timed:
         return Release(ring.empty_at(ring.stage))

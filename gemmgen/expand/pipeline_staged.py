@@ -23,6 +23,7 @@ from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.nodes import Copy, Kernel, Loop, Pipeline, Program
 from gemmgen.ir.simplify import less
 
+ZERO = Int(0)
 CopyTo = Callable[[Expr], tuple[Timed, ...]]
 """The copies of the tile that begins at an index."""
 
@@ -44,6 +45,10 @@ class StagedPipeline(ABC):
             *self._drain(),
             *self._release(),
         )
+
+    def before_tiles(self) -> tuple[Timed, ...]:
+        """Before a persistent block's first tile: what goes on from tile to tile."""
+        return ()
 
     @abstractmethod
     def _prologue(self) -> tuple[Timed, ...]:
@@ -141,11 +146,11 @@ class StagedPipeline(ABC):
             return Select(less(origin, self.k_range.stop), origin, tile)
         return origin
 
-    def _first_fragments(self, landed: tuple[Timed, ...] = ()) -> Timed:
-        """The fragments of the very first step, read before the loop; ``landed`` waits for their
-        tile, which is copied only if there is one."""
+    def _first_fragments(self, landed: tuple[Timed, ...] = (), stage: Expr = ZERO) -> Timed:
+        """The fragments of the very first step, read from ``stage`` before the loop; ``landed``
+        waits for their tile, which is copied only if there is one."""
         copies = fetches(self.loop)
-        first = tuple(self._fetch(c, Int(0), Int(0)) for c in copies)
+        first = tuple(self._fetch(c, Int(0), stage) for c in copies)
         body = self._if_in_range(self.k_range.start, (*landed, *first))
         return Block("load the first fragments", self._cited(copies, "double_buffer"), body)
 

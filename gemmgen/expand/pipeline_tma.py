@@ -27,14 +27,39 @@ ARRIVALS = Int(1)
 class TmaPipeline(StagedPipeline):
     """The expansion of one pipeline whose tiles the copy engine copies."""
 
+    def before_tiles(self) -> tuple[Timed, ...]:
+        ring = self._ring()
+        return (self._barriers(ring), *self._begun(ring)) if self._goes_on else ()
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the ring goes on from tile to tile: a tile's first stage is the one behind the
+        last of the tile before, and phases are counted on."""
+        return self.kernel.work.persistent
+
+    def _reads_to_the_end(self) -> bool:
+        """The first copies of the next tile go to all stages but the one that was read last, and
+        its first step has a barrier before it copies to that: unless fragments are read ahead."""
+        return self._crosses()
+
     def _prologue(self) -> tuple[Timed, ...]:
         ring = self._ring()
-        begun = (*ring.begin(), Define(ring.phase.name, Int(0), mutable=True))
-        body = (self._barriers(ring), self._issue_first(ring), *begun)
+        first = self._issue_first(ring)
+        body = (first,) if self._goes_on else (self._barriers(ring), first, *self._begun(ring))
+        return (*body, *self._read_first(ring))
+
+    def _begun(self, ring: Ring) -> tuple[Timed, ...]:
+        """The ring's variables: the first tile is in the first stage's first phase."""
+        return (*ring.begin(), Define(ring.phase.name, Int(0), mutable=True))
+
+    def _read_first(self, ring: Ring) -> tuple[Timed, ...]:
+        """The first fragments, if the steps read ahead, once their tile has landed."""
         if not self._crosses():
-            return body
-        landed = WaitBarrier(ring.full_at(Int(0)), Int(0))
-        return (*body, self._first_fragments((landed,)))
+            return ()
+        if not self._goes_on:
+            landed = WaitBarrier(ring.full_at(Int(0)), Int(0))
+            return (self._first_fragments((landed,)),)
+        return (self._first_fragments(waits(ring, ring.stage), ring.stage),)
 
     def _body(self) -> tuple[Timed, ...]:
         ring = self._ring()
@@ -66,7 +91,7 @@ class TmaPipeline(StagedPipeline):
 
     def _landed(self, ring: Ring, stage: Expr) -> tuple[Timed, ...]:
         """Waits for the tile in ``stage``, and for all threads' last reads of the one before."""
-        return (WaitBarrier(ring.full_at(stage), ring.phase), ring.turn_phase(stage), Barrier())
+        return (*waits(ring, stage), Barrier())
 
     def _exists(self, origin: Expr) -> Expr:
         """Whether the block sums a tile that begins at ``origin``."""
@@ -77,13 +102,16 @@ class TmaPipeline(StagedPipeline):
 
     def _issue_first(self, ring: Ring) -> Timed:
         if ring.stages == 2:
-            start = self.k_range.start
-            first = OneThread(self._issues(ring, start, Int(0)), self._exists(start))
+            start, stage = self.k_range.start, ring.stage if self._goes_on else Int(0)
+            first = OneThread(self._issues(ring, start, stage), self._exists(start))
             return Block("copy the first tile", self._copied_by(), (first,))
         number, origin = Var("ahead"), ring.next(self.letter)
+        target = ring.write_stage if self._goes_on else number
+        there = Binary("%", plus(ring.stage, number), ring.count)
         body = (
             Define(origin.name, self._first_origin(number)),
-            If(self._exists(origin), self._issues(ring, origin, number)),
+            *((Define(ring.write_stage.name, there),) if self._goes_on else ()),
+            If(self._exists(origin), self._issues(ring, origin, target)),
         )
         last = Binary("-", ring.count, Int(1))
         loop = For(number.name, Int(0), last, Int(1), body)
@@ -104,3 +132,8 @@ class TmaPipeline(StagedPipeline):
         full = ring.full_at(stage)
         boxes = (CopyBox(copy, origin, full, stage) for copy in ring.copies)
         return (ExpectBytes(full, names.STAGE_BYTES), *boxes)
+
+
+def waits(ring: Ring, stage: Expr) -> tuple[Timed, ...]:
+    """Waits for the tile in ``stage``; behind the last one the ring's next round begins."""
+    return (WaitBarrier(ring.full_at(stage), ring.phase), ring.turn_phase(stage))

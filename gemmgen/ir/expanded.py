@@ -212,10 +212,12 @@ class Tiles:
     """For each tile of the block, in the work's order: one, or a loop.
 
     ``computes``: the threads hold the tile's sums; those of a producer have no place in it.
+    ``before`` is done once, before the loop: what goes on from tile to tile.
     """
 
     body: tuple[Timed, ...]
     computes: bool = True
+    before: tuple[Timed, ...] = ()
 
 
 Timed = (

@@ -91,7 +91,8 @@ def _tiles(context: Context, node: Tiles) -> tuple[Node, ...]:
     kept = (*_first_pieces(context), *_arrays(context)) if node.computes else ()
     body = _body(context, node.body)
     if context.is_persistent:
-        return (*before_tiles(context), *kept, *walk(context, body))
+        before = _body(context, node.before)
+        return (*before_tiles(context, node.computes), *kept, *before, *walk(context, body))
     return (*placement(context, node.computes), *kept, *body)
 
 

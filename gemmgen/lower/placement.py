@@ -46,15 +46,16 @@ def placement(context: Context, computes: bool = True) -> tuple[Node, ...]:
     )
 
 
-def before_tiles(context: Context) -> tuple[Node, ...]:
-    """The first lines of a persistent kernel: how many tiles there are, and what a thread's or a
-    warp's place in each of them is."""
+def before_tiles(context: Context, computes: bool = True) -> tuple[Node, ...]:
+    """The first lines of a persistent kernel: how many tiles there are, and, if the thread
+    ``computes``, what its or its warp's place in each of them is."""
+    tiles = Block("the tiles of C", (), (*_blocks(context), _tiles_of_all(context)))
+    if not computes:
+        return (tiles,)
     coordinates = tuple(context.lowering.coordinates(context))
     origins = context.kernel.buffer("acc").origins
-    return (
-        Block("the tiles of C", (), (*_blocks(context), _tiles_of_all(context))),
-        Block(f"the {context.lowering.owner}'s position in a tile", origins, coordinates),
-    )
+    owner = context.lowering.owner
+    return (tiles, Block(f"the {owner}'s position in a tile", origins, coordinates))
 
 
 def walk(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:

@@ -18,8 +18,8 @@ from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.ir.edit import changed_by, copies, edit_main
-from gemmgen.ir.nodes import Kernel, Program
+from gemmgen.ir.edit import changed_by, edit_main, pipeline_of
+from gemmgen.ir.nodes import Kernel, Pipeline, Program
 from gemmgen.passes.base import Stated
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
@@ -35,7 +35,7 @@ class Persistent:
             "persistent_kernel persistentscheduler tile_scheduler static_persistent",
         ),
     )
-    AFTER: ClassVar[tuple[str, ...]] = ("tile", "split_k")
+    AFTER: ClassVar[tuple[str, ...]] = ("tile", "async_copy", "unroll", "split_k")
 
     stated: Stated = field(compare=False)
 
@@ -53,8 +53,8 @@ class Persistent:
         return edit_main(program, walk)
 
     def _check(self, kernel: Kernel) -> None:
-        """Refuses blocks that share a tile, and what is made ready for one tile alone."""
-        parts, boxes = kernel.work.parts, [c for c in copies(kernel) if c.mode == "tma"]
+        """Refuses blocks that share a tile, and stages that are constants of one tile."""
+        parts, pipeline = kernel.work.parts, pipeline_of(kernel)
         if parts > 1:
             raise Refusal(
                 f"a persistent block computes whole tiles, and split_k gives a tile {parts} blocks",
@@ -65,14 +65,23 @@ class Persistent:
                 ),
                 hint="split_k parts=1, or remove the line",
             )
-        if boxes:
-            stages, names = kernel.buffer(boxes[0].dst).stages, " ".join(c.src for c in boxes)
-            raise Refusal(
-                f"a persistent block would wait for copies of {boxes[0].src} by the copy engine "
-                "in its second tile as in its first",
-                at=self.stated.span,
-                notes=(
-                    f"the {stages} barriers of the stages count phases from the block's beginning",
-                ),
-                hint=f"async_copy {names} via=cp_async, or remove the line",
-            )
+        if pipeline is not None and any(copy.mode == "tma" for copy in pipeline.produce):
+            self._check_ring(kernel, pipeline)
+
+    def _check_ring(self, kernel: Kernel, pipeline: Pipeline) -> None:
+        """Refuses rounds, each of which begins at stage 0: the copy engine's ring goes on."""
+        if pipeline.unroll == 1:
+            return
+        k, steps = pipeline.letter, pipeline.consume[0].unroll
+        tile = kernel.buffer(pipeline.produce[0].dst)
+        only = f"unroll {k}={steps}" if steps else "leave unroll out"
+        raise Refusal(
+            f"unroll tile_{k}={pipeline.unroll} begins each tile of C at stage 0, and a persistent "
+            f"block's tile may begin at any of the {tile.stages} of {tile.name}",
+            at=self.stated.span,
+            notes=(
+                "the barriers of the copy engine count on from tile to tile, and a tile takes any "
+                "number of steps",
+            ),
+            hint=f"{only}, or remove the line",
+        )

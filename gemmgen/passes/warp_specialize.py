@@ -97,14 +97,6 @@ class WarpSpecialize:
         )
 
     def _check_work(self, kernel: Kernel) -> None:
-        if kernel.work.persistent:
-            raise Refusal(
-                "warp_specialize: the producer and the consumers of a persistent block would begin "
-                "each tile anew",
-                at=self.stated.span,
-                notes=("a stage's barriers count on from tile to tile, and the ring begins at 0",),
-                hint="leave persistent or warp_specialize out",
-            )
         if kernel.work.parts > 1:
             raise Refusal(
                 "warp_specialize: blocks that share a tile meet with all of their threads",
