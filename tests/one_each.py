@@ -195,6 +195,16 @@ BY_DEFAULT: dict[str, tuple[str, ...]] = {
         "too many bytes",
         "a stage overwritten before it is read",
     ),
+    "sim/test_persistent_ring.py::test_every_order_is_right": (
+        "reads ahead in two stages",
+        "a producer, slices of C",
+    ),
+    "sim/test_persistent_ring.py::test_finds": (
+        "the phase begins anew with each tile",
+        "the producer a tile short",
+        "the last step of a tile releases nothing",
+        "the epilogue reads a stage that is filled anew",
+    ),
     "sim/test_persistent.py::test_any_number_of_blocks_computes_every_tile": (
         "cp_async",
         "slices of C",
