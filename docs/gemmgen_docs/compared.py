@@ -59,6 +59,7 @@ BEYOND = {
     "sizes/large": Compared("warp_tiled", page="order.md"),
     "persistent": Compared("persistent", without=("persistent",)),
     "hilbert": Compared("hilbert", without=("raster",), page="order.md"),
+    "l2_hints": Compared("l2_hints", without=("l2",), page="order.md"),
     "staged_output": Compared("register_blocked"),
     "split_k": Compared("split_k", without=("split_k",), shape="512x512x8192"),
     "matvec": Compared("matvec", ("tile", "vectorize", "split_k"), "4096x1x4096"),

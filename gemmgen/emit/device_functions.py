@@ -49,8 +49,10 @@ TENSOR_MAP = DeviceFunction("tensor_map")
 
 def called(body: object) -> list[str]:
     """The texts of the functions that a kernel's lowered body calls, in a fixed order."""
-    nodes = inside(body)
+    nodes = tuple(inside(body))
     found = {_CALLED[type(node)](node) for node in nodes if type(node) in _CALLED}
+    hinted = (node.evict for node in nodes if isinstance(node, CopyAsync | LoadBox))
+    found |= {_evict(when) for when in hinted if when != "normal"}
     return [function.text() for function in FUNCTIONS if function in found]
 
 
@@ -64,9 +66,26 @@ def _function(file: str, **names: object) -> DeviceFunction:
     return DeviceFunction(file, tuple((name, str(text)) for name, text in names.items()))
 
 
-def _copy_async(stored: str, size: int) -> DeviceFunction:
+def _evict(when: str) -> DeviceFunction:
+    return _function("evict", when=when)
+
+
+def _hint(hinted: bool, number: int) -> dict[str, str]:
+    """What the function of an instruction with a policy for L2, its operand ``number``, has more
+    than that of the instruction without."""
+    text = {
+        "hint": ".L2::cache_hint",
+        "policy": f", %{number}",
+        "parameter": ", unsigned long long policy",
+        "input": ', "l"(policy)',
+        "note": "\n// L2 keeps them by `policy`.",
+    }
+    return text if hinted else dict.fromkeys(text, "")
+
+
+def _copy_async(stored: str, size: int, hinted: bool) -> DeviceFunction:
     cache = "cg" if size == ACCESS else "ca"
-    return _function("copy_async", type=stored, bytes=size, cache=cache)
+    return _function("copy_async", type=stored, bytes=size, cache=cache, **_hint(hinted, 3))
 
 
 def _copy(dtype: DType, width: int) -> DeviceFunction:
@@ -77,7 +96,7 @@ def _base(stored: str) -> DeviceFunction:
     return _function("base", type=stored)
 
 
-def _load_box(rank: int) -> DeviceFunction:
+def _load_box(rank: int, hinted: bool) -> DeviceFunction:
     names = [f"i{at}" for at in range(rank)]
     return _function(
         "load_box",
@@ -85,6 +104,7 @@ def _load_box(rank: int) -> DeviceFunction:
         parameters=", ".join(f"int {name}" for name in names),
         numbers=", ".join(f"%{3 + at}" for at in range(rank)),
         operands=", ".join(f'"r"({name})' for name in names),
+        **_hint(hinted, 3 + rank),
     )
 
 
@@ -119,7 +139,9 @@ def _set_registers(more: bool) -> DeviceFunction:
 
 _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     Call: lambda node: DeviceFunction(node.function),
-    CopyAsync: lambda node: _copy_async(STORED[node.dtype], node.width * BYTES[node.dtype]),
+    CopyAsync: lambda node: _copy_async(
+        STORED[node.dtype], node.width * BYTES[node.dtype], node.evict != "normal"
+    ),
     Move: lambda node: _copy(node.dtype, node.width),
     Point: lambda node: _base(STORED[node.dtype]),
     Commit: lambda node: DeviceFunction("commit_group"),
@@ -128,7 +150,7 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     FenceBarriers: lambda node: DeviceFunction("fence_barrier_init"),
     ExpectBytes: lambda node: DeviceFunction("expect_bytes"),
     WaitBarrier: lambda node: DeviceFunction("try_wait"),
-    LoadBox: lambda node: _load_box(len(node.at)),
+    LoadBox: lambda node: _load_box(len(node.at), node.evict != "normal"),
     AtomicAdd: lambda node: _add(node.dtype),
     CountArrival: lambda node: DeviceFunction("count_in"),
     ArriveBarrier: lambda node: DeviceFunction("arrive"),
@@ -147,14 +169,20 @@ FUNCTIONS: tuple[DeviceFunction, ...] = (
     DeviceFunction("hilbert"),
     *map(DeviceFunction, ("shuffle_xor", "shuffle_xor_f64")),
     *map(DeviceFunction, ("from_f16", "to_f16", "from_bf16", "to_bf16")),
-    *(_copy_async(stored, size) for size in (4, 8, 16) for stored in _TYPES),
+    *map(_evict, ("first", "last")),
+    *(
+        _copy_async(stored, size, hinted)
+        for size in (4, 8, 16)
+        for stored in _TYPES
+        for hinted in (False, True)
+    ),
     *map(_base, _TYPES),
     DeviceFunction("commit_group"),
     DeviceFunction("wait_group"),
     *map(DeviceFunction, ("init_barrier", "fence_barrier_init", "expect_bytes", "try_wait")),
     *map(DeviceFunction, ("arrive", "sync_warps")),
     *map(_set_registers, (False, True)),
-    *map(_load_box, RANKS),
+    *(_load_box(rank, hinted) for rank in RANKS for hinted in (False, True)),
     _add("f32"),
     _add("f64"),
     DeviceFunction("count_in"),

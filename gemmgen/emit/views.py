@@ -203,7 +203,16 @@ def _point(node: Point) -> View:
 
 def _copy_async(node: CopyAsync) -> View:
     size = BYTES[node.dtype]
-    return {"bytes": size * node.width, "type": STORED[node.dtype], "valid": factor(node.valid)}
+    return {
+        "bytes": size * node.width,
+        "type": STORED[node.dtype],
+        "valid": factor(node.valid),
+        **_hint(node),
+    }
+
+
+def _hint(node: CopyAsync | LoadBox) -> View:
+    return {"evict": [] if node.evict == "normal" else [node.evict]}
 
 
 def _barrier_array(_node: BarrierArray) -> View:
@@ -217,7 +226,7 @@ def _load_box(node: LoadBox) -> View:
         target = Element(target.buffer, target.indices[:-1])
     whole = len(target.indices) < len(node.target.indices)
     to = c_text(target) if whole else address(target)
-    return {"to": to, "rank": len(node.at)}
+    return {"to": to, "rank": len(node.at), **_hint(node)}
 
 
 def _for(node: For[Node]) -> View:

@@ -20,6 +20,14 @@ def copies_keep_letters(program: Program, kernel: Kernel) -> Iterator[str]:
                 yield f"{line_of(operation)}: {sorted(src)} to {sorted(dst)} inside {list(loops)}"
 
 
+def hints_are_of_asynchronous_copies(program: Program, kernel: Kernel) -> Iterator[str]:
+    for operation, _ in operations_of(kernel):
+        if not isinstance(operation, Copy) or operation.mode != "registers":
+            continue
+        if operation.evict != "normal":
+            yield f"{line_of(operation)} has a hint for L2, and goes through registers"
+
+
 def copies_go_inward_or_take_a_mapped_tile_outward(
     program: Program, kernel: Kernel
 ) -> Iterator[str]:

@@ -23,6 +23,10 @@ CopyMode = Literal["registers", "cp_async", "tma"]
 it while the threads go on, with ``tma`` the copy engine does, whom one thread asks for it."""
 
 
+Eviction = Literal["normal", "first", "last"]
+"""When L2 gives up what was copied: ``first`` before all else, ``last`` after all else."""
+
+
 Reduce = Literal["ordered", "atomic"]
 """How the parts of a split sum are added: in their order, or as they come."""
 
@@ -94,7 +98,7 @@ class Copy:
     """``dst = src`` over the tile of ``dst``; elements outside the problem's extents become zero.
 
     From shared to global memory it is ``src``'s tile that moves, and elements outside are left out.
-    ``width`` elements move at once if both sides allow it.
+    ``width`` elements move at once if both sides allow it.  ``evict`` is a hint for the L2 cache.
     """
 
     SYNTAX = "{dst} = {src}"
@@ -103,6 +107,7 @@ class Copy:
     src: str
     width: int = 1
     mode: CopyMode = "registers"
+    evict: Eviction = "normal"
     origins: Origins = ()
 
 

@@ -9,6 +9,7 @@ from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, Fo
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.duties import ArriveBarrier, Duties, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Element, Expr, Var
+from gemmgen.ir.nodes import Eviction
 from gemmgen.ir.warp_matrices import (
     FragmentArray,
     LoadFragment,
@@ -116,7 +117,7 @@ class CopyAsync:
     group.
 
     ``valid`` (an expression in elements, 0 to ``width``) are copied, the rest is filled with zeros.
-    Source and target have ``dtype``.
+    Source and target have ``dtype``.  ``evict`` is a hint for the L2 cache.
     """
 
     SYNTAX = "{target} = {source}"
@@ -126,6 +127,7 @@ class CopyAsync:
     width: int
     valid: Expr
     dtype: DType = "f32"
+    evict: Eviction = "normal"
 
 
 @record
@@ -134,7 +136,8 @@ class LoadBox:
     phase of ``barrier`` ends that counts its bytes.
 
     ``at`` is the box's first element, innermost index first; elements outside the tensor are zeros.
-    The box lands row by row with no gaps, and ``target`` is at a multiple of 128 bytes.
+    The box lands row by row with no gaps, and ``target`` is at a multiple of 128 bytes.  ``evict``
+    is a hint for the L2 cache.
     """
 
     SYNTAX = "{target} = {tensor}{at} to {barrier}"
@@ -144,6 +147,7 @@ class LoadBox:
     barrier: Element
     at: tuple[Expr, ...]
     dtype: DType = "f32"
+    evict: Eviction = "normal"
 
 
 @record

@@ -32,6 +32,7 @@ USE: tuple[Rule, ...] = (
     rules.one_contraction_in_the_first_kernel,
     rules.the_contraction_sums_over_k,
     copyrules.copies_keep_letters,
+    copyrules.hints_are_of_asynchronous_copies,
     copyrules.copies_go_inward_or_take_a_mapped_tile_outward,
     copyrules.mapped_tiles_leave_in_slices,
     copyrules.pipelines_split_k,

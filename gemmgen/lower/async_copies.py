@@ -71,7 +71,7 @@ def _pieces(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
     dtype = context.buffer(node.copy.src).dtype
 
     def copied(source: Element) -> CopyAsync:
-        return CopyAsync(target, source, node.copy.width, valid, dtype)
+        return CopyAsync(target, source, node.copy.width, valid, dtype, node.copy.evict)
 
     if thread_map.turns == 1:
         index: dict[str, Expr] = {x: Var(x) for x in (thread_map.row, thread_map.column)}

@@ -35,7 +35,8 @@ def copy_box(context: Context, node: CopyBox) -> tuple[Node, ...]:
     }
     letters = context.tensor(node.copy.src).letters
     at = tuple(first.get(letter, Var(letter)) for letter in reversed(letters))
-    body: Node = LoadBox(target, node.copy.src, node.barrier, at, tile.dtype)
+    copy = node.copy
+    body: Node = LoadBox(target, copy.src, node.barrier, at, tile.dtype, copy.evict)
     for letter, side in reversed(loops):
         variable = names.box(letter).name
         body = For(variable, Int(0), names.block(letter), Int(side), (body,))

@@ -14,6 +14,7 @@ from gemmgen.passes.bind import Bind
 from gemmgen.passes.cache_shared import CacheShared
 from gemmgen.passes.double_buffer import DoubleBuffer
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
+from gemmgen.passes.l2 import L2
 from gemmgen.passes.launch_bounds import LaunchBounds
 from gemmgen.passes.pad import Pad
 from gemmgen.passes.persistent import Persistent
@@ -49,6 +50,7 @@ LADDER = (
     SplitK,
     Persistent,
     WarpSpecialize,
+    L2,
 )
 """Every directive with operands and arguments; ``FuseEpilogue`` comes last."""
 

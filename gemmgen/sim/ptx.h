@@ -8,6 +8,7 @@ extern "C" {
 void gg_issue_copy(void *target, const void *source, int bytes, int valid);
 void gg_commit_copies();
 void gg_await(int pending);
+void gg_wrong_policy(unsigned long long policy);
 void gg_named_barrier(unsigned number, unsigned threads);
 void gg_named_barrier_of_all(unsigned number);
 unsigned gg_increment(unsigned *counter, unsigned last);
@@ -53,6 +54,7 @@ template <typename T> b16 in_h(T) = delete;
 GG_MODEL b16 in_h(unsigned short value) { return value; }
 template <typename T> b64 in_l(T) = delete;
 template <typename T> GG_MODEL b64 in_l(T *pointer) { return reinterpret_cast<b64>(pointer); }
+GG_MODEL b64 in_l(unsigned long long value) { return value; }
 template <typename T> float in_f(T) = delete;
 GG_MODEL float in_f(float value) { return value; }
 template <typename T> double in_d(T) = delete;
@@ -61,6 +63,7 @@ GG_MODEL b32 &out_r(unsigned &target) { return target; }
 GG_MODEL b32 &out_r(int &target) { return reinterpret_cast<b32 &>(target); }
 GG_MODEL b16 &out_h(unsigned short &target) { return target; }
 template <typename T> GG_MODEL T *&out_l(T *&target) { return target; }
+GG_MODEL b64 &out_l(unsigned long long &target) { return target; }
 GG_MODEL float &out_f(float &target) { return target; }
 GG_MODEL double &out_d(double &target) { return target; }
 
@@ -169,6 +172,32 @@ template <long long bytes>
 GG_MODEL void cp_async_cg_shared_global(Shared to, Generic from, Immediate<bytes> size) {
   cp_async_cg_shared_global(to, from, size, bytes);
 }
+
+// Policies of L2 for what is copied.  They are opaque and change no value; one that createpolicy
+// has not made is undefined behavior, and refused.
+
+constexpr b64 EVICT_FIRST = 0x6c32706f6c696301, EVICT_LAST = 0x6c32706f6c696302;
+
+GG_MODEL void createpolicy_fractional_L2_evict_first_b64(b64 &d) { d = EVICT_FIRST; }
+GG_MODEL void createpolicy_fractional_L2_evict_last_b64(b64 &d) { d = EVICT_LAST; }
+GG_MODEL void take_policy(b64 policy) {
+  if (policy != EVICT_FIRST && policy != EVICT_LAST) gg_wrong_policy(policy);
+}
+template <long long bytes>
+GG_MODEL void cp_async_ca_shared_global_L2_cache_hint(Shared to, Generic from,
+                                                      Immediate<bytes> size, b32 valid,
+                                                      b64 policy) {
+  take_policy(policy);
+  cp_async_ca_shared_global(to, from, size, valid);
+}
+template <long long bytes>
+GG_MODEL void cp_async_cg_shared_global_L2_cache_hint(Shared to, Generic from,
+                                                      Immediate<bytes> size, b32 valid,
+                                                      b64 policy) {
+  take_policy(policy);
+  cp_async_cg_shared_global(to, from, size, valid);
+}
+
 GG_MODEL void cp_async_commit_group() { gg_commit_copies(); }
 template <long long pending> GG_MODEL void cp_async_wait_group(Immediate<pending>) {
   static_assert(pending >= 0, "a number of groups");

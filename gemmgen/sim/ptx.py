@@ -25,7 +25,7 @@ from gemmgen.sim.asm_parser import AsmOperand, AsmStatement, PtxInstruction
 from gemmgen.sim.failures import CompileFailure
 
 _ASM = re.compile(r"\basm\b")
-_PURE = ("cvt.", "mov.", "selp.")
+_PURE = ("createpolicy.", "cvt.", "mov.", "selp.")
 """Instructions that compute a register from registers, and nothing else."""
 
 

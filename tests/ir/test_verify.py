@@ -91,6 +91,7 @@ PLANTED = [
     ("the_contraction_sums_over_k", NAIVE, "acc += A * B", "acc += B * A"),
     ("copies_keep_letters", FAST, "A_frag = A_shared", "A_frag = B_shared"),
     ("copies_keep_letters", FAST, "A_shared = A width", "A_shared = B width"),
+    ("hints_are_of_asynchronous_copies", FAST, "A_frag = A_shared", "A_frag = A_shared evict=last"),
     (
         "copies_go_inward_or_take_a_mapped_tile_outward",
         UNFUSED,

@@ -1,12 +1,12 @@
 // cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
-// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.$note
 __device__ __forceinline__ void gg_load_box_${rank}d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
-    $parameters)
+    $parameters$parameter)
 {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("cp.async.bulk.tensor.${rank}d.shared::cluster.global.tile"
-                 ".mbarrier::complete_tx::bytes [%0], [%1, {$numbers}], [%2];"
-                 :: "r"(to), "l"(&map), "r"(at), $operands : "memory");
+                 ".mbarrier::complete_tx::bytes$hint [%0], [%1, {$numbers}], [%2]$policy;"
+                 :: "r"(to), "l"(&map), "r"(at), $operands$input : "memory");
 }
