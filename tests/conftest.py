@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 import skips
 from budget import Budget
-from one_each import BY_DEFAULT
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -47,26 +46,27 @@ def is_proof(config: pytest.Config) -> bool:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Marks what ``one_each`` leaves to the proof and, where that is run, what does more in it."""
+    """Marks what ``by_default`` leaves to the proof and, where that is run, what does more in it.
+
+    The mark is that of a test that repeats one mechanism over many parameters: by default one for
+    each mechanism.
+    """
     if is_proof(item.config) and does_more(item):
         item.add_marker("proof")
-    kept = BY_DEFAULT.get(name_of(item))
-    if kept is None:
-        return
-    parameters = item.name.partition("[")[2].removesuffix("]")
-    if not any(fnmatch.fnmatchcase(parameters, pattern) for pattern in kept):
+    kept = item.get_closest_marker("by_default")
+    if kept is not None and not any(matches(item, pattern) for pattern in kept.args):
         item.add_marker("proof")
+
+
+def matches(item: pytest.Item, pattern: str) -> bool:
+    """Whether the parameters of a test are of this pattern, one of ``fnmatch``."""
+    return fnmatch.fnmatchcase(item.name.partition("[")[2].removesuffix("]"), pattern)
 
 
 def does_more(item: pytest.Item) -> bool:
     """Does a test of the default suite do with less there?"""
     is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
     return is_property or "proof" in getattr(item, "fixturenames", ())
-
-
-def name_of(item: pytest.Item) -> str:
-    """``golden/test_golden.py::test_...``, without parameters."""
-    return item.nodeid.partition("[")[0].removeprefix("tests/")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -81,22 +81,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def idle_rules(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """The tests and patterns of ``one_each`` that a whole collection has not."""
+    """The patterns of ``by_default`` that no test of a whole collection has."""
     if config.args != config.getini("testpaths") or config.getoption("-k"):
         return []
-    names: dict[str, list[str]] = {}
+    met: dict[str, bool] = {}
     for item in items:
-        names.setdefault(name_of(item), []).append(item.name.partition("[")[2].removesuffix("]"))
-    idle = [name for name in BY_DEFAULT if name not in names]
-    for name, patterns in BY_DEFAULT.items():
-        found = names.get(name, [])
-        idle += [f"{name}[{p}]" for p in patterns if found and not fnmatch.filter(found, p)]
-    return idle
+        kept = item.get_closest_marker("by_default")
+        for pattern in kept.args if kept else ():
+            rule = f"{item.nodeid.partition('[')[0]}[{pattern}]"
+            met[rule] = met.get(rule, False) or matches(item, pattern)
+    return [rule for rule, found in met.items() if not found]
 
 
 @pytest.fixture
 def idle(pytestconfig: pytest.Config) -> list[str]:
-    """What ``one_each`` names and is not there; nothing where not all was collected."""
+    """What marks ``by_default`` name and is not there; nothing where not all was collected."""
     return pytestconfig.stash[IDLE]
 
 

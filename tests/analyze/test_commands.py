@@ -21,6 +21,7 @@ def gemmgen(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
+@pytest.mark.by_default("split_k")
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.sched")), ids=lambda p: p.stem)
 def test_every_example_is_explained(path: Path):
     message = gemmgen("explain", path, "--no-next")
@@ -78,6 +79,7 @@ def test_a_map_of_something_else_names_what_there_is():
     assert "this kernel has A.global, B.global, C.global" in message.stderr
 
 
+@pytest.mark.proof
 def test_pictures_are_written(tmp_path: Path):
     for more, titles in (
         ((), ["roofline at 4096 x 4096 x 4096", "issue slots: "]),
@@ -121,6 +123,7 @@ def test_diff_tells_statements_text_and_figures():
     assert line.split()[-2:] == ["32-way", "none"]
 
 
+@pytest.mark.proof
 def test_diff_of_a_schedule_with_itself_finds_nothing():
     message = gemmgen("diff", TURNED, TURNED).stdout
     assert "the same" in message and "+++" not in message
@@ -135,6 +138,7 @@ def test_diff_as_json():
     assert message["before"]["resources"]["threads"] == 1024
 
 
+@pytest.mark.proof
 def test_diff_has_the_accesses_of_c_with_and_without_fusion():
     blocked, fused = (EXAMPLES / f"{name}.sched" for name in ("register_blocked", "fused"))
     said = gemmgen("diff", blocked, fused, "--shape", "512", "--no-text").stdout

@@ -48,6 +48,7 @@ def test_a_pad_of_one_removes_the_conflict_of_the_reads_and_makes_one_of_the_sto
     assert traffic(padded, "A_shared write").counts.ways == 2
 
 
+@pytest.mark.by_default("4-1")
 @pytest.mark.parametrize(("pad", "ways"), [(0, 2), (1, 2), (4, 1), (8, 2)])
 def test_the_transposing_store_wants_a_pad_of_four(pad: int, ways: int):
     """A warp stores 16 rows of m for k and k + 4: 4 * (128 + pad) words apart, modulo 32 banks."""
@@ -55,6 +56,7 @@ def test_the_transposing_store_wants_a_pad_of_four(pad: int, ways: int):
     assert counts.ways == counts.wavefronts_per_request == ways
 
 
+@pytest.mark.proof
 def test_the_search_finds_the_pad_of_four():
     choice = next(p for p in explained(TRANSPOSED).pads if p.buffer == "A_shared")
     assert (choice.now.ways, choice.best.pad, choice.best.ways) == (2, 4, 1)

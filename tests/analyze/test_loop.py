@@ -62,6 +62,7 @@ def test_code_without_a_loop_has_no_figures() -> None:
     assert measured(sass.parse(LISTING.replace("BRA `(.L_x_0)", "NOP"))["gemm"]) is None
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(bool(missing()), reason=missing())
 def test_the_order_of_the_fmas_shows() -> None:
     rows, serpentine = (explained(order).resources.loop for order in ("rows", "serpentine"))

@@ -50,6 +50,7 @@ def test_every_golden_belongs_to_a_schedule() -> None:
     assert {path.stem for path in FOLDER.glob("*.cu")} == set(GOLDEN)
 
 
+@pytest.mark.by_default("four in every order")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_all_layers_hold(name: str) -> None:
     """One matrix, several and none; consecutive, interleaved, shared."""
@@ -64,6 +65,7 @@ def test_shapes_and_layouts_are_all_met() -> None:
     assert {case.layout for case in cpu.cases(shapes)} == set(LAYOUTS)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ("batched", "attention_scores", "four in every order"))
 def test_compiles_without_a_warning(name: str) -> None:
     missing = compiler.available()

@@ -37,6 +37,9 @@ TEXT = {
 }
 
 
+@pytest.mark.by_default(
+    "decodes by columns", "swaps two letters", "does not move the output", "does not move a vector"
+)
 @pytest.mark.parametrize("bug", TEXT)
 def test_a_run_of_the_text_shows_it(bug: str) -> None:
     before, after = TEXT[bug]

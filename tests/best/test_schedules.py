@@ -53,6 +53,7 @@ def test_is_written_in_the_one_form_and_says_the_same_again(name: str) -> None:
     assert outcome.status == "passed", outcome.detail
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", NAMES)
 def test_means_what_its_problem_says(name: str) -> None:
     """C1 of the last program; ``gemmgen verify`` looks after every pass."""
@@ -63,6 +64,7 @@ def test_means_what_its_problem_says(name: str) -> None:
     assert complaint is None, complaint
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", NAMES)
 def test_is_right_on_the_cpu_with_every_access_watched(name: str) -> None:
     kernel = emitted(name)
@@ -80,6 +82,7 @@ def test_is_right_on_the_cpu_with_every_access_watched(name: str) -> None:
         compiled.close()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", NAMES)
 def test_compiles_without_a_warning_and_without_spills(name: str) -> None:
     """For what they were tuned on; ``gemmgen verify`` asks for every architecture."""

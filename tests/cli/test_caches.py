@@ -208,6 +208,7 @@ def run_naive() -> None:
     CompiledKernel(kernel.text, kernel.interface).close()
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(shutil.which("g++") is None, reason="compiles, with g++")
 def test_a_kernel_and_the_runner_are_compiled_once(home: Path, compiled: list[bool]) -> None:
     run_naive()

@@ -30,6 +30,7 @@ def spent(command: list[str]) -> float:
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
+@pytest.mark.proof
 def test_emit_takes_little():
     """Each turn is compared with the libraries' import right before and after it: other programs
     may run meanwhile, and slow one process more than another.  It is too slow where
@@ -45,6 +46,7 @@ def test_emit_takes_little():
     assert own < MOST, f"{own:.3f} s, on a machine {slowness:.2f} times as slow as the one meant"
 
 
+@pytest.mark.by_default("emit *", "check *", "suggest *", "tune *")
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -74,6 +74,7 @@ def test_counts_are_asked_for_without_a_complaint():
     assert turned["counted"]["traffic"][0]["buffer"] == "A" and not turned["note"]
 
 
+@pytest.mark.proof
 def test_a_kernel_that_does_not_fit_a_gpu_is_a_line_without_figures(tmp_path: Path):
     wide = tmp_path / "wide.sched"
     wide.write_text(
@@ -106,6 +107,7 @@ def test_prefixes_of_a_mistake_are_refused(tmp_path: Path):
     assert result.exit_code == 2 and "wrong.sched:1:1: error: the tile needs" in result.stderr
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("measured")
 def test_ladder_has_a_line_per_example_and_the_documents_percentages():
     lines = gemmgen("ladder", "--size", "512", "--size", "1024").stdout.splitlines()

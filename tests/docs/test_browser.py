@@ -66,6 +66,7 @@ def site_with(folder: Path, body: str) -> Path:
     return folder
 
 
+@pytest.mark.proof
 def test_every_page_of_the_site_opens_without_an_error_and_every_link_leads_somewhere(
     site: Path,
 ) -> None:
@@ -74,11 +75,13 @@ def test_every_page_of_the_site_opens_without_an_error_and_every_link_leads_some
     assert pages >= len([path for path in site.rglob("index.html")]) > 40
 
 
+@pytest.mark.proof
 def test_a_site_without_a_fault_has_none(tmp_path: Path) -> None:
     found, pages = browse.faults(site_with(tmp_path, f'<a href="other/#here">x</a>{PICTURE}'))
     assert (found, pages) == ([], 2)
 
 
+@pytest.mark.by_default("console")
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found(tmp_path: Path, name: str) -> None:
     body, wanted = PLANTED[name]

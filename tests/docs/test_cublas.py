@@ -23,6 +23,7 @@ def test_readme_has_what_the_data_file_gives() -> None:
     assert text.count(shares.BEGIN) == text.count(shares.END) == 1
 
 
+@pytest.mark.proof
 def test_the_command_writes_that_block(tmp_path: Path) -> None:
     """In a copy of the repository, as far as the command needs it."""
     for folder in ("benchmarks", "examples", "docs/data", "gemmgen"):

@@ -75,6 +75,16 @@ def test_every_document_has_rows_and_none_stands_twice() -> None:
     assert {row.document for row in ROWS} == {document.key for document in DOCUMENTS}
 
 
+@pytest.mark.by_default(
+    "gemmgen check *",
+    "gemmgen draw * --what [bct]*",
+    "gemmgen emit *",
+    "gemmgen explain * --map *",
+    "gemmgen explain examples/tiled.sched --shape 256",
+    "gemmgen help *",
+    "gemmgen show *",
+    "gemmgen suggest *",
+)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_prints_what_its_rows_hold(command: str) -> None:
     rows = [row for row in ROWS if row.command == command]
@@ -106,12 +116,14 @@ def test_each_schedule_gives_a_text_that_has_what_its_row_holds(row: documents.R
     shown_by([row], text if text is not None else documents.refusal(row.schedule))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("file", PROGRAMS)
 def test_each_program_runs_and_finds_its_result_right(file: str) -> None:
     ran = subprocess.run([sys.executable, file], cwd=documents.ROOT, timeout=300)
     assert ran.returncode == 0
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("page", PAGES)
 def test_each_page_shows_what_its_rows_claim(page: str, site: Path) -> None:
     rows = [row for row in ROWS if row.page.partition("#")[0] == page]
@@ -122,6 +134,7 @@ def test_each_page_shows_what_its_rows_claim(page: str, site: Path) -> None:
         assert not anchor or f'id="{anchor}"' in html, row
 
 
+@pytest.mark.proof
 def test_the_page_shows_each_status(site: Path) -> None:
     text = page_text.of_page(site, "documents.md")
     for row in ROWS:

@@ -15,6 +15,7 @@ CALL = re.compile(r"\{\{ *(drawing\([^}]*\)) *\}\}")
 CALLS = sorted({call for page in DOCS.rglob("*.md") for call in CALL.findall(page.read_text())})
 
 
+@pytest.mark.by_default('*"warp_tiled", "threads"*', '*"padded double_buffered", "timeline"*')
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_gives_a_figure_with_its_caption(call: str) -> None:
     block = render(f"{{{{ {call} }}}}")

@@ -71,6 +71,7 @@ def test_one_storage_order_is_the_fastest_of_both(extents: str) -> None:
         assert max(row, key=speed).storage() == "A[k, m] B[k, n]"
 
 
+@pytest.mark.proof
 def test_a_gpu_counts_what_the_page_compares_with_it() -> None:
     for name in profiled.VERSIONS:
         theirs = profiled.measured()["kernels"][f"versions/{name}"]

@@ -14,14 +14,17 @@ PAGES = [("ladder", name) for name in RUNGS]
 PAGES += [("beyond", name) for name, found in BEYOND.items() if not found.page]
 
 
+@pytest.mark.proof
 def test_no_link_is_dead(site: Path) -> None:
     assert list(links.dead(site)) == []
 
 
+@pytest.mark.proof
 def test_nothing_is_fetched_from_another_host(site: Path) -> None:
     assert list(links.elsewhere(site)) == []
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("part", "name"), PAGES)
 def test_a_page_shows_schedule_program_text_and_limits(site: Path, part: str, name: str) -> None:
     text = (site / part / name / "index.html").read_text(encoding="utf-8")
@@ -29,6 +32,7 @@ def test_a_page_shows_schedule_program_text_and_limits(site: Path, part: str, na
         assert wanted in text, wanted
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", [name for name, found in BEYOND.items() if found.page])
 def test_an_example_without_a_page_of_its_own_is_on_the_one_that_is_named(
     site: Path, name: str
@@ -38,12 +42,14 @@ def test_an_example_without_a_page_of_its_own_is_on_the_one_that_is_named(
     assert f"examples/{name}.sched" in text
 
 
+@pytest.mark.proof
 def test_the_uses_show_their_schedules_and_code(site: Path) -> None:
     text = (site / "uses" / "index.html").read_text(encoding="utf-8")
     for path in sorted((ROOT / "examples" / "uses").glob("*.*")):
         assert f"examples/uses/{path.name}" in text, path.name
 
 
+@pytest.mark.proof
 def test_no_call_is_left_in_a_page(site: Path) -> None:
     for path in site.rglob("*.html"):
         assert "{{" not in path.read_text(encoding="utf-8"), path

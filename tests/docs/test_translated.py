@@ -57,6 +57,7 @@ def test_both_versions_have_as_many_headings_items_and_code_spans(lang: str, pat
     assert shapes[0] == shapes[1]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("lang", "path"), TRANSLATED)
 def test_each_version_links_to_the_other_and_says_its_language(
     lang: str, path: str, site: Path

@@ -51,6 +51,7 @@ def drawn_per_phase(picture: Picture) -> Fraction:
 NAMES = ["transposed", "padded", "vectorized", "swizzled", "async_row_major", "versions/v5"]
 
 
+@pytest.mark.by_default("padded")
 @pytest.mark.parametrize("name", NAMES)
 def test_requests_are_as_costly_as_those_of_the_interpreter(name: str) -> None:
     kernel = compiled(name)

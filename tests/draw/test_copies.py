@@ -37,6 +37,9 @@ def images(kernel: AnalyzedKernel) -> dict[str, dict[Position, Position]]:
     return found
 
 
+@pytest.mark.by_default(
+    "tiled", "vectorized", "swizzled", "odd_extents", "tensor_core", "types/f16_fast"
+)
 @pytest.mark.parametrize("name", STAGED)
 def test_elements_lie_where_the_interpreter_puts_them(name: str) -> None:
     kernel = compiled(name)
@@ -78,6 +81,7 @@ BOXED = {
 }
 
 
+@pytest.mark.by_default("boxes of parts of rows", "boxes of whole rows")
 @pytest.mark.parametrize("name", [*BOXED, *(n for n in ALL if boxed_tiles(compiled(n)))])
 def test_boxes_land_where_the_interpreter_puts_them(name: str, tmp_path: Path) -> None:
     text = "target sm_90\n{}double_buffer A B\nasync_copy A B via=tma\n"

@@ -30,6 +30,7 @@ def elements(figures: dict, buffer: str, *, write: bool = False) -> int:
     return next(found, 0)
 
 
+@pytest.mark.by_default("tiled")
 @pytest.mark.parametrize("name", ["naive", "tiled", "vectorized", "warp_tiled", "split_k"])
 def test_arrows_have_the_elements_that_explain_counts(name: str) -> None:
     figures, drawing = explained(name), drawn(name, "hierarchy", SHAPE)
@@ -60,6 +61,7 @@ def test_reuse_is_that_of_the_tiles() -> None:
     assert [line.split()[-1] for line in lines(text, "B")] == ["8", "16", "8"]
 
 
+@pytest.mark.proof
 def test_an_epilogue_is_compared_with_kernels_of_its_own() -> None:
     """relu(acc + bias[n]): the product writes C, then two kernels read and write it."""
     drawing = drawn("fused", "hierarchy", SHAPE)
@@ -73,6 +75,7 @@ def test_an_epilogue_is_compared_with_kernels_of_its_own() -> None:
     assert "passes" not in drawn("tiled", "hierarchy", SHAPE).text
 
 
+@pytest.mark.by_default("naive")
 @pytest.mark.parametrize("name", ["naive", "vectorized", "tensor_core"])
 def test_the_roofline_is_that_of_explain(name: str) -> None:
     shown, drawing = explained(name)["roofline"], drawn(name, "roofline", SHAPE)

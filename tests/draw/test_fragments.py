@@ -44,6 +44,7 @@ def check(scene: Scene, drawing: Drawing, numbers: Ints) -> None:
         assert (numbers[here] == begin + number).all()
 
 
+@pytest.mark.by_default("best/odd_mk_kn")
 @pytest.mark.parametrize(
     "name",
     ["register_blocked", "warp_tiled", "best/odd_mk_kn", "swizzled", "best/batched", "tensor_core"],

@@ -33,6 +33,7 @@ SMALL = Drawing(
 )
 
 
+@pytest.mark.by_default("register_blocked-*")
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ALL)

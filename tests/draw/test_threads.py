@@ -60,6 +60,9 @@ def stored_by(scene: Scene) -> Ints:
     return of_tile(scene, (written - 1) % scene.kernel.lowered.interface.threads)
 
 
+@pytest.mark.by_default(
+    "best/small_mk_kn", "fused", "matvec", "torch/gpt2_scores", "uncoalesced", "warp_tiled"
+)
 @pytest.mark.parametrize("name", [name for name in ALL if name not in OF_TENSOR_CORES])
 def test_a_thread_stores_the_elements_drawn_as_its_own(name: str) -> None:
     """Of tensor cores who stores a sum did not compute it."""
@@ -78,6 +81,7 @@ def computed_by(scene: Scene) -> Ints:
     return run_text(scene, lambda text: SUMS.sub(fill, text)) // scene.main.work.parts
 
 
+@pytest.mark.by_default("uncoalesced", "warp_tiled")
 @pytest.mark.parametrize(
     "name",
     ["uncoalesced", "warp_tiled", "fused", "tensor_core", "best/batched", "best/small_mk_nk"],
@@ -104,6 +108,7 @@ def test_a_lane_reads_what_is_drawn_along_k() -> None:
     assert found == {k: k // 4 for k in range(128)}
 
 
+@pytest.mark.by_default("tensor_core")
 @pytest.mark.parametrize("name", OF_TENSOR_CORES)
 def test_fragments_fill_what_a_warp_has(name: str) -> None:
     scene = scene_of(name)

@@ -80,6 +80,17 @@ def taken(kernel: AnalyzedKernel, tiles: int, order: Order = "ascending") -> dic
     }
 
 
+@pytest.mark.by_default(
+    "naive",
+    "tiled",
+    "vectorized",
+    "warp_tiled",
+    "async_copy",
+    "hopper/tma",
+    "tensor_core",
+    "matvec",
+    "best/vector",
+)
 @pytest.mark.parametrize("name", ALL)
 def test_steps_are_in_the_order_of_the_interpreter(name: str) -> None:
     kernel = compiled(name)
@@ -87,6 +98,7 @@ def test_steps_are_in_the_order_of_the_interpreter(name: str) -> None:
         assert walked(kernel, 2, duty) == events, duty
 
 
+@pytest.mark.by_default("shuffled")
 @pytest.mark.parametrize("order", ["ascending", "descending", "shuffled"])
 def test_each_duty_goes_round_its_ring_as_in_the_interpreter(order: Order) -> None:
     """Three rounds of the stages, whoever goes on first where both can."""

@@ -38,6 +38,7 @@ def call(types: str, **changed: object) -> None:
     compile_kernel(kernel.text, kernel.interface).run(arguments)
 
 
+@pytest.mark.by_default("bf16", "f16", "f64")
 @pytest.mark.parametrize("types", TYPES)
 def test_the_cpu_run_takes_arrays_of_the_stated_types(types: str) -> None:
     call(types)

@@ -35,6 +35,7 @@ def test_there_is_an_example_of_every_type() -> None:
     assert all(f"={dtype}" in stated for dtype in ("f64", "f16", "bf16", "f32"))
 
 
+@pytest.mark.by_default("bf16")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_golden_is_what_is_emitted_and_right(
     name: str, golden: Callable[[str, str], str]
@@ -46,6 +47,7 @@ def test_the_golden_is_what_is_emitted_and_right(
     assert fmt_source(source(name)) == source(name).text
 
 
+@pytest.mark.by_default("bf16")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_compiles_without_a_warning(name: str) -> None:
     """For the oldest architecture that can run it, and for a new one."""
@@ -59,6 +61,7 @@ def test_compiles_without_a_warning(name: str) -> None:
         assert compiler.reported(kernel.text, arch).spills == 0
 
 
+@pytest.mark.by_default("register_blocked-f32 to bf16", "straight to fragments-f16")
 @pytest.mark.parametrize(("schedule", "types"), SOME)
 def test_each_directive_takes_each_type(schedule: str, types: str) -> None:
     emitted = compile_source(Source(text(schedule, types)))

@@ -113,6 +113,7 @@ TEXTS = {
 }  # fmt: skip
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", TEXTS)
 def test_finds_in_the_text(name: str) -> None:
     schedule, types, old, new, found = TEXTS[name]

@@ -46,6 +46,7 @@ def is_for(name: str, arch: str) -> bool:
     return arch == stated[1] if ALONE.search(text(name)) else has(arch, int(stated[2]))
 
 
+@pytest.mark.by_default("vectorized-sm_90", "tensor_core-sm_80")
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "arch"),
@@ -64,6 +65,7 @@ def nvcc(*arguments: str, folder: Path, arch: str = "sm_80") -> None:
     assert done.returncode == 0, done.stderr + done.stdout
 
 
+@pytest.mark.proof
 @needs_nvcc
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_nvcc_compiles_all_without_a_warning(arch: str, tmp_path: Path) -> None:
@@ -79,6 +81,7 @@ def test_nvcc_compiles_all_without_a_warning(arch: str, tmp_path: Path) -> None:
     nvcc("-c", "-Xcompiler", "-Wall", "all.cu", "-o", "all.o", folder=tmp_path, arch=arch)
 
 
+@pytest.mark.proof
 @needs_nvcc
 @pytest.mark.parametrize("name", sorted(path.stem for path in CALLERS.glob("*.cu")))
 def test_a_caller_is_written_from_the_comment_alone(name: str, tmp_path: Path) -> None:
@@ -113,6 +116,7 @@ def code(name: str, arch: str) -> sass.Code:
     return sass.disassemble(compiler.compile_text(text(name), arch).cubin)
 
 
+@pytest.mark.by_default("vectorized-sm_90")
 @needs_sass
 @pytest.mark.parametrize("arch", ("sm_80", "sm_90"))
 @pytest.mark.parametrize("name", ("double_buffered", "vectorized"))
@@ -125,6 +129,7 @@ def test_the_next_tile_is_loaded_before_the_arithmetic_and_stored_after(
     assert sass.overlap(loop) >= 0.8
 
 
+@pytest.mark.by_default("sm_80")
 @needs_sass
 @pytest.mark.parametrize("arch", ("sm_75", "sm_80", "sm_90"))
 def test_the_vectorized_kernel_moves_16_bytes_at_a_time(arch: str) -> None:
@@ -134,6 +139,7 @@ def test_the_vectorized_kernel_moves_16_bytes_at_a_time(arch: str) -> None:
         assert wide, opcode
 
 
+@pytest.mark.proof
 @needs_sass
 @pytest.mark.parametrize("arch", ("sm_80", "sm_86", "sm_90"))
 def test_asynchronous_copies_pass_through_no_register(arch: str) -> None:
@@ -154,6 +160,7 @@ def test_asynchronous_copies_pass_through_no_register(arch: str) -> None:
     assert sass.count(loop, "LDGSTS") == 0 and sass.count(loop, "LDG") and sass.count(loop, "STS")
 
 
+@pytest.mark.by_default("2")
 @needs_sass
 @pytest.mark.parametrize("width", (1, 2))
 def test_narrow_asynchronous_copies_are_of_their_width(width: int) -> None:

@@ -79,6 +79,14 @@ KERNELS = {
 }
 
 
+@pytest.mark.by_default(
+    "tiled-alpha *",
+    "tiled-abs(acc) *",
+    "tiled-gelu*",
+    "tiled-where(m < n and *",
+    "tiled-round*",
+    "wide-relu(acc *",
+)
 @pytest.mark.parametrize("expression", EPILOGUES)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_computes_its_expression(kernel: str, expression: str) -> None:

@@ -53,6 +53,7 @@ def run(
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.by_default("types/bf16_linear")
 @pytest.mark.parametrize("name", NAMES)
 def test_an_examples_program_finds_it_right(name: str, tmp_path: Path) -> None:
     code, said = run(example(name), FORMULAS.get(name, SCALED), tmp_path)
@@ -60,6 +61,7 @@ def test_an_examples_program_finds_it_right(name: str, tmp_path: Path) -> None:
     assert "% of cuBLAS" in said and "this CPU" in said
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "orders", [*itertools.product(("m, k", "k, m"), ("k, n", "n, k"), ("m, n", "n, m"))], ids=str
 )
@@ -92,6 +94,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.by_default("halves without a call")
 @pytest.mark.parametrize("what", OTHERS)
 def test_what_no_example_has_is_found_right(what: str, tmp_path: Path) -> None:
     text, formula = OTHERS[what]
@@ -102,12 +105,14 @@ def test_what_no_example_has_is_found_right(what: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.by_default("maps of a batch")
 @pytest.mark.parametrize("schedule", MAPPED)
 def test_a_kernel_with_tensor_maps_is_called_like_others(schedule: str, tmp_path: Path) -> None:
     code, said = run(emitted_with(MAPPED[schedule]), SCALED, tmp_path)
     assert code == 0, said
 
 
+@pytest.mark.by_default("NAN")
 @pytest.mark.parametrize("planted", ("1e-4", "NAN", "INFINITY"))
 def test_one_wrong_element_is_found(planted: str, tmp_path: Path) -> None:
     code, said = run(example("naive"), SCALED, tmp_path, planted=planted)
@@ -128,6 +133,7 @@ def test_extents_of_the_command_line_are_checked(tmp_path: Path) -> None:
 # The text.
 
 
+@pytest.mark.by_default("split_k", "torch/gpt2_means", "types/f16")
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_tidy_and_has_no_names_but_those_that_are_kept(name: str) -> None:
     emitted = example(name)
@@ -141,6 +147,7 @@ def test_it_is_tidy_and_has_no_names_but_those_that_are_kept(name: str) -> None:
     assert declared - users - EMITTED <= VARIABLES
 
 
+@pytest.mark.proof
 def test_lines_are_broken_whatever_the_epilogue_is(proof: bool) -> None:
     texts = (schedule_at(3, index) for index in range(100 if proof else 12))
     for text in texts:
@@ -193,6 +200,7 @@ def test_a_compiled_form_is_refused() -> None:
 # Compiled by nvcc.
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")
 @pytest.mark.parametrize("name", [*NAMES, *MAPPED])
 def test_nvcc_compiles_it_without_a_warning(name: str, tmp_path: Path) -> None:
@@ -206,6 +214,7 @@ def test_nvcc_compiles_it_without_a_warning(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr + done.stdout
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")
 def test_the_program_of_the_documentation_links_with_an_object(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "use.md").read_text(encoding="utf-8")

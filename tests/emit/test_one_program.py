@@ -33,6 +33,7 @@ def objects(folder: Path, texts: dict[str, str]) -> list[str]:
     return [f"{name}.o" for name in texts]
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")
 def test_goldens_are_one_translation_unit_and_link_with_another(
     tmp_path: Path, proof: bool

@@ -104,6 +104,7 @@ def test_is_tidy(name: str) -> None:
     assert text.isascii() and text.endswith("\n") and "\n\n\n" not in text
 
 
+@pytest.mark.proof
 def test_lines_are_broken_whatever_the_epilogue_is(proof: bool) -> None:
     texts = map(compiled_or_none, (schedule_at(1, index) for index in range(100 if proof else 20)))
     lines = [line for text in texts if text is not None for line in text.split("\n")]
@@ -267,6 +268,7 @@ def not_derived(use: str) -> set[str]:
     return others - derived(TAKEN[use].format("other"))
 
 
+@pytest.mark.by_default("a letter")
 @pytest.mark.parametrize("use", TAKEN)
 def test_the_names_it_uses_can_be_given_to_nothing_else(use: str, proof: bool) -> None:
     """Either the schedule is refused, as mostly, or the kernel is right all the same."""

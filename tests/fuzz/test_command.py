@@ -26,6 +26,7 @@ def test_a_campaign_without_failures_exits_with_0() -> None:
     assert (found["schedules"], found["failures"]) == (1, [])
 
 
+@pytest.mark.proof
 def test_a_failure_is_told_replayed_and_saved(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -77,12 +77,14 @@ def test_every_directive_argument_word_and_hop_is_drawn() -> None:
     raise AssertionError(f"fuzzing never draws {sorted(missing)}")
 
 
+@pytest.mark.proof
 def test_only_those_that_are_meant_to_be_are_refused(proof: bool) -> None:
     texts = [schedule_at(SEED, index) for index in range(100 if proof else FEW)]
     refused = {index for index, text in enumerate(texts) if compile_text(text) is None}
     assert all(map(is_wild, refused))
 
 
+@pytest.mark.by_default("20-*")
 @pytest.mark.parametrize(("count", "seen"), [(FEW, 5000), (400, 13500)])
 def test_schedules_have_many_pairs_of_classes(count: int, seen: int) -> None:
     """What a pass refuses without need shows here, as nothing else knows what is legal."""
@@ -115,6 +117,7 @@ def test_a_pass_that_raises_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("raster" in next(schedules).text for _ in range(3))
 
 
+@pytest.mark.proof
 def test_the_same_seed_draws_the_same_in_every_process() -> None:
     code = "from gemmgen.fuzz.random_schedules import schedule_at; print(schedule_at(9, 3), end='')"
     for salt in ("1", "2"):

@@ -205,6 +205,7 @@ def first_failure(layers: tuple[str, ...] = ("C0", "C1", "C2")) -> Judged:
     raise AssertionError(f"nothing is found in {MOST_SCHEDULES} schedules")
 
 
+@pytest.mark.by_default("stage_off_by_one", "guard_dropped")
 @pytest.mark.parametrize("plant", BUGS, ids=lambda plant: plant.__name__)
 def test_a_planted_bug_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
@@ -222,6 +223,7 @@ MADE_SMALL = (
 """A failure of each layer, an exception among them."""
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("plant", MADE_SMALL, ids=lambda plant: plant.__name__)
 def test_a_failure_is_made_small(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
@@ -234,6 +236,7 @@ def test_a_failure_is_made_small(plant: Plant, monkeypatch: pytest.MonkeyPatch) 
     assert len(small.text) < len(trial.text)
 
 
+@pytest.mark.proof
 def test_a_pass_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
     stage_off_by_one(monkeypatch)
     trial = first_failure(("C1",))  # a race is blamed on the directives of its line

@@ -20,6 +20,7 @@ DRAWN = 60
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="runs kernels, with g++")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("first", range(0, SCHEDULES, PART))
 def test_none_fails(first: int) -> None:
     tally = Tally()
@@ -36,12 +37,14 @@ def test_few_are_refused() -> None:
     assert sum(compile_text(text) is None for text in texts) < 0.2 * DRAWN
 
 
+@pytest.mark.proof
 def test_processes_share_a_campaign() -> None:
     one, two = (campaign.run(SEED, Limits(schedules=2), jobs) for jobs in (1, 2))
     assert (one.schedules, one.runs) == (two.schedules, two.runs)
     assert one.unseen == two.unseen
 
 
+@pytest.mark.proof
 def test_a_replay_is_the_trial_of_the_campaign() -> None:
     trial = campaign.trial_at(SEED, 11)
     assert trial == campaign.trial_at(SEED, 11)

@@ -60,6 +60,7 @@ def test_every_golden_belongs_to_a_schedule() -> None:
     assert {path.stem for path in Path(__file__).parent.glob("*.cu")} == set(GOLDEN)
 
 
+@pytest.mark.by_default("tiled-mk_nk_nm", "vectorized-km_nk_nm")
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "_".join(order).replace(", ", ""))
 @pytest.mark.parametrize("name", ("naive", "tiled", "register_blocked", "vectorized"))
 def test_every_storage_order_is_right(name: str, order: tuple[str, str, str]) -> None:

@@ -58,6 +58,7 @@ def _refused_by_compiler(found: dict[str, Emitted], folder: Path) -> list[str]:
     return [f"{names[int(number)]}: {what}" for number, what in dict(reversed(errors)).items()]
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ reads the texts")
 def test_the_worst_words(tmp_path: Path) -> None:
     found = {

@@ -84,6 +84,7 @@ def _is_judgement(mistake: Mistake) -> bool:
     return hint.startswith(JUDGEMENT) or " takes " in hint or hint.endswith("=...`")
 
 
+@pytest.mark.proof
 def test_hints_can_be_followed_to_the_end() -> None:
     """Whoever does what the first hint says, again and again, has a kernel after a few rounds."""
     arrived = 0
@@ -148,6 +149,7 @@ def _limited() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
+@pytest.mark.by_default("depth 200", "a file of 100 MB", "a line of arguments")
 @pytest.mark.skipif(sys.platform != "linux", reason="limits are set and measured as on Linux")
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_process_of_its_own_needs_little(name: str, folder: Path) -> None:

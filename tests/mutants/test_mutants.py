@@ -110,6 +110,7 @@ def test_mistakes_of_all_kinds_are_planted() -> None:
     assert kinds == set(KINDS)
 
 
+@pytest.mark.proof
 def test_a_few_are_found_out(capsys: pytest.CaptureFixture[str]) -> None:
     status = main([PATHS["batched_small"], "--each", "12", "--most", "6", "--seed", "3"])
     message = capsys.readouterr().out

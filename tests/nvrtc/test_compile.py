@@ -21,6 +21,7 @@ NEEDS = {
 HANDWRITTEN = sorted(path.stem for path in kernels.FOLDER.glob("*.cu"))
 
 
+@pytest.mark.by_default("*sm_80*")
 @pytest.mark.parametrize(
     ("name", "arch"),
     [(name, arch) for name in HANDWRITTEN for arch in NEEDS.get(name, ARCHITECTURES)],

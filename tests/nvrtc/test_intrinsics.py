@@ -23,6 +23,7 @@ def ptx(text: str, body: str, arch: str) -> str:
     return compiled.ptx
 
 
+@pytest.mark.by_default("sm_80")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_120"])
 def test_all_functions_live_in_one_unit(arch: str) -> None:
     ptx("\n\n".join((*TYPES, *EMITTED)), "", arch)
@@ -46,6 +47,7 @@ def test_a_shuffle(name: str, dtype: str, arch: str) -> None:
     assert found.count(f"shfl.sync.{mode}.b32") == (1 if dtype == "f32" else 2)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_tensor_cores_get_what_their_schedule_promises(arch: str) -> None:
     """Fragments by ldmatrix, products by HMMA, tiles by cp.async; no other arithmetic."""

@@ -72,6 +72,7 @@ def test_a_copy_before_the_arithmetic_overlaps_nothing() -> None:
     assert sass.overlap(body) == 0.0
 
 
+@pytest.mark.proof
 @needs_tool
 def test_double_buffering_puts_arithmetic_between_loads_and_stores() -> None:
     def share(name: str) -> float:

@@ -33,12 +33,14 @@ def others(code: sass.Code) -> int:
     return len(code) - sass.count(code, "FFMA")
 
 
+@pytest.mark.by_default("4")
 @needs_tool
 @pytest.mark.parametrize("steps", [2, 4, 8])
 def test_a_step_is_64_multiply_adds(steps: int) -> None:
     assert sass.count(main_loop(f"{RING}unroll k={steps}"), "FFMA") == 64 * steps
 
 
+@pytest.mark.proof
 @needs_tool
 def test_rounds_spare_the_arithmetic_of_stages() -> None:
     one, round_ = main_loop(RING), main_loop(f"{RING}unroll tile_k=4")

@@ -33,6 +33,7 @@ SCHEDULES = {
 SHAPE = (256, 256, 96)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_pattern_without_conflicts_has_none_in_the_lowered_code(name: str) -> None:
     text = SCHEDULES[name]

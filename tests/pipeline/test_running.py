@@ -25,6 +25,9 @@ MUTANTS = {
 }
 
 
+@pytest.mark.by_default(
+    "a row too many", "no barrier", "a stage off by one", "a store past its row"
+)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_finds_the_mutant(mutant: str) -> None:
     name, old, new = MUTANTS[mutant]

@@ -87,6 +87,7 @@ SAME = {
 }
 
 
+@pytest.mark.proof
 def test_all_5040_orders_of_the_seven_words_are_one_schedule() -> None:
     lines = SEVEN.splitlines()
     first = schedule(SEVEN)

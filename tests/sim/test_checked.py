@@ -21,6 +21,7 @@ CASES = (
 )
 
 
+@pytest.mark.by_default("naive", "vectorized", "async_copy")
 @pytest.mark.parametrize("name", NAMES)
 def test_finds_nothing_in_an_example(name: str) -> None:
     kernel = checked(name)
@@ -29,6 +30,7 @@ def test_finds_nothing_in_an_example(name: str) -> None:
         assert complaint(name, kernel, ordered) is None
 
 
+@pytest.mark.by_default("tiled", "split_k")
 @pytest.mark.parametrize("name", HANDWRITTEN)
 def test_finds_nothing_in_a_hand_written_kernel(name: str) -> None:
     kernel = compile_kernel(text(name), interface(name), checked=True)
@@ -36,6 +38,7 @@ def test_finds_nothing_in_a_hand_written_kernel(name: str) -> None:
         assert run(kernel, case, with_bias=name == "vectorized").equal
 
 
+@pytest.mark.proof
 def test_portable_fibers_are_checked_too() -> None:
     kernel = compile_kernel(text("tiled"), interface("tiled"), checked=True, ucontext=True)
     assert run(kernel, CASES[1]).equal

@@ -43,6 +43,7 @@ def built(example: str, text: str) -> CompiledKernel:
     return CompiledKernel(text, emitted(example).interface, checked=True, warn=False)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("example", ["transposed", "double_buffered", "warp_tiled", "async_copy"])
 def test_a_right_kernel_is_right(example: str) -> None:
     kernel = built(example, numbered(emitted(example).text, emitted(example).interface.threads))
@@ -53,6 +54,7 @@ def test_a_right_kernel_is_right(example: str) -> None:
     kernel.close()
 
 
+@pytest.mark.by_default("a stage overwritten while it is read")
 @pytest.mark.parametrize(
     "name",
     [

@@ -22,6 +22,7 @@ SHAPES = (
 SCALARS = ((1, 0), (0, 0), (1, 1), (-1, 1), (0.7, 0.7), (0, -1), (0.7, -1), (-1, 0.7))
 
 
+@pytest.mark.by_default("*-naive", "*-split_k")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
 def test_equals_the_reference_in_every_bit(name: str, shape: tuple[int, int, int]) -> None:
@@ -97,6 +98,7 @@ def mutated(name: str, old: str, new: str) -> str:
     return original.replace(old, new, 1)
 
 
+@pytest.mark.by_default("*naive*", "*tiled*")
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_finds_the_mutant(mutant: str) -> None:
     name, old, new = MUTANTS[mutant]

@@ -46,6 +46,7 @@ def answers(kernel: Emitted, text: str, shape: tuple[int, int, int] = SHAPE) -> 
     return found
 
 
+@pytest.mark.by_default("shape0")
 @pytest.mark.parametrize("shape", (SHAPE, (1, 1, 4), (4, 2, 256), (9, 1, 0), (8, 2, 1024)))
 def test_every_order_is_right(shape: tuple[int, int, int]) -> None:
     kernel = compile_source(Source(SCHEDULE))
@@ -124,6 +125,7 @@ PLANTS = {
 }
 
 
+@pytest.mark.by_default("a distance left out", "every lane stores", "a guard of k left out")
 @pytest.mark.parametrize("name", PLANTS)
 def test_finds(name: str) -> None:
     plant = PLANTS[name]

@@ -201,6 +201,7 @@ RIGHT = {
 }
 
 
+@pytest.mark.by_default("shuffled-*")
 @pytest.mark.parametrize("name", RIGHT)
 @pytest.mark.parametrize("order", ALL_ORDERS)
 def test_what_barriers_order_is_no_race(name: str, order: str) -> None:
@@ -245,6 +246,7 @@ RACES = {
 }
 
 
+@pytest.mark.by_default("issuers last-*")
 @pytest.mark.parametrize("name", RACES)
 @pytest.mark.parametrize("order", ALL_ORDERS)
 def test_finds_a_race_whatever_the_order(name: str, order: str) -> None:

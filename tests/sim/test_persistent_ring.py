@@ -88,6 +88,7 @@ STEPS = (27, 8, 17, 0)
 """Sums of four, one, three and no steps: a tile ends at any stage."""
 
 
+@pytest.mark.by_default("reads ahead in two stages", "a producer, slices of C")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_order_is_right(name: str) -> None:
     known, blocks = emitted(name), set[int]()
@@ -240,6 +241,12 @@ PLANTS = {
 }
 
 
+@pytest.mark.by_default(
+    "the phase begins anew with each tile",
+    "the producer a tile short",
+    "the last step of a tile releases nothing",
+    "the epilogue reads a stage that is filled anew",
+)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth = PLANTS[plant]

@@ -17,6 +17,14 @@ from gemmgen.sim.packing import Argument
 from gemmgen.sim.poisoned_memory import Sparse
 
 
+@pytest.mark.by_default(
+    "the barrier after the first tile dropped",
+    "the guard of a store dropped",
+    "the zero fill dropped",
+    "some threads pass the barrier by",
+    "two owners of one element",
+    "one group too few waited for",
+)
 @pytest.mark.parametrize("name", PLANTS)
 def test_finds_at_its_line(name: str) -> None:
     plant = PLANTS[name]
@@ -48,6 +56,9 @@ def test_no_two_leading_dimensions_of_its_call_are_equal(name: str) -> None:
     assert len(leading) == 3 and len(set(leading)) == 3
 
 
+@pytest.mark.by_default(
+    "the tail of K dropped", "a swizzled tile read plain", "the sum rounded twice", "NaN written"
+)
 @pytest.mark.parametrize("name", WRONG_VALUES)
 def test_finds_by_the_values(name: str) -> None:
     example, old, new, case = WRONG_VALUES[name]

@@ -47,6 +47,7 @@ def run(body: str, *, order: str = "ascending", rows: int = 1, ucontext: bool = 
     return arrays["C"]
 
 
+@pytest.mark.by_default("False-2-shuffled")
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("rows", [1, 2, 6])
 @pytest.mark.parametrize("ucontext", [False, True])
@@ -108,6 +109,7 @@ RACES = {
 }
 
 
+@pytest.mark.by_default("shuffled-*")
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize("order", ORDERS)
 def test_finds_a_race(race: str, order: str) -> None:

@@ -57,6 +57,7 @@ def complaint(name: str, text: str | None = None) -> str | None:
     return None
 
 
+@pytest.mark.by_default("reads ahead", "staged output")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_order_is_right(name: str) -> None:
     assert complaint(name) is None
@@ -129,6 +130,12 @@ PLANTS = {
 }
 
 
+@pytest.mark.by_default(
+    "no wait for an empty stage",
+    "an arrival too many is needed",
+    "one lane arrives while others read",
+    "the producer keeps its registers",
+)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth = PLANTS[plant]

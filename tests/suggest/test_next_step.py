@@ -48,6 +48,7 @@ def step_of(name: str, size: int = 4096) -> NextStep | None:
     return next_step(explained(name, size))
 
 
+@pytest.mark.by_default("tiled-*")
 @pytest.mark.parametrize(
     ("name", "statements"),
     [

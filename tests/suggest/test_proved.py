@@ -36,6 +36,7 @@ CLASSES: dict[str, tuple[str, tuple[int, ...], str, str]] = {
 """The storage order, the shape, the type, and what the schedule has in this class."""
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", CLASSES)
 def test_the_text_of_a_suggestion_is_right(name: str) -> None:
     gemm, shape, dtype, has = CLASSES[name]

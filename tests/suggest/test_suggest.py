@@ -112,6 +112,7 @@ def _plans() -> list[SettledForm]:
     return found
 
 
+@pytest.mark.by_default("* f32", "* f32_0")
 @pytest.mark.parametrize(
     "plan", _plans(), ids=lambda p: f"{p.form.kind} {p.form.name} {p.request.dtype['a']}"
 )
@@ -127,6 +128,7 @@ MEANT: tuple[tuple[Form, str, int], ...] = (
 )
 
 
+@pytest.mark.by_default("lanes-*", "block-*-1")
 @pytest.mark.parametrize(("form", "gemm", "parts"), MEANT, ids=lambda x: getattr(x, "kind", None))
 def test_every_kind_means_what_it_should(form: Form, gemm: str, parts: int) -> None:
     """C1 at a shape a little past a tile and past the stages."""

@@ -6,6 +6,8 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2] / "gemmgen"
 SUFFIXES = {".py", ".cpp", ".h"}
 
@@ -66,6 +68,7 @@ SHARED_CLASSES = {
 """Names of several classes, and their modules."""
 
 
+@pytest.mark.proof
 def test_a_class_has_a_name_of_its_own() -> None:
     found: defaultdict[str, list[str]] = defaultdict(list)
     for path in sorted(ROOT.rglob("*.py")):

@@ -152,6 +152,7 @@ def test_few_files_are_touched_and_contributing_names_them() -> None:
         assert f"`{path.removeprefix('gemmgen/')}`" in CONTRIBUTING, path
 
 
+@pytest.mark.proof
 def test_it_is_parsed_checked_and_formatted(copy: Path) -> None:
     text = "carveout percent=50\ntile m=16 n=16\n"
     assert gemmgen(copy, "fmt", "-", input=text) == (
@@ -185,6 +186,7 @@ def test_it_is_built_shown_and_emitted(copy: Path) -> None:
     assert "// carveout: " not in gemmgen(copy, "emit", "-", input="tile m=16 n=16\n")
 
 
+@pytest.mark.proof
 def test_every_layer_of_proof_holds(copy: Path) -> None:
     text = "tile m=16 n=16 k=8\ncache_shared A B\ncarveout percent=50\n"
     (copy / "mine.sched").write_text(text, encoding="utf-8")
@@ -192,6 +194,7 @@ def test_every_layer_of_proof_holds(copy: Path) -> None:
     assert re.search(r"^ +C2 +passed", said, re.M), said
 
 
+@pytest.mark.proof
 def test_the_fuzzer_draws_it(copy: Path) -> None:
     draw = (
         "from gemmgen.fuzz.random_schedules import schedule_at\n"

@@ -21,6 +21,7 @@ LEAST = 2000
 """Points that a space is worth searching with."""
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_points_all_over_the_space_are_legal_and_right(path: Path) -> None:
     space = SearchSpace(Source(path.read_text(encoding="utf-8"), path.name))

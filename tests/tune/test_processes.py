@@ -40,6 +40,7 @@ def candidate(number: int) -> Candidate:
     return Candidate(number, fakes.interface(), "sm_80", fakes.FILES)
 
 
+@pytest.mark.proof
 def test_who_ends_its_process_is_known_and_the_others_get_their_answers() -> None:
     with Workers(2) as workers:
         jobs = [workers.submit(end if n == 3 else double, n) for n in range(8)]
@@ -54,12 +55,14 @@ def test_processes_end_whatever_they_do() -> None:
     assert time.monotonic() - start < 55
 
 
+@pytest.mark.proof
 def test_processes_count_the_same_points() -> None:
     space, known = fakes.points()
     with Workers(2) as workers:
         assert census(space, [fakes.SHAPE], workers.pool) == known
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(compiler.available() is not None, reason="compiles")
 def test_points_are_compiled_to_files(tmp_path: Path) -> None:
     _, known = fakes.points()
@@ -81,6 +84,7 @@ def test_code_is_the_text_without_comments() -> None:
     assert code_of("int a;\nint b;\n") != code_of("int a;\nint c;\n")
 
 
+@pytest.mark.proof
 def test_a_lab_that_a_kernel_brings_down_begins_anew() -> None:
     """One kernel ends the process, another spoils its GPU: both are known, the rest is timed."""
     runner = RemoteRunner(partial(fakes.FragileRunner, frozenset({4, 7})))
@@ -97,6 +101,7 @@ def test_a_lab_that_a_kernel_brings_down_begins_anew() -> None:
         runner.end()
 
 
+@pytest.mark.proof
 def test_a_kernel_that_never_ends_is_given_up() -> None:
     runner = RemoteRunner(partial(fakes.FragileRunner, frozenset(), frozenset({5})), patience=4.0)
     try:
@@ -112,6 +117,7 @@ def no_gpu() -> fakes.FakeRunner:
     raise CannotCheck("this machine has no NVIDIA GPU, so no kernel can be launched")
 
 
+@pytest.mark.proof
 def test_a_lab_that_cannot_be_says_why() -> None:
     runner = RemoteRunner(no_gpu)
     with pytest.raises(CannotCheck, match="has no NVIDIA GPU"):

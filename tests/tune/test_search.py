@@ -33,6 +33,7 @@ def best(census: Census) -> Legal:
     return min(census.legal, key=fakes.cost)
 
 
+@pytest.mark.proof
 def test_the_space_is_worth_searching() -> None:
     space, census = fakes.points()
     assert len(census.legal) == space.size == 192
@@ -40,6 +41,7 @@ def test_the_space_is_worth_searching() -> None:
     assert min(census.legal, key=fakes.cost) not in ranked[: 2 * sampler.OPENING]
 
 
+@pytest.mark.proof
 def test_given_time_every_point_is_tried_once_and_the_best_wins() -> None:
     _all_are_tried(*fakes.points())
 
@@ -61,6 +63,7 @@ def _all_are_tried(space: SearchSpace, census: Census, batch: int = 16) -> None:
     assert fakes.cost(won) == min(map(fakes.cost, census.legal))
 
 
+@pytest.mark.proof
 def test_short_of_time_the_sampler_comes_near_the_best() -> None:
     """Where the model is of no use, a third of the points are enough for one of the best."""
     space, census = fakes.points(fakes.TEXT.replace("k=8", "k={8, 16}"))
@@ -73,6 +76,7 @@ def test_short_of_time_the_sampler_comes_near_the_best() -> None:
         assert fakes.cost(won) <= costs[len(costs) // 40]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("seconds", [20.0, 300.0])
 def test_one_seed_gives_one_order_and_one_text(seconds: float) -> None:
     space, census = fakes.points()
@@ -139,6 +143,7 @@ def test_where_all_are_wrong_there_is_no_winner(space: SearchSpace, census: Cens
     assert not [e for e in done.runner.events if e[0] == "time"]
 
 
+@pytest.mark.proof
 def test_a_require_line_gates_what_was_compiled() -> None:
     space, census = fakes.points(fakes.TEXT + "require registers <= 100\n")
     done = fakes.run(space, census)
@@ -160,6 +165,7 @@ def test_what_does_not_compile_is_told_and_the_search_goes_on(
     assert len(done.order) == len(census.legal)
 
 
+@pytest.mark.proof
 def test_points_of_the_same_code_are_measured_once() -> None:
     space, census = fakes.points()
 

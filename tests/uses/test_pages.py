@@ -45,6 +45,7 @@ def test_there_is_a_page_for_each_use() -> None:
     assert PAGES == ["attention", "convolution", "gru", "linear", "lstm"]
 
 
+@pytest.mark.by_default("linear")
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_runs_without_a_gpu_and_is_right(page: str) -> None:
     done = ran(USES / f"{page}.py")
@@ -54,6 +55,7 @@ def test_a_page_runs_without_a_gpu_and_is_right(page: str) -> None:
     assert results and all(" is within " in line for line in results)
 
 
+@pytest.mark.by_default("no bias")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_a_wrong_schedule_makes_its_page_fail(plant: str, tmp_path: Path) -> None:
     page, schedule, before, after = PLANTS[plant]

@@ -61,6 +61,7 @@ def bound(addends: Numbers) -> Numbers:
     return share * np.abs(addends).sum(1)
 
 
+@pytest.mark.by_default("64-*", "1024-*")
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("depth", (*DEPTHS, 16384))
 def test_the_arithmetic_of_tensor_cores_stays_within(depth: int, generation: str) -> None:
@@ -82,6 +83,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.by_default("64-*", "1024-*")
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_a_fault_goes_beyond(depth: int, fault: str) -> None:

@@ -59,6 +59,7 @@ def test_a_launcher_that_does_not_compile_is_seen(layer: str) -> None:
     assert outcome.status == "failed" and "size_t" in outcome.detail
 
 
+@pytest.mark.proof
 @needs_nvcc
 def test_nvcc_compiles_the_whole_text() -> None:
     right = subject(NAIVE).emitted

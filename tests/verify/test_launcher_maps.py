@@ -64,12 +64,16 @@ def complaint(emitted: Emitted, text: str) -> str | None:
     return launcher.complaint(emitted, text, CompiledKernel(text, emitted.interface, warn=False))
 
 
+@pytest.mark.by_default("maps of a batch")
 @pytest.mark.parametrize("schedule", MAPPED)
 def test_a_right_launcher_passes(schedule: str) -> None:
     emitted = emitted_with(MAPPED[schedule])
     assert complaint(emitted, emitted.text) is None
 
 
+@pytest.mark.by_default(
+    "a smaller box", "swapped sizes", "the stride of another tensor", "the map of another tensor"
+)
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_wrong_map_is_found(planted: str) -> None:
     emitted = emitted_with(BATCHED)
@@ -113,6 +117,7 @@ def compiles(text: str, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.proof
 @needs_nvcc
 @pytest.mark.proof
 @pytest.mark.parametrize("schedule", MAPPED)
@@ -120,6 +125,7 @@ def test_nvcc_compiles_the_launchers(schedule: str, tmp_path: Path) -> None:
     compiles(emitted_with(MAPPED[schedule]).text, tmp_path)
 
 
+@pytest.mark.proof
 @needs_nvcc
 def test_the_numbers_are_those_of_cuda(tmp_path: Path) -> None:
     """The text, the model and the Python launch spell the enums' numbers."""

@@ -76,6 +76,13 @@ def planted(schedule: str, before: str, after: str) -> Subject:
     return Subject(replace(right.emitted, text=text))
 
 
+@pytest.mark.by_default(
+    "an int in every offset",
+    "an int in a batch's",
+    "a last band *",
+    "K ends *",
+    "stale elements in a part",
+)
 @pytest.mark.parametrize("name", PLANTED)
 def test_is_seen(name: str) -> None:
     wrong = planted(*PLANTED[name])
@@ -88,6 +95,7 @@ def _default(kernel: Subject) -> tuple[tuple[int, ...], ...]:
     return c2_shapes(kernel.emitted)
 
 
+@pytest.mark.by_default("[135]")
 @pytest.mark.parametrize("schedule", (SMALL, RASTER, WIDE, BATCHED, FUSED, PARTS), ids=range(6))
 def test_right_kernels_pass_them(schedule: str) -> None:
     kernel = subject(schedule)

@@ -65,6 +65,7 @@ def in_order(schedule: str, order: tuple[str, str, str]) -> str:
     return f"gemm C[{c}] = A[{a}] * B[{b}]\n{schedule}"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_kernels_hold(name: str) -> None:
     kernel = subject(RIGHT[name])
@@ -72,6 +73,7 @@ def test_right_kernels_hold(name: str) -> None:
         assert outcome.status == "passed", outcome
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "_".join(order).replace(", ", ""))
 @pytest.mark.parametrize("name", ("wide", "bias"))
 def test_every_storage_order_is_right(name: str, order: tuple[str, str, str]) -> None:
@@ -80,6 +82,7 @@ def test_every_storage_order_is_right(name: str, order: tuple[str, str, str]) ->
     assert outcome.status == "passed", outcome
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("layout", ("A[k, m] B", "A B[n, k]", "A[k, m] B[n, k]"))
 def test_tiles_that_are_turned_on_the_way_in_are_right(layout: str) -> None:
     kernel = subject(PLAIN.replace("cache_shared A B", f"cache_shared {layout}"))
@@ -177,6 +180,7 @@ BY_RUN: dict[Plant, str] = {
 }
 
 
+@pytest.mark.by_default("columns_for_rows")
 @pytest.mark.parametrize("plant", BY_MEANING, ids=lambda plant: plant.__name__)
 def test_the_programs_meaning_shows_it(plant: Plant, monkeypatch: Patch) -> None:
     right = subject(WIDE)
@@ -187,6 +191,7 @@ def test_the_programs_meaning_shows_it(plant: Plant, monkeypatch: Patch) -> None
     assert outcome.detail.startswith(after) and BY_MEANING[plant] in outcome.detail
 
 
+@pytest.mark.by_default("no_warp_barriers")
 @pytest.mark.parametrize("plant", BY_RUN, ids=lambda plant: plant.__name__)
 def test_a_run_of_the_text_shows_it(plant: Plant, monkeypatch: Patch) -> None:
     plant(monkeypatch)
@@ -221,6 +226,11 @@ EVERYWHERE = {"the tile's lines not padded": ("[BN + B_PAD]", "[BN]", "under way
 """Where the tile is declared and where it is a parameter."""
 
 
+@pytest.mark.by_default(
+    "the wrong leading dimension",
+    "no barrier before the sums are read",
+    "some lanes do not multiply",
+)
 @pytest.mark.parametrize("name", (*MUTANTS, *EVERYWHERE))
 def test_a_run_of_a_mutant_shows_it(name: str) -> None:
     before, after, message = (MUTANTS | EVERYWHERE)[name]

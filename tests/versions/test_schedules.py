@@ -39,12 +39,14 @@ def test_every_version_and_size_of_the_documents_is_here() -> None:
     assert found == versions | {"sizes/small", "sizes/medium", "sizes/large"}
 
 
+@pytest.mark.by_default("sizes/small")
 @pytest.mark.parametrize("name", RIGHT)
 def test_is_right_on_the_cpu_at_ragged_shapes(name: str) -> None:
     outcome = cpu.check(Subject(emitted(name), RAGGED))
     assert outcome.status == "passed", outcome.detail or outcome.reason
 
 
+@pytest.mark.by_default("sizes/small")
 @pytest.mark.parametrize("name", RIGHT)
 def test_means_the_same_after_every_pass(name: str) -> None:
     outcome = meaning.check(Subject(emitted(name), ((33, 35, 37),)))
@@ -77,6 +79,7 @@ def test_the_correction_differs_in_the_pad_alone() -> None:
     assert lines("versions/v6_corrected") == lines(REFUSED)
 
 
+@pytest.mark.proof
 def test_the_corrected_pad_removes_the_conflicts_that_version_five_has() -> None:
     explain = pytest.importorskip("gemmgen.analyze.explain")
     gpus = pytest.importorskip("gemmgen.gpu.gpus")
