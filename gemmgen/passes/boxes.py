@@ -1,4 +1,4 @@
-"""What the copy engine (``async_copy via=tma``) asks of a tile, refused one by one."""
+"""What the copy engine (``via=tma``) asks of a tile and its boxes, refused one by one."""
 
 from __future__ import annotations
 

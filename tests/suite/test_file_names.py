@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -11,51 +12,47 @@ import pytest
 ROOT = Path(__file__).parents[2] / "gemmgen"
 SUFFIXES = {".py", ".cpp", ".h"}
 
+STAGES = {"ir", "passes", "expand", "lower", "interpreter", "sim", "draw"}
+"""Folders in which a mechanism may have a file each, of one name."""
+
 SHARED = {
     # A command, and what it does.
     "bench": ("cli", "gpu"),
     "explain": ("analyze", "cli"),
     "fmt": ("cli", "schedule"),
     "ladder": ("cli", "passes"),
-    # One stage's whole kernels, or one mechanism, from stage to stage.
-    "async_copies": ("interpreter", "lower", "sim"),
-    "barriers": ("interpreter", "ir"),
-    "boxes": ("ir", "lower", "passes", "sim"),
-    "duties": ("expand", "interpreter", "ir"),
-    "fragments": ("draw", "interpreter", "passes"),
-    "kernel": ("expand", "lower"),
+    # Two sides of one thing, or a thing and the drawing of it.
     "launcher": ("proof", "sim"),
-    "split": ("expand", "lower"),
-    "swizzle": ("lower", "passes"),
-    "tensor_map": ("ir", "sim", "sim"),
-    "way_out": ("expand", "lower"),
-    "tensor_maps": ("emit", "gpu"),
-    "wmma": ("lower", "sim"),
-    # What decides or lowers a mechanism, and the drawing of it.
-    "banks": ("draw", "passes"),
-    "copies": ("draw", "lower"),
     "roofline": ("analyze", "draw"),
-    "threads": ("draw", "lower"),
-    # Two languages, or a header.
-    "box_copies": ("sim", "sim"),
-    "clocks": ("sim", "sim"),
-    "engine_checks": ("sim", "sim"),
-    "launch_request": ("sim", "sim"),
-    "mbarriers": ("sim", "sim"),
-    "ptx": ("sim", "sim"),
-    "runner": ("sim", "sim"),
-    "scheduler": ("sim", "sim"),
-    "shadow": ("sim", "sim"),
+    "tensor_maps": ("emit", "gpu"),
+    # Mechanisms whose files say so in other words.
+    "duties": ("expand", "interpreter", "ir"),
 }
-"""Stems of several files, and their folders."""
+"""Stems of files in several folders, and these folders, but for mechanisms by ``is_named``."""
+
+
+def is_named(path: Path) -> bool:
+    """Whether a Python file says in its first sentences that it is about what its name names."""
+    if path.suffix != ".py":
+        return True
+    said = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n\n")
+    words = re.findall(r"[a-z]+", said[0].lower())
+    return all(any(w.startswith(part[:3]) for w in words) for part in path.stem.split("_"))
 
 
 def test_files_of_one_stem_hold_the_same_thing() -> None:
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    """In one folder they are two languages' sides of it."""
+    found: defaultdict[str, list[Path]] = defaultdict(list)
     for path in sorted(p for p in ROOT.rglob("*") if p.suffix in SUFFIXES):
         if not path.name.startswith("__"):
-            found[path.stem].append(path.parent.name)
-    shared = {stem: tuple(folders) for stem, folders in found.items() if len(folders) > 1}
+            found[path.stem].append(path)
+    shared: dict[str, tuple[str, ...]] = {}
+    for stem, paths in found.items():
+        folders = tuple(dict.fromkeys(path.parent.name for path in paths))
+        assert len({(path.parent, path.suffix) for path in paths}) == len(paths)
+        mechanism = set(folders) <= STAGES and all(map(is_named, paths))
+        if len(folders) > 1 and not mechanism:
+            shared[stem] = folders
     assert shared == SHARED
 
 
