@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import lcm
+from math import lcm, prod
 from typing import Literal
 
 from gemmgen.base.record import record
@@ -89,6 +89,9 @@ class Interface:
 
     ``maps`` are the tensors that the launcher hands on as tensor maps; callers pass pointers.
 
+    Blocks of a ``cluster`` run together and lie side by side, as many along each of ``tiles``
+    (empty: they run alone).  Tiles beyond C complete the last clusters.
+
     A persistent kernel has ``resident`` blocks for each multiprocessor of the GPU, or one for each
     tile if these are fewer, and each walks over its share of the tiles; else ``resident`` is 0.
     """
@@ -113,12 +116,18 @@ class Interface:
     extents: tuple[tuple[str, str], ...] = ()
     maps: tuple[TensorMap, ...] = ()
     resident: int = 0
+    cluster: tuple[int, ...] = ()
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
         x, y = self.block
         return x * y
+
+    @property
+    def cluster_blocks(self) -> int:
+        """Blocks of a cluster; 1 without clusters."""
+        return prod(self.cluster)
 
     @property
     def shared(self) -> int:
@@ -184,12 +193,16 @@ class Interface:
         sizes = tuple(values[one.size] for one in dimensions)
         return MapFields(param.dtype, sizes, tuple(strides), tensor_map.box)
 
+    @property
+    def _cluster_sides(self) -> tuple[int, ...]:
+        return self.cluster or (1,) * len(self.tiles)
+
     def tile_count(self, extents: Mapping[str, int]) -> int:
-        """Number of tiles of all matrices of C for ``extents`` (those that ``shaping`` names); 0
-        where C is empty."""
-        count = 1
-        for name, size in self.tiles:
-            count *= -(-extents[name] // size)
+        """Number of tiles of all matrices of C for ``extents`` (those that ``shaping`` names), with
+        those beyond C that complete a cluster; 0 where C is empty."""
+        count = self.cluster_blocks
+        for (name, size), blocks in zip(self.tiles, self._cluster_sides, strict=True):
+            count *= -(-extents[name] // (size * blocks))
         for _, name in self.batches:
             count *= extents[name]
         return count

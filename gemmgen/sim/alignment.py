@@ -15,7 +15,9 @@ from gemmgen.sim.shared_symbols import ELEMENTS, TYPE
 _VECTORS = {"float2": 8, "float4": 16, "double2": 16, "unsigned": 4, "uint2": 8, "uint4": 16}
 _WIDE = re.compile(rf"reinterpret_cast<(?:const )?({'|'.join(_VECTORS)}) \*>\(&(\w+)\[")
 _COPIES = re.compile(r"\bcopy(\d+)\(\s*&?(\w+)[^,;]*,\s*&?(\w+)")
-_BOXES = re.compile(r"\bgg_(?:load_box_\dd\(|store_box_\dd\(\s*\w+,)\s*&?(\w+)\b(?! ?\*)")
+_BOXES = re.compile(
+    r"\bgg_(?:(?:load|multicast)_box_\dd\(|store_box_\dd\(\s*\w+,)\s*&?(\w+)\b(?! ?\*)"
+)
 _FUNCTION = re.compile(r"__forceinline__ void (\w+)\([^{]*\{.*?\n\}", re.DOTALL)
 _DECLARED = re.compile(rf"(?:alignas\((\d+)\)[^;=(]*?)?\b({TYPE}) (\w+)\s*\[")
 _LAID = re.compile(rf"\*const (\w+) =\s*reinterpret_cast<({TYPE})\(\*\)[^>]*>\(\s*(\w+)")

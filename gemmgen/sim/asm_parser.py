@@ -9,11 +9,11 @@ from gemmgen.base.record import record
 
 _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _OPERAND = re.compile(r'\s*"([=+]?&?)([a-z])"\s*\((.*)\)\s*', re.DOTALL)
-_TOKEN = re.compile(r"\s+|(%\d+|0[xX][0-9a-fA-F]+|\d+|[A-Za-z_.][\w.:]*|[][{},;])")
+_TOKEN = re.compile(r"\s+|(%\d+|%%\w+|0[xX][0-9a-fA-F]+|\d+|[A-Za-z_.][\w.:]*|[][{},;])")
 _KINDS = "rhlfdn"
 """Constraints: registers of 32, 16 and 64 bits, of a float and of a double; a constant."""
 
-_BARRIERS = ("bar.",)
+_BARRIERS = ("bar.", "barrier.cluster.")
 _NO_RESULT = (*_BARRIERS, "setmaxnreg.", "fence.", "cp.async.")
 
 

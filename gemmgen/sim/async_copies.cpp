@@ -33,7 +33,7 @@ struct Queue {
 Copy pool[MAX_COPIES];
 Copy *free_copies;
 unsigned used;
-Queue queues[MAX_THREADS];
+Queue queues[MAX_RESIDENT];
 
 Copy *take_copy() {
   if (free_copies != nullptr) {

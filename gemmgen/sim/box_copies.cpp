@@ -35,8 +35,9 @@ void check_map(const TensorMap *map, unsigned rank, const Call &by) {
 
 }  // namespace
 
-BoxCopy box_copy(const void *address, const int *at, unsigned rank, uint32_t shared,
+BoxCopy box_copy(const void *address, const int *at, unsigned rank, const Place &place,
                  const Call &by) {
+  const uint32_t shared = place.offset;
   const TensorMap *map = map_at(address);
   check_map(map, rank, by);
   const Box box = box_of(*map, at);
@@ -49,7 +50,7 @@ BoxCopy box_copy(const void *address, const int *at, unsigned rank, uint32_t sha
     stop_at(MISALIGNED, by, "a box at shared:%u, %u bytes past a multiple of %u", shared,
             shared % ALIGNMENT, ALIGNMENT);
   }
-  return {box, shared, bytes, by};
+  return {box, place.rank, shared, bytes, by};
 }
 
 }  // namespace gg

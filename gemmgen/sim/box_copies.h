@@ -6,19 +6,21 @@
 #pragma once
 
 #include "boxes.h"
-#include "mbarriers.h"
+#include "clusters.h"
 
 namespace gg {
 
 struct BoxCopy {
   Box box;
-  uint32_t shared;  // its offset in shared memory
+  uint32_t rank;    // of the block whose shared memory it is in
+  uint32_t shared;  // its offset there
   uint32_t bytes;
   Call by;
 };
 
 // The copy of the box that begins at coordinates `at` of the tensor with this map; ends the run if
 // the engine does not do such a copy.
-BoxCopy box_copy(const void *map, const int *at, unsigned rank, uint32_t shared, const Call &by);
+BoxCopy box_copy(const void *map, const int *at, unsigned rank, const Place &shared,
+                 const Call &by);
 
 }  // namespace gg

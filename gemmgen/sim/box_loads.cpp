@@ -4,7 +4,8 @@
 //   early    at its issue
 //   random   in between
 //
-// From the issue on until it lands the target holds NaN.
+// From the issue on until it lands the target holds NaN.  A box for several blocks of a cluster lands
+// in each of them at a time of its own.
 
 #include "engine_checks.h"
 #include "scheduler.h"
@@ -26,7 +27,7 @@ unsigned load_count;
 
 void land(const Load &load) {
   const BoxCopy &copy = load.copy;
-  load_box(copy.box, state.shared, copy.shared);
+  load_box(copy.box, memory_of(copy.rank), copy.shared);
   if (check_landed != nullptr) check_landed(copy, *load.barrier);
   complete_bytes(*load.barrier, copy.bytes, copy.by);
 }
@@ -49,7 +50,7 @@ bool land_some(bool is_stuck) {
 }
 
 bool meet(const BoxCopy &a, const BoxCopy &b) {
-  return a.shared < b.shared + b.bytes && b.shared < a.shared + a.bytes;
+  return a.rank == b.rank && a.shared < b.shared + b.bytes && b.shared < a.shared + a.bytes;
 }
 
 void check_others(const BoxCopy &copy) {
@@ -70,18 +71,18 @@ void issue(const BoxCopy &copy, uint32_t barrier) {
   static bool is_known = false;
   if (!is_known) add_agent(land_some);
   is_known = true;
-  MBarrier &full = mbarrier_at(barrier, copy.by);
+  MBarrier &full = mbarrier_at({copy.rank, barrier}, copy.by);
   if (!full.is_fenced) {
     stop_at(WRONG_BARRIER, copy.by,
-            "the copy engine counts at shared:%u, which is initialized without a fence after it "
+            "the copy engine counts at shared:%u%s, which is initialized without a fence after it "
             "(fence.mbarrier_init)",
-            barrier);
+            barrier, whose(copy.rank, copy.by).text);
   }
   check_others(copy);
   if (check_load != nullptr) check_load(copy, full);
-  memset(state.shared + copy.shared, 0xff, copy.bytes);  // NaN
+  memset(memory_of(copy.rank) + copy.shared, 0xff, copy.bytes);  // NaN
   note_issuer();
-  if (load_count == MAX_LOADS) fault("a block has %u copies of boxes under way", MAX_LOADS);
+  if (load_count == MAX_LOADS) fault("blocks have %u copies of boxes under way", MAX_LOADS);
   loads[load_count++] = {copy, &full};
   const bool now = state.header.landing == RANDOM && next_random() % 4 == 0;
   if (now || state.header.landing == EARLY) land_number(load_count - 1);
@@ -89,8 +90,13 @@ void issue(const BoxCopy &copy, uint32_t barrier) {
 
 }  // namespace
 
-void end_loads() {
+void end_loads(unsigned rank) {
+  unsigned kept = 0;
   for (unsigned i = 0; i < load_count; ++i) {
+    if (loads[i].copy.rank != rank) {
+      loads[kept++] = loads[i];
+      continue;
+    }
     Finding finding = {};
     finding.kind = NOT_AWAITED;
     finding.target = SEGMENT;
@@ -99,14 +105,38 @@ void end_loads() {
     finding.access = access_of(loads[i].copy.by, 1);
     report(finding);
   }
-  load_count = 0;
+  load_count = kept;
 }
 
 }  // namespace gg
 
-extern "C" void gg_engine_load(unsigned target, const void *map, const int *at, unsigned rank,
-                            unsigned barrier) {
-  using namespace gg;
+using namespace gg;
+
+extern "C" {
+// The barrier is in the block that the box goes to.
+void gg_engine_load(unsigned target, const void *map, const int *at, unsigned rank,
+                    unsigned barrier) {
   const Call by = call_at(__builtin_return_address(0));
-  issue(box_copy(map, at, rank, target, by), barrier);
+  const Place to = place_of(target), full = place_of(barrier);
+  if (to.rank != full.rank) {
+    stop_at(WRONG_COPY, by, "a box for block %u, and a barrier of block %u",
+            state.first_block + to.rank, state.first_block + full.rank);
+  }
+  issue(box_copy(map, at, rank, to, by), full.offset);
+}
+
+// To the same offset in each block of the mask, counted by the barrier there.
+void gg_engine_multicast(unsigned target, const void *map, const int *at, unsigned rank,
+                         unsigned barrier, unsigned mask) {
+  const Call by = call_at(__builtin_return_address(0));
+  if (mask == 0 || mask >> state.cluster != 0) {
+    stop_at(WRONG_COPY, by, "a multicast to the blocks of mask %#x, of a cluster of %u", mask,
+            state.cluster);
+  }
+  for (unsigned to = 0; to < state.cluster; ++to) {
+    if ((mask >> to & 1) == 0) continue;
+    const Place place = {to, place_of(target).offset};
+    issue(box_copy(map, at, rank, place, by), place_of(barrier).offset);
+  }
+}
 }

@@ -19,12 +19,12 @@ struct Store {
   bool is_done;
 };
 
-Store stores[MAX_STORES];  // of the block that nobody has waited for, in the order of their issue
+Store stores[MAX_STORES];  // that nobody has waited for, in the order of their issue
 unsigned store_count;
-uint32_t committed[MAX_THREADS];  // groups
+uint32_t committed[MAX_RESIDENT];  // groups
 
 void complete(Store &store) {
-  if (!store.is_done) store_box(store.copy.box, state.shared, store.copy.shared);
+  if (!store.is_done) store_box(store.copy.box, memory_of(store.copy.rank), store.copy.shared);
   store.is_done = true;
 }
 
@@ -43,7 +43,7 @@ void issue(const BoxCopy &copy) {
   is_known = true;
   const uint32_t time = check_store != nullptr ? check_store(copy) : 0;
   note_issuer();
-  if (store_count == MAX_STORES) fault("a block has %u stores of boxes under way", MAX_STORES);
+  if (store_count == MAX_STORES) fault("blocks have %u stores of boxes under way", MAX_STORES);
   stores[store_count] = {copy, committed[copy.by.thread], time, false};
   if (state.header.landing == EARLY) complete(stores[store_count]);
   ++store_count;
@@ -88,7 +88,7 @@ extern "C" {
 void gg_engine_store(const void *map, const int *at, unsigned rank, unsigned source) {
   using namespace gg;
   const Call by = call_at(__builtin_return_address(0));
-  issue(box_copy(map, at, rank, source, by));
+  issue(box_copy(map, at, rank, {state.rank, source}, by));
 }
 
 void gg_engine_commit() { ++gg::committed[gg::state.thread]; }

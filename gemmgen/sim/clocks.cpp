@@ -5,12 +5,12 @@
 namespace gg {
 namespace {
 
-Clock clocks[MAX_THREADS];
+Clock clocks[MAX_RESIDENT];
 Clock known;  // to all threads since the block's last barrier
 uint32_t versions;
 bool publishes;  // some thread has: before, the second halves of all clocks are zeros
 
-unsigned count_actors() { return state.threads + BESIDE; }
+unsigned count_actors() { return state.residents + state.cluster * BESIDE; }
 
 void change(Clock &clock) { clock.version = ++versions; }
 
@@ -69,6 +69,14 @@ void adopt(const Clock &clock) {
 }
 
 void clear(Clock &clock) { clock.interval = 0; }
+
+void keep(Clock &kept, const Clock &clock) {
+  if (clock.interval == state.interval) {
+    copy(kept, clock);
+  } else {
+    clear(kept);
+  }
+}
 
 const uint32_t *times_seen() { return own().seen; }
 

@@ -1,14 +1,15 @@
-// What happens before what, among threads of a block that do not always wait for all of it.
+// What happens before what, among threads of a block, or of a cluster, that do not always wait for
+// all of it.
 //
 // A thread's time counts its synchronizations, and each access is at a time.  A clock says of each
 // thread up to which of its times all is known to have happened: a thread that arrives somewhere
 // leaves its clock there, and one that waits there takes it along.  The block's own barrier needs
 // none of this: what came before the last one, in an earlier interval, happens before all that
-// follows.  So clocks are kept only for kernels that synchronize otherwise (`Header.clocks`); for
-// others the functions do nothing.
+// follows, unless the block is one of a cluster.  So clocks are kept only for kernels that synchronize
+// otherwise (`Header.clocks`); for others the functions do nothing.
 //
 // Work beside the threads, such as that of the copy engine, has times too: those of actors from
-// `state.threads` on.
+// `state.residents` on, `BESIDE` for each block.
 #pragma once
 
 #include "runner.h"
@@ -33,6 +34,7 @@ void release(Clock &clock, unsigned thread);
 void acquire(const Clock &clock);  // the running thread has waited there
 void adopt(const Clock &clock);    // and nowhere else since it has left its own clock there
 void clear(Clock &clock);
+void keep(Clock &kept, const Clock &clock);  // what is known of an interval that is not over
 
 bool has_seen(unsigned actor, uint32_t time);  // the running thread has
 bool has_seen_all(const Clock &clock);

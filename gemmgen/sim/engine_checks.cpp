@@ -16,17 +16,23 @@ constexpr unsigned OF_BARRIERS = 24, OF_THREADS = BESIDE - OF_BARRIERS;
 Clock arrived[MAX_BARRIERS], ended[MAX_BARRIERS];  // what arrivals have left; of ended phases
 uint32_t landed[MAX_BARRIERS];  // the time of the barrier's actor at the end of its last phase
 
+// An actor beside the threads of the block of this rank.
+unsigned beside(unsigned rank, unsigned number) {
+  return state.residents + rank * BESIDE + number;
+}
+
 unsigned started(unsigned actor, unsigned thread) {
-  state.starter[actor] = static_cast<uint16_t>(thread);
-  return state.threads + actor;
+  state.starter[actor - state.residents] = static_cast<uint16_t>(thread);
+  return actor;
 }
 
 // More barriers or threads than there are actors share them: some races are then not found.
 unsigned loader(const MBarrier &barrier) {
-  return started(barrier.number % OF_BARRIERS, state.thread);
+  return beside(barrier.rank, barrier.of_block % OF_BARRIERS);
 }
-unsigned storer(unsigned thread) {
-  return started(OF_BARRIERS + thread / WARP % OF_THREADS, thread);
+unsigned storer(const BoxCopy &copy) {
+  const unsigned number = OF_BARRIERS + copy.by.thread / WARP % OF_THREADS;
+  return started(beside(copy.rank, number), copy.by.thread);
 }
 
 // The elements of a tensor that the engine reads or writes.
@@ -39,7 +45,8 @@ void check_inside(const BoxCopy &copy, bool write) {
 }
 
 void check_shared_box(const BoxCopy &copy, bool write, unsigned actor) {
-  check_access({state.shared + copy.shared, copy.bytes, write, copy.by.pc, false, true}, actor);
+  unsigned char *const first = state.shared + copy.shared;
+  check_access({first, copy.bytes, write, copy.by.pc, false, true, copy.rank}, actor);
 }
 
 }  // namespace
@@ -54,38 +61,39 @@ void leave_clock(const MBarrier &barrier) { release(arrived[barrier.number]); }
 
 void end_phase(const MBarrier &barrier) {
   const unsigned number = barrier.number;
-  memcpy(&ended[number], &arrived[number], sizeof *ended);
-  landed[number] = state.time[state.threads + number % OF_BARRIERS]++;
+  keep(ended[number], arrived[number]);
+  landed[number] = state.time[loader(barrier)]++;
 }
 
 void take_clock(const MBarrier &barrier) {
   acquire(ended[barrier.number]);
-  const unsigned actor = state.threads + barrier.number % OF_BARRIERS;
+  const unsigned actor = loader(barrier);
   if (!has_seen(actor, landed[barrier.number])) see(actor, landed[barrier.number]);
 }
 
 void check_barrier(const MBarrier &barrier, bool changes, const Call &by) {
-  check_access({state.shared + barrier.offset, MBARRIER_BYTES, changes, by.pc}, state.thread);
+  unsigned char *const word = state.shared + barrier.offset;
+  check_access({word, MBARRIER_BYTES, changes, by.pc, false, false, barrier.rank}, state.thread);
 }
 
 void check_load(const BoxCopy &copy, const MBarrier &barrier) {
   check_inside(copy, false);
-  check_shared_box(copy, true, loader(barrier));
-  begin_copy(copy.shared, copy.bytes);
+  check_shared_box(copy, true, started(loader(barrier), state.thread));
+  begin_copy(copy.shared, copy.bytes, copy.rank);
 }
 
 void check_landed(const BoxCopy &copy, const MBarrier &barrier) {
-  end_copy(copy.shared, copy.bytes, state.threads + barrier.number % OF_BARRIERS);
+  end_copy(copy.shared, copy.bytes, copy.rank, loader(barrier));
 }
 
 uint32_t check_store(const BoxCopy &copy) {
-  const unsigned actor = storer(copy.by.thread);
+  const unsigned actor = storer(copy);
   check_shared_box(copy, false, actor);
   check_inside(copy, true);
   return state.time[actor]++;
 }
 
-void check_awaited(const BoxCopy &copy, uint32_t time) { see(storer(copy.by.thread), time); }
+void check_awaited(const BoxCopy &copy, uint32_t time) { see(storer(copy), time); }
 
 void publish() { fence_async(); }
 

@@ -21,14 +21,14 @@ void (*entry)();
 
 #ifdef GG_UCONTEXT
 
-ucontext_t scheduler, contexts[MAX_THREADS];
+ucontext_t scheduler, contexts[MAX_RESIDENT];
 unsigned current;
 
 void switch_to_scheduler() { swapcontext(&contexts[current], &scheduler); }
 
 #else
 
-void *scheduler, *contexts[MAX_THREADS];  // stack pointers
+void *scheduler, *contexts[MAX_RESIDENT];  // stack pointers
 unsigned current;
 
 // Saves the registers that a callee preserves and the stack pointer, and loads another set.

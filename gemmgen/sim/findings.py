@@ -22,6 +22,7 @@ Kind = Literal[
     "wrong copy",
     "wrong registers",
     "not fenced",
+    "block ended",
 ]
 
 

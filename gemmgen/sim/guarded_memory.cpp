@@ -89,6 +89,13 @@ void unmap_buffers() {
   }
 }
 
+void *map_memory(size_t bytes, const char *what) {
+  void *mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) fault("no memory for the %zu bytes of %s", bytes, what);
+  return mapping;
+}
+
 void find_shared() { dl_iterate_phdr(find_segment, nullptr); }
 
 void poison_shared() {

@@ -11,6 +11,7 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __grid_constant__
 
 // All fibers of a block run in one host thread, so they share its thread-local variables.  C++

@@ -43,7 +43,7 @@ long long value_of(const Type *type, uintptr_t value) {
 [[noreturn]] void stop(Kind kind, const SourceLocation &location, const char *detail) {
   Finding finding = {};
   finding.kind = kind;
-  finding.access = {0, location.line, blockIdx.x, state.thread, 0};
+  finding.access = access_at(state.thread, 0, location.line, 0);
   snprintf(finding.detail, sizeof finding.detail, "%s", detail);
   report_last(finding);
 }

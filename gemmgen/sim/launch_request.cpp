@@ -98,14 +98,30 @@ bool read_buffer(unsigned index) {
 
 namespace {
 
+// What a cluster may have, as the models do.
+void check_cluster() {
+  if (state.cluster == 1) return;
+  if (state.cluster > MAX_CLUSTER || state.residents > MAX_RESIDENT) {
+    fault("a cluster of %u blocks of %u threads: at most %u blocks, and %u threads",
+          state.cluster, state.threads, MAX_CLUSTER, MAX_RESIDENT);
+  }
+  if (state.threads % WARP != 0) fault("blocks of a cluster have whole warps");
+  if (state.header.grid % state.cluster != 0) {
+    fault("a grid of %u blocks in clusters of %u", state.header.grid, state.cluster);
+  }
+}
+
 // Reads a launch after its magic number; false if it is truncated.
 bool read_launch() {
   Header &header = state.header;
   state.threads = header.block_x * header.block_y;
+  state.cluster = gg_cluster_blocks;
+  state.residents = state.threads * state.cluster;
   if (!fits(header)) {
     header.buffers = 0;
     fault("the request is malformed");
   }
+  check_cluster();
   static ArgumentHead heads[MAX_ARGUMENTS];
   for (unsigned i = 0; i < header.buffers; ++i) {
     if (!read_bytes(&state.buffers[i].head, sizeof(BufferHead))) return false;

@@ -13,6 +13,7 @@ namespace gg {
 namespace {
 
 constexpr int INVALID_VALUE = 1, INVALID_CONFIGURATION = 9, INVALID_DEVICE = 101;
+constexpr int INVALID_CLUSTER = 912;
 constexpr int CURRENT_DEVICE = 3;  // of several: not the one that a forgotten question means
 constexpr unsigned DEFAULT_LIMIT = 48 * 1024;  // bytes of shared memory that need no attribute
 
@@ -50,6 +51,7 @@ int error_of(const GgLaunch &launch) {
   if (threads == 0 || threads > MAX_THREADS) return INVALID_CONFIGURATION;
   if (launch.grid[0] == 0 || launch.grid[0] > 0x7fffffff) return INVALID_CONFIGURATION;
   if (launch.grid[1] - 1 > 65534 || launch.grid[2] - 1 > 65534) return INVALID_CONFIGURATION;
+  if (launch.grid[0] % gg_cluster_blocks != 0) return INVALID_CLUSTER;
   return launch.shared > dynamic_limit ? INVALID_VALUE : 0;
 }
 

@@ -4,7 +4,7 @@
 // try_wait says once that a phase has not ended, though it could wait: a text that does not ask again
 // goes on too early.  Asked again it waits.
 
-#include "mbarriers.h"
+#include "clusters.h"
 #include "engine_checks.h"
 #include "scheduler.h"
 
@@ -18,13 +18,14 @@ namespace {
 constexpr uint32_t MOST_ARRIVALS = (1u << 20) - 1;
 constexpr int64_t MOST_BYTES = (1 << 20) - 1;
 
-MBarrier barriers[MAX_BARRIERS];  // of the block
+MBarrier barriers[MAX_BARRIERS];  // of all blocks that run together
 unsigned barrier_count;
-bool was_refused[MAX_THREADS];
+bool was_refused[MAX_RESIDENT];
 
-MBarrier *find(uint32_t offset) {
+MBarrier *find(const Place &place) {
   for (unsigned i = 0; i < barrier_count; ++i) {
-    if (barriers[i].offset == offset) return &barriers[i];
+    const MBarrier &barrier = barriers[i];
+    if (barrier.rank == place.rank && barrier.offset == place.offset) return &barriers[i];
   }
   return nullptr;
 }
@@ -57,9 +58,9 @@ constexpr Condition TURN = {always, describe_turn};
 void arrive(MBarrier &barrier, const Call &by) {
   if (barrier.pending == 0) {
     stop_at(WRONG_BARRIER, by,
-            "one arrival too many at shared:%u: its phase of %u has had them all, and expects %d "
+            "one arrival too many at shared:%u%s: its phase of %u has had them all, and expects %d "
             "bytes",
-            barrier.offset, barrier.count, barrier.bytes);
+            barrier.offset, whose(barrier.rank, by).text, barrier.count, barrier.bytes);
   }
   if (leave_clock != nullptr) leave_clock(barrier);
   const uint32_t phase = barrier.phase;
@@ -96,6 +97,12 @@ bool try_wait(MBarrier &barrier, uint32_t parity, const Call &by) {
   return true;
 }
 
+uint32_t count_of_block() {
+  uint32_t count = 0;
+  for (unsigned i = 0; i < barrier_count; ++i) count += barriers[i].rank == state.rank;
+  return count;
+}
+
 void initialize(uint32_t offset, uint32_t count, const Call &by) {
   if (offset % MBARRIER_BYTES != 0) {
     stop_at(MISALIGNED, by, "a barrier at shared:%u, no multiple of %u", offset,
@@ -108,12 +115,12 @@ void initialize(uint32_t offset, uint32_t count, const Call &by) {
     stop_at(WRONG_BARRIER, by, "shared:%u of %u arrivals, not 1 to %u", offset, count,
             MOST_ARRIVALS);
   }
-  if (find(offset) != nullptr) {
+  if (find({state.rank, offset}) != nullptr) {
     stop_at(WRONG_BARRIER, by, "shared:%u is initialized again while it is in use", offset);
   }
-  if (barrier_count == MAX_BARRIERS) fault("a block has more than %u barriers", MAX_BARRIERS);
+  if (barrier_count == MAX_BARRIERS) fault("blocks have more than %u barriers", MAX_BARRIERS);
   MBarrier &made = barriers[barrier_count];
-  made = {offset, barrier_count++, count, count, 0, 0, 0, 0, by, {}, false};
+  made = {state.rank, offset, barrier_count++, count_of_block(), count, count, 0, 0, 0, 0, by, {}, false};
   if (begin_barrier != nullptr) begin_barrier(made);
   if (check_barrier != nullptr) check_barrier(made, true, by);
 }
@@ -137,7 +144,7 @@ Call call_at(const void *pc) {
 }
 
 Access access_of(const Call &call, uint32_t write) {
-  return {call.pc, static_cast<uint32_t>(call.line), blockIdx.x, call.thread, write};
+  return access_at(call.thread, call.pc, static_cast<uint32_t>(call.line), write);
 }
 
 void stop_at(Kind kind, const Call &by, const char *format, ...) {
@@ -151,10 +158,12 @@ void stop_at(Kind kind, const Call &by, const char *format, ...) {
   report_last(finding);
 }
 
-MBarrier &mbarrier_at(uint32_t offset, const Call &by) {
-  MBarrier *found = find(offset);
+MBarrier &mbarrier_at(const Place &place, const Call &by) {
+  check_reach(place, by);
+  MBarrier *found = find(place);
   if (found == nullptr) {
-    stop_at(WRONG_BARRIER, by, "shared:%u is no barrier: it has not been initialized", offset);
+    stop_at(WRONG_BARRIER, by, "shared:%u%s is no barrier: it has not been initialized",
+            place.offset, whose(place.rank, by).text);
   }
   if (check_barrier != nullptr) check_barrier(*found, false, by);
   return *found;
@@ -193,19 +202,27 @@ void gg_mbarrier_init(unsigned barrier, unsigned count) {
 
 void gg_mbarrier_arrive(unsigned barrier, unsigned bytes) {
   const Call by = call_at(__builtin_return_address(0));
-  MBarrier &found = mbarrier_at(barrier, by);
+  MBarrier &found = mbarrier_at({state.rank, barrier}, by);
   expect(found, bytes, by);
+  arrive(found, by);
+}
+
+void gg_mbarrier_arrive_at(unsigned address) {
+  const Call by = call_at(__builtin_return_address(0));
+  const Place place = place_of(address);
+  MBarrier &found = mbarrier_at(place, by);
+  note_reach(place, by);
   arrive(found, by);
 }
 
 void gg_mbarrier_expect(unsigned barrier, unsigned bytes) {
   const Call by = call_at(__builtin_return_address(0));
-  expect(mbarrier_at(barrier, by), bytes, by);
+  expect(mbarrier_at({state.rank, barrier}, by), bytes, by);
 }
 
 bool gg_mbarrier_try(unsigned barrier, unsigned parity) {
   const Call by = call_at(__builtin_return_address(0));
-  return try_wait(mbarrier_at(barrier, by), parity, by);
+  return try_wait(mbarrier_at({state.rank, barrier}, by), parity, by);
 }
 
 void gg_mbarrier_fence() { fence(call_at(__builtin_return_address(0))); }

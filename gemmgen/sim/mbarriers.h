@@ -16,8 +16,9 @@ Access access_of(const Call &call, uint32_t write);
 constexpr unsigned MAX_BARRIERS = 256, MBARRIER_BYTES = 8;
 
 struct MBarrier {
-  uint32_t offset;  // in shared memory
-  uint32_t number;  // among the block's, from 0
+  uint32_t rank, offset;  // in the shared memory of this block of the cluster
+  uint32_t number;  // among all that run together, from 0
+  uint32_t of_block;  // among those of its block
   uint32_t count;   // arrivals of each phase
   uint32_t pending;
   int32_t bytes;    // that the phase still expects
@@ -28,9 +29,11 @@ struct MBarrier {
   bool is_fenced;   // the copy engine sees that it is initialized
 };
 
+struct Place;
+
 // The barrier at an address that the running thread or the copy engine uses; ends the run if there
 // is none.
-MBarrier &mbarrier_at(uint32_t offset, const Call &by);
+MBarrier &mbarrier_at(const Place &place, const Call &by);
 void complete_bytes(MBarrier &barrier, uint32_t bytes, const Call &by);
 
 // What a call does wrong; `format` as printf's.

@@ -27,10 +27,14 @@ struct Part {
   uint32_t phase;
 };
 
-Barrier barriers[BARRIERS];
+Barrier barriers[MAX_CLUSTER][BARRIERS];  // of each block
 Part parts[MAX_WARPS];
-Clock clocks[BARRIERS][2];  // of the phases in turn
-int votes[2];  // of the current barrier interval and of the previous one
+Clock clocks[MAX_CLUSTER][BARRIERS][2];  // of the phases in turn
+int votes[MAX_CLUSTER][2];               // at barrier 0, of its phases in turn
+
+unsigned number_of(const Barrier &barrier) {
+  return static_cast<unsigned>(&barrier - barriers[0]) % BARRIERS;
+}
 
 bool is_over(const Wait &wait) {
   return static_cast<const Barrier *>(wait.on)->phase != wait.number;
@@ -41,14 +45,14 @@ void describe_block(const Wait &, char *text, size_t size) {
 }
 
 void describe_named(const Wait &wait, char *text, size_t size) {
-  const auto *barrier = static_cast<const Barrier *>(wait.on);
-  snprintf(text, size, "barrier %td of %u threads", barrier - barriers, barrier->threads);
+  const auto &barrier = *static_cast<const Barrier *>(wait.on);
+  snprintf(text, size, "barrier %u of %u threads", number_of(barrier), barrier.threads);
 }
 
 constexpr Condition BLOCK_MEETS = {is_over, describe_block}, MEETS = {is_over, describe_named};
 
 Access at_line(unsigned thread, int line) {
-  return {0, static_cast<uint32_t>(line), blockIdx.x, thread, 0};
+  return access_at(thread, 0, static_cast<uint32_t>(line), 0);
 }
 
 [[noreturn]] void report_wrong(const char *detail, int line, const Access &other = {}) {
@@ -60,16 +64,11 @@ Access at_line(unsigned thread, int line) {
   report_last(finding);
 }
 
-void begin_interval() {
-  ++state.interval;
-  votes[state.interval % 2] = 0;
-}
-
 // Arrives with the lanes of the running thread's warp.
 void arrive_in_clock(unsigned id) {
-  const Barrier &barrier = barriers[id];
-  Clock &clock = clocks[id][barrier.phase % 2];
-  if (!has_seen_all(clocks[id][(barrier.phase + 1) % 2])) {
+  const Barrier &barrier = barriers[state.rank][id];
+  Clock *phases = clocks[state.rank][id], &clock = phases[barrier.phase % 2];
+  if (!has_seen_all(phases[(barrier.phase + 1) % 2])) {
     char detail[96];
     snprintf(detail, sizeof detail,
              "barrier %u is used again by threads that have not waited for its last use", id);
@@ -88,26 +87,33 @@ uint32_t arrive(Barrier &barrier, unsigned threads, unsigned count, int line, bo
     barrier = {threads, 0, phase, state.thread, line, false};
   } else if (barrier.threads != threads) {
     char detail[96];
-    snprintf(detail, sizeof detail, "barrier %td has %u threads here and %u elsewhere",
-             &barrier - barriers, threads, barrier.threads);
+    snprintf(detail, sizeof detail, "barrier %u has %u threads here and %u elsewhere",
+             number_of(barrier), threads, barrier.threads);
     report_wrong(detail, line, at_line(barrier.first, barrier.line));
   }
   barrier.arrived += count;
   barrier.diverges |= is_block && line != barrier.line;
   // Those that diverge never meet: the scheduler finds them stuck.
   if (barrier.arrived < threads || barrier.diverges) return phase;
-  if (is_block) {
+  if (is_block && state.cluster == 1) {
     meet_block();
-    begin_interval();
+    ++state.interval;
   }
   barrier.arrived = 0;
   ++barrier.phase;
+  if (is_block) votes[state.rank][barrier.phase % 2] = 0;
   return phase;
 }
 
+// In a cluster the block's threads are some of those that run, which clocks order.
 void wait_for_block(int line) {
-  Barrier &barrier = barriers[0];
+  Barrier &barrier = barriers[state.rank][0];
+  Clock &clock = clocks[state.rank][0][barrier.phase % 2];
+  const bool by_clock = state.cluster > 1;
+  if (by_clock && barrier.arrived == 0) clear(clock);
+  if (by_clock) release(clock);
   wait_until({&BLOCK_MEETS, &barrier, arrive(barrier, state.threads, 1, line, true), line});
+  if (by_clock) adopt(clock);
 }
 
 void wait_for(unsigned id, unsigned threads, int line) {
@@ -125,12 +131,12 @@ void wait_for(unsigned id, unsigned threads, int line) {
   Part &part = parts[state.thread / WARP];
   if (part.lanes == 0) {
     arrive_in_clock(id);
-    part.phase = arrive(barriers[id], threads, WARP, line, false);
+    part.phase = arrive(barriers[state.rank][id], threads, WARP, line, false);
   }
   const uint32_t phase = part.phase;
   part.lanes = (part.lanes + 1) % WARP;
-  wait_until({&MEETS, &barriers[id], phase, line});
-  adopt(clocks[id][phase % 2]);
+  wait_until({&MEETS, &barriers[state.rank][id], phase, line});
+  adopt(clocks[state.rank][id][phase % 2]);
 }
 
 }  // namespace
@@ -138,8 +144,9 @@ void wait_for(unsigned id, unsigned threads, int line) {
 void begin_block() {
   memset(barriers, 0, sizeof barriers);
   memset(parts, 0, sizeof parts);
+  memset(votes, 0, sizeof votes);
   forget_work();
-  begin_interval();
+  ++state.interval;
   state.block_interval = state.interval;
 }
 
@@ -148,15 +155,15 @@ bool is_at_block_barrier(unsigned thread) {
 }
 
 void check_divergence() {
-  const int first = wait_of(0).line;
-  for (unsigned thread = 1; thread < state.threads; ++thread) {
-    const int line = wait_of(thread).line;
+  for (unsigned thread = 0; thread < state.residents; ++thread) {
+    const unsigned of_block = thread / state.threads * state.threads;
+    const int line = wait_of(thread).line, first = wait_of(of_block).line;
     if (line == first) continue;
     Finding finding = {};
     finding.kind = DIVERGENT;
     const bool first_waits = first != 0;
-    finding.access = first_waits ? at_line(0, first) : at_line(thread, line);
-    finding.other = first_waits ? at_line(thread, line) : at_line(0, first);
+    finding.access = first_waits ? at_line(of_block, first) : at_line(thread, line);
+    finding.other = first_waits ? at_line(thread, line) : at_line(of_block, first);
     report_last(finding);
   }
 }
@@ -166,7 +173,8 @@ void check_divergence() {
 extern "C" void gg_barrier(int line) { gg::wait_for_block(line); }
 
 extern "C" int gg_barrier_or(int predicate, int line) {
-  int &vote = gg::votes[gg::state.interval % 2];
+  using namespace gg;
+  int &vote = votes[state.rank][barriers[state.rank][0].phase % 2];
   vote |= predicate != 0;
   gg::wait_for_block(line);
   return vote;

@@ -20,7 +20,7 @@ struct Count {
   uint16_t thread;
 };
 
-// A block's counts are contiguous, since blocks run one after another.
+// The counts of a block, or of a cluster, are contiguous, since they run one after another.
 struct Block {
   uint32_t launch, first, count;
 };
@@ -32,12 +32,7 @@ Block *blocks;
 size_t block_bytes;
 uint32_t counted, counted_launch;
 
-void *map(size_t bytes) {
-  void *mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) fault("no memory for the %zu bytes of counts", bytes);
-  return mapping;
-}
+void *map(size_t bytes) { return map_memory(bytes, "counts"); }
 
 void prepare_launch() {
   counted_launch = state.launch_interval;
@@ -50,10 +45,13 @@ void prepare_launch() {
   block_bytes = bytes;
 }
 
-// The counts of a block; none if it has not counted in this launch.
+// The first block of the cluster of a block: by itself, if it is of none.
+uint32_t first_of(uint32_t block) { return block - block % state.cluster; }
+
+// The counts of a block's cluster; none if it has not counted in this launch.
 Block counts_of(uint32_t block) {
   if (counted_launch != state.launch_interval) return {};
-  const Block found = blocks[block];
+  const Block found = blocks[first_of(block)];
   return found.launch == state.launch_interval ? found : Block{};
 }
 
@@ -69,7 +67,7 @@ bool was_published(const Block &theirs, const unsigned *counter, const Deed &dee
     const Count &count = counts[number];
     if (count.counter != counter) continue;
     if (deed.interval < count.interval) return true;
-    if (seen != nullptr && deed.time <= seen[size_t{number} * state.threads + deed.thread]) {
+    if (seen != nullptr && deed.time <= seen[size_t{number} * state.residents + deed.thread]) {
       return true;
     }
   }
@@ -79,9 +77,9 @@ bool was_published(const Block &theirs, const unsigned *counter, const Deed &dee
 // What the running thread has seen and done, for others that see its count.
 void note_seen(uint32_t number) {
   if (number == MOST_WITH_CLOCKS) fault("blocks count more than %u times", MOST_WITH_CLOCKS);
-  const size_t width = state.threads * sizeof *seen;
+  const size_t width = state.residents * sizeof *seen;
   if (seen == nullptr) seen = static_cast<uint32_t *>(map(MOST_WITH_CLOCKS * width));
-  uint32_t *mine = seen + size_t{number} * state.threads;
+  uint32_t *mine = seen + size_t{number} * state.residents;
   memcpy(mine, times_seen(), width);
   mine[state.thread] = state.time[state.thread];
 }
@@ -91,7 +89,7 @@ void note_seen(uint32_t number) {
 void note_count(const unsigned *counter) {
   if (counted_launch != state.launch_interval) prepare_launch();
   if (counted == MOST_COUNTS) fault("blocks count more than %u times", MOST_COUNTS);
-  Block &mine = blocks[blockIdx.x];
+  Block &mine = blocks[state.first_block];
   if (mine.launch != state.launch_interval) mine = {state.launch_interval, counted, 0};
   if (keeps_clocks()) note_seen(counted);
   const unsigned me = state.thread;
@@ -105,7 +103,7 @@ bool precedes_now(uint32_t block, uint32_t interval, uint16_t thread, uint32_t t
     if (earlier < state.interval || by == state.thread) return true;
     return keeps_clocks() && has_seen(by, at);
   };
-  if (block == blockIdx.x) return is_seen(interval, thread, time);
+  if (first_of(block) == state.first_block) return is_seen(interval, thread, time);
   const Block theirs = counts_of(block), mine = counts_of(blockIdx.x);
   for (uint32_t i = 0; i < mine.count; ++i) {
     const Count &count = counts[mine.first + i];

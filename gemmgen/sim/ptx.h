@@ -105,6 +105,11 @@ template <typename To, typename From> GG_MODEL To bits_of(From value) {
 
 // Moves.
 
+struct SpecialRegister {
+  b32 value;
+};
+GG_MODEL void mov_u32(b32 &d, SpecialRegister a) { d = a.value; }
+
 template <typename T> GG_MODEL void mov_b32(T &d, Vector<b16, 2> a) {
   d = bits_of<T>(*a.elements[0] | static_cast<b32>(*a.elements[1]) << 16);
 }

@@ -25,7 +25,7 @@ from gemmgen.sim.asm_parser import AsmOperand, AsmStatement, PtxInstruction
 from gemmgen.sim.failures import CompileFailure
 
 _ASM = re.compile(r"\basm\b")
-_PURE = ("createpolicy.", "cvt.", "mov.", "selp.")
+_PURE = ("createpolicy.", "cvt.", "mapa.", "mov.", "selp.")
 """Instructions that compute a register from registers, and nothing else."""
 
 
@@ -70,13 +70,15 @@ def needs_line(text: str) -> bool:
     """Whether ``text`` has an instruction whose model reports where it is called: one that the
     lanes of a warp execute together, that has to do with a barrier, or that starts a copy of a
     box or waits for one.  A comment may name that of the next function."""
-    return re.search(r"\.sync\b|\bmbarrier\.|\.bulk\b", _without_comments(text)) is not None
+    pattern = r"\.sync\b|\bmbarrier\.|\.bulk\b|\bbarrier\.cluster\b"
+    return re.search(pattern, _without_comments(text)) is not None
 
 
 def needs_clocks(text: str) -> bool:
     """Whether threads of ``text`` wait for others than all of their block, or of their warp, or
-    something works beside them."""
-    return re.search(r"\b(?:bar\.|mbarrier\.|cp\.async\.bulk)", _without_comments(text)) is not None
+    something works beside them, or blocks of a cluster run together."""
+    pattern = r"\b(?:bar\.|mbarrier\.|barrier\.cluster|cp\.async\.bulk|__cluster_dims__)"
+    return re.search(pattern, _without_comments(text)) is not None
 
 
 def _without_comments(text: str) -> str:
@@ -97,7 +99,7 @@ def _check(statement: AsmStatement, program: asm_parser.PtxProgram) -> None:
             raise ValueError(f"{name} touches memory, which its statement's clobbers do not say")
     uses = [use for i in program.instructions for use in _uses(i)]
     for name, is_written in uses:
-        if not name.startswith("%"):
+        if not re.match(r"%\d", name):
             continue
         number = int(name[1:])
         if number >= len(statement.operands):
@@ -121,7 +123,7 @@ def _check_outputs(statement: AsmStatement, uses: list[tuple[str, bool]]) -> Non
         if write not in uses:
             raise ValueError(f"%{number}, {operand.expression}, is an output that nothing writes")
         later = uses[uses.index(write) :]
-        read = any(name.startswith("%") and not is_written for name, is_written in later)
+        read = any(re.match(r"%\d", name) and not is_written for name, is_written in later)
         if read and "&" not in operand.modifier:
             raise ValueError(f'%{number}, {operand.expression}, is written early: "=&"')
 
@@ -163,6 +165,8 @@ def _argument(tokens: tuple[str, ...], statement: AsmStatement) -> str:
 def _operand_text(token: str, statement: AsmStatement) -> str:
     if token == "_":
         return "gg_ptx::Sink()"
+    if token.startswith("%%"):
+        return f"gg_ptx::{token[2:]}()"
     if not token.startswith("%"):
         constant = f"gg_ptx::Immediate<{token}>()"
         return constant if token[0].isdigit() else f"gg_{token}"

@@ -2,19 +2,27 @@
 // of ptx.h.  A program that has none of them is the same without this file.
 #pragma once
 
-// The runner's part: mbarriers.cpp, box_loads.cpp, box_stores.cpp, register_pool.cpp.
+// The runner's part: mbarriers.cpp, box_loads.cpp, box_stores.cpp, register_pool.cpp, clusters.cpp,
+// cluster_barrier.cpp.
 extern "C" {
 void gg_mbarrier_init(unsigned barrier, unsigned count);
 void gg_mbarrier_arrive(unsigned barrier, unsigned bytes);
+void gg_mbarrier_arrive_at(unsigned address);
 void gg_mbarrier_expect(unsigned barrier, unsigned bytes);
 bool gg_mbarrier_try(unsigned barrier, unsigned parity);
 void gg_mbarrier_fence();
 void gg_engine_fence();
 void gg_engine_load(unsigned target, const void *map, const int *at, unsigned rank, unsigned barrier);
+void gg_engine_multicast(unsigned target, const void *map, const int *at, unsigned rank,
+                         unsigned barrier, unsigned mask);
 void gg_engine_store(const void *map, const int *at, unsigned rank, unsigned source);
 void gg_engine_commit();
 void gg_engine_await(int pending);
 void gg_registers_change(unsigned count, bool raises);
+unsigned gg_special_ctarank();
+unsigned gg_map_address(unsigned offset, unsigned rank);
+void gg_barrier_cluster_arrive(bool releases, bool is_aligned);
+void gg_barrier_cluster_wait(bool is_aligned);
 }
 
 namespace gg_ptx {
@@ -47,12 +55,32 @@ GG_MODEL void mbarrier_try_wait_parity_shared_cta_b64(pred &d, Shared barrier, b
 GG_MODEL void fence_mbarrier_init_release_cluster() { gg_mbarrier_fence(); }
 GG_MODEL void fence_proxy_async_shared_cta() { gg_engine_fence(); }
 
+// Blocks of a cluster: an address in the shared memory of one of them, their barrier.
+
+GG_MODEL SpecialRegister cluster_ctarank() { return {gg_special_ctarank()}; }
+GG_MODEL void mapa_shared_cluster_u32(b32 &d, b32 a, b32 rank) { d = gg_map_address(a, rank); }
+GG_MODEL void mbarrier_arrive_shared_cluster_b64(Sink, Shared barrier) {
+  gg_mbarrier_arrive_at(barrier.offset);
+}
+GG_MODEL void barrier_cluster_arrive_release() { gg_barrier_cluster_arrive(true, false); }
+GG_MODEL void barrier_cluster_arrive_release_aligned() { gg_barrier_cluster_arrive(true, true); }
+GG_MODEL void barrier_cluster_arrive_relaxed() { gg_barrier_cluster_arrive(false, false); }
+GG_MODEL void barrier_cluster_arrive_relaxed_aligned() { gg_barrier_cluster_arrive(false, true); }
+GG_MODEL void barrier_cluster_wait_acquire() { gg_barrier_cluster_wait(false); }
+GG_MODEL void barrier_cluster_wait_acquire_aligned() { gg_barrier_cluster_wait(true); }
+
 // Boxes of a tensor; coordinates innermost first.
 
 template <int rank> GG_MODEL void load_box(Shared to, Generic map, Vector<b32, rank> at, Shared full) {
   int from[rank];
   for (int i = 0; i < rank; ++i) from[i] = static_cast<int>(*at.elements[i]);
   gg_engine_load(to.offset, pointer_to<void>(map), from, rank, full.offset);
+}
+template <int rank>
+GG_MODEL void multicast_box(Shared to, Generic map, Vector<b32, rank> at, Shared full, b16 blocks) {
+  int from[rank];
+  for (int i = 0; i < rank; ++i) from[i] = static_cast<int>(*at.elements[i]);
+  gg_engine_multicast(to.offset, pointer_to<void>(map), from, rank, full.offset, blocks);
 }
 template <int rank> GG_MODEL void store_box(Generic map, Vector<b32, rank> at, Shared from) {
   int to[rank];
@@ -70,6 +98,11 @@ template <int rank> GG_MODEL void store_box(Generic map, Vector<b32, rank> at, S
       Shared to, Generic map, Vector<b32, rank> at, Shared full, b64 policy) {                   \
     take_policy(policy);                                                                         \
     load_box<rank>(to, map, at, full);                                                           \
+  }                                                                                              \
+  GG_MODEL void                                                                                  \
+  cp_async_bulk_tensor_##rank##d_shared_cluster_global_tile_mbarrier_complete_tx_bytes_multicast_cluster( \
+      Shared to, Generic map, Vector<b32, rank> at, Shared full, b16 blocks) {                   \
+    multicast_box<rank>(to, map, at, full, blocks);                                              \
   }                                                                                              \
   GG_MODEL void cp_async_bulk_tensor_##rank##d_global_shared_cta_tile_bulk_group(                \
       Generic map, Vector<b32, rank> at, Shared from) {                                          \

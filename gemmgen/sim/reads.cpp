@@ -3,26 +3,23 @@
 
 #include "shadow.h"
 
-#include <sys/mman.h>
-
 #include "clocks.h"
 
 namespace gg {
 namespace {
 
-uint32_t *times;  // of each word and actor; 0 is never
+uint32_t *times;  // of each word, and of each thread and actor of its block; 0 is never
+size_t words;     // of each block
 
 unsigned width() { return state.threads + BESIDE; }
 
-uint32_t *times_of(size_t word) {
+uint32_t *times_of(unsigned rank, size_t word) {
   if (times == nullptr) {
-    const size_t bytes = (state.shared_bytes / state.header.word + 1) * width() * sizeof *times;
-    void *mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping == MAP_FAILED) fault("no memory for the %zu bytes of reads", bytes);
-    times = static_cast<uint32_t *>(mapping);
+    words = state.shared_bytes / state.header.word + 1;
+    const size_t bytes = state.cluster * words * width() * sizeof *times;
+    times = static_cast<uint32_t *>(map_memory(bytes, "reads"));
   }
-  return times + word * width();
+  return times + (rank * words + word) * width();
 }
 
 [[gnu::optimize("O3")]] bool is_any_later(const uint32_t *a, const uint32_t *b, unsigned count) {
@@ -31,18 +28,34 @@ uint32_t *times_of(size_t word) {
   return any != 0;
 }
 
-}  // namespace
-
-void note_read(size_t word, unsigned actor) { times_of(word)[actor] = state.time[actor]; }
-
-unsigned find_unseen_read(size_t word) {
-  const uint32_t *read = times_of(word), *seen = times_seen();
-  const unsigned count = width();
+// Of `count` actors from `first` on, one that has read since the running thread heard of it.
+unsigned find_later(const uint32_t *read, unsigned first, unsigned count) {
+  const uint32_t *seen = times_seen() + first;
   if (!is_any_later(read, seen, count)) return NOBODY;
   for (unsigned i = 0; i < count; ++i) {
-    if (read[i] > seen[i] && i != state.thread) return i;
+    if (read[i] > seen[i] && first + i != state.thread) return first + i;
   }
   return NOBODY;
+}
+
+unsigned first_thread(unsigned rank) { return rank * state.threads; }
+unsigned first_beside(unsigned rank) { return state.residents + rank * BESIDE; }
+
+}  // namespace
+
+// Threads of other blocks read nothing but barriers, which they use after their initialization.
+void note_read(unsigned rank, size_t word, unsigned actor) {
+  const bool is_thread = actor < state.residents;
+  const unsigned number = actor - (is_thread ? first_thread(rank) : first_beside(rank));
+  if (number >= (is_thread ? state.threads : BESIDE)) return;
+  times_of(rank, word)[is_thread ? number : state.threads + number] = state.time[actor];
+}
+
+unsigned find_unseen_read(unsigned rank, size_t word) {
+  const uint32_t *read = times_of(rank, word);
+  const unsigned thread = find_later(read, first_thread(rank), state.threads);
+  if (thread != NOBODY) return thread;
+  return find_later(read + state.threads, first_beside(rank), BESIDE);
 }
 
 }  // namespace gg

@@ -10,7 +10,7 @@
 namespace gg {
 namespace {
 
-constexpr unsigned GROUP = 128, MAX_GROUPS = MAX_THREADS / GROUP;
+constexpr unsigned GROUP = 128, MAX_GROUPS = MAX_THREADS / GROUP;  // of a block
 constexpr uint32_t OF_A_MULTIPROCESSOR = 65536, MOST = 256, UNIT = 8;
 
 struct Group {
@@ -19,9 +19,9 @@ struct Group {
   Call first;
 };
 
-uint32_t available;  // that the block's threads have given back
-uint32_t held[MAX_THREADS];
-Group groups[MAX_GROUPS];
+uint32_t available[MAX_CLUSTER];  // that a block's threads have given back
+uint32_t held[MAX_RESIDENT];
+Group groups[MAX_CLUSTER][MAX_GROUPS];
 bool is_used;
 
 // What ptxas gives a thread of a kernel whose launch bounds say how many threads and blocks a
@@ -33,22 +33,25 @@ uint32_t at_entry() {
 
 void begin() {
   is_used = true;
-  available = 0;
-  for (unsigned i = 0; i < state.threads; ++i) held[i] = at_entry();
+  for (uint32_t &count : available) count = 0;
+  for (unsigned i = 0; i < state.residents; ++i) held[i] = at_entry();
 }
 
-bool is_there(const Wait &wait) { return available >= wait.number; }
+uint32_t free_of(const Wait &wait) { return *static_cast<const uint32_t *>(wait.on); }
+
+bool is_there(const Wait &wait) { return free_of(wait) >= wait.number; }
 
 void describe(const Wait &wait, char *text, size_t size) {
-  snprintf(text, size, "%u registers, %u are free", wait.number, available);
+  snprintf(text, size, "%u registers, %u are free", wait.number, free_of(wait));
 }
 
 constexpr Condition REGISTERS = {is_there, describe};
 
 // All threads of a warpgroup make the same changes.
 void check_group(uint32_t count, const Call &by) {
-  Group &group = groups[by.thread / GROUP];
-  if (by.thread / GROUP >= state.threads / GROUP) {
+  const unsigned number = by.thread % state.threads / GROUP;
+  Group &group = groups[state.rank][number];
+  if (number >= state.threads / GROUP) {
     stop_at(WRONG_REGISTERS, by, "setmaxnreg in a block of %u threads: warpgroups are 128",
             state.threads);
   }
@@ -72,12 +75,13 @@ void change(uint32_t count, bool raises, const Call &by) {
   check_group(count, by);
   if (raises) {
     const uint32_t more = count - mine;
+    uint32_t &free = available[state.rank];
     do {  // others take what is free when it is their turn
-      wait_until({&REGISTERS, nullptr, more, by.line});
-    } while (available < more);
-    available -= more;
+      wait_until({&REGISTERS, &free, more, by.line});
+    } while (free < more);
+    free -= more;
   } else {
-    available += mine - count;
+    available[state.rank] += mine - count;
   }
   mine = count;
 }
@@ -87,8 +91,9 @@ void change(uint32_t count, bool raises, const Call &by) {
 void end_registers() {
   if (!is_used) return;
   is_used = false;
-  for (Group &group : groups) {
-    if (group.came != 0) {
+  for (Group(&of_block)[MAX_GROUPS] : groups) {
+    for (Group &group : of_block) {
+      if (group.came == 0) continue;
       stop_at(WRONG_REGISTERS, group.first, "setmaxnreg is executed by %u of a warpgroup's threads",
               group.came);
     }

@@ -1,3 +1,4 @@
+#include "clusters.h"
 #include "scheduler.h"
 #include "tensor_map.h"
 
@@ -19,12 +20,14 @@ void run_thread() {
   gg_call_kernel(state.arguments);
   end_copies();
   end_stores();
+  leave_block();
 }
 
-void run_block() {
-  poison_shared();
+// A cluster, or a block that is of none.
+void run_cluster(uint32_t first_block) {
+  begin_cluster(first_block);
   run_threads(run_thread);
-  end_loads();
+  end_loads(0);
   end_mbarriers();
   end_registers();
 }
@@ -38,24 +41,24 @@ uint32_t greatest_common_divisor(uint32_t a, uint32_t b) {
   return a;
 }
 
-// The order in which the blocks of a launch run.  A shuffled one is start + i * stride modulo the
-// grid, which needs no memory however large the grid is.
-class BlockOrder {
+// The order in which the blocks, or the clusters, of a launch run.  A shuffled one is
+// start + i * stride modulo their number, which needs no memory however many there are.
+class ClusterOrder {
  public:
-  explicit BlockOrder(const Header &header) : header_(header) {
-    if (header.order != SHUFFLED || header.grid < 3) return;
-    start_ = static_cast<uint32_t>(next_random() % header.grid);
+  ClusterOrder(uint32_t order, uint32_t count) : order_(order), count_(count) {
+    if (order != SHUFFLED || count < 3) return;
+    start_ = static_cast<uint32_t>(next_random() % count);
     do {
-      stride_ = 1 + static_cast<uint32_t>(next_random() % (header.grid - 1));
-    } while (greatest_common_divisor(stride_, header.grid) != 1);
+      stride_ = 1 + static_cast<uint32_t>(next_random() % (count - 1));
+    } while (greatest_common_divisor(stride_, count) != 1);
   }
-  uint32_t block(uint32_t i) const {
-    if (header_.order == DESCENDING) return header_.grid - 1 - i;
-    return static_cast<uint32_t>((start_ + uint64_t{i} * stride_) % header_.grid);
+  uint32_t at(uint32_t i) const {
+    if (order_ == DESCENDING) return count_ - 1 - i;
+    return static_cast<uint32_t>((start_ + uint64_t{i} * stride_) % count_);
   }
 
  private:
-  const Header &header_;
+  uint32_t order_, count_;
   uint32_t start_ = 0, stride_ = 1;
 };
 
@@ -70,13 +73,11 @@ void launch() {
   blockDim = {header.block_x, header.block_y, 1};
   gridDim = {header.grid, 1, 1};
   random_state = header.seed;
-  reserve_fibers(state.threads);
+  reserve_fibers(state.residents);
   state.launch_interval = state.interval + 1;
-  const BlockOrder blocks(header);
-  for (unsigned i = 0; i < header.grid; ++i) {
-    blockIdx = {blocks.block(i), 0, 0};
-    run_block();
-  }
+  const uint32_t clusters = header.grid / state.cluster;
+  const ClusterOrder order(header.order, clusters);
+  for (uint32_t i = 0; i < clusters; ++i) run_cluster(order.at(i) * state.cluster);
 }
 
 // Ends the process by SIGALRM after so many milliseconds; 0 is never.

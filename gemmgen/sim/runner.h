@@ -1,10 +1,12 @@
 // The runner: the program that a kernel is linked with, which executes it on request.
 //
-//   runner.cpp          launches: blocks one after another
-//   scheduler.cpp       a block's threads: who can go on, in an order; deadlocks
+//   runner.cpp          launches: blocks, or clusters of them, one after another
+//   clusters.cpp        blocks of a cluster, which run together, and their shared memory
+//   cluster_barrier.cpp the barrier of a cluster's threads
+//   scheduler.cpp       a block's or a cluster's threads: who can go on, in an order; deadlocks
 //   named_barriers.cpp  barriers of the block and of some of its warps
 //   clocks.cpp          happens-before of threads that do not all wait for one another
-//   fibers.cpp          one fiber for each thread of a block
+//   fibers.cpp          one fiber for each thread
 //   async_copies.cpp    asynchronous copies
 //   mbarriers.cpp       barriers in shared memory
 //   box_copies.cpp      copies of boxes, by the copy engine
@@ -119,7 +121,8 @@ enum Kind : uint32_t {
   WRONG_BARRIER,  // its number, the threads that it is said to have, or its use at that time
   WRONG_COPY,     // a copy of a box that the copy engine does not do
   WRONG_REGISTERS,
-  UNFENCED        // read by the async proxy, which may not see the write yet
+  UNFENCED,       // read by the async proxy, which may not see the write yet
+  ENDED           // another block reaches into the shared memory of one that may have ended
 };
 // SEGMENT: `offset` counts from the beginning of shared memory.
 enum Target : uint32_t { NOTHING, TENSOR, SHARED, SEGMENT };
@@ -145,8 +148,11 @@ struct Finding {
 
 constexpr uint32_t MAGIC = 0x67676d32, CALLS_MAGIC = 0x67676d63;
 constexpr unsigned MAX_BUFFERS = 64, MAX_ARGUMENTS = 256, MAX_THREADS = 1024;
-constexpr unsigned WARP = 32, MAX_WARPS = MAX_THREADS / WARP;
-constexpr unsigned BESIDE = 32, MAX_ACTORS = MAX_THREADS + BESIDE;  // clocks.h
+// Blocks of a cluster, and threads of all of them.
+constexpr unsigned MAX_CLUSTER = 8, MAX_RESIDENT = 4096;
+constexpr unsigned WARP = 32, MAX_WARPS = MAX_RESIDENT / WARP;
+constexpr unsigned BESIDE = 32;  // of each block; clocks.h
+constexpr unsigned MAX_ACTORS = MAX_RESIDENT + MAX_CLUSTER * BESIDE;
 constexpr unsigned MAX_PIECES = 4096, MAX_SHARED_ARRAYS = 64, MAX_FINDINGS = 16;
 
 // [mapping, data) and [data + bytes, mapping_end) are poisoned; at either end are GUARD_BYTES that
@@ -167,19 +173,32 @@ struct State {
   Finding findings[MAX_FINDINGS];
   unsigned found;
   unsigned threads;       // of a block
-  unsigned thread;        // the running one: x + y * block_x
-  int call_line[MAX_THREADS];   // of its latest call of a warp-collective function
+  unsigned cluster;       // blocks that run together: those of a cluster, else 1
+  unsigned residents;     // threads of all of them
+  unsigned first_block;   // of the cluster that runs
+  unsigned rank;          // in its cluster, of the block whose thread runs
+  unsigned thread;        // the running one: x + y * block_x + rank * threads
+  int call_line[MAX_RESIDENT];  // of its latest call of a warp-collective function
   uint32_t time[MAX_ACTORS];    // synchronizations of a thread, or of work beside the threads
-  uint16_t starter[BESIDE];     // the thread that has started it
+  uint16_t starter[MAX_CLUSTER * BESIDE];  // the thread that has started it
   bool running;           // the kernel's code, not the runner's
   unsigned char *stack;   // of that thread
   unsigned char *shared;  // the segment of shared memory
   size_t shared_bytes;
   // Barrier intervals are numbered from 1 for the life of the process: the current one, and the
-  // first of the running block and of the launch.
+  // first of the running block and of the launch.  A cluster has one, as its blocks do not meet at
+  // the barriers of each.
   uint32_t interval, block_interval, launch_interval;
 };
 extern State state;
+
+inline uint32_t block_of(unsigned thread) {
+  return state.cluster > 1 ? state.first_block + thread / state.threads : blockIdx.x;
+}
+
+inline Access access_at(unsigned thread, uint64_t pc, uint32_t line, uint32_t write) {
+  return {pc, line, block_of(thread), state.cluster > 1 ? thread % state.threads : thread, write};
+}
 
 // runner.cpp
 uint64_t next_random();
@@ -202,13 +221,14 @@ void check_bands();
 void unmap_buffers();
 void find_shared();
 void poison_shared();
+void *map_memory(size_t bytes, const char *what);  // zeros
 
 // async_copies.cpp
 void end_copies();  // called when a thread leaves the kernel
 
 // mbarriers.cpp, box_loads.cpp, box_stores.cpp, register_pool.cpp
 void end_mbarriers();  // called when all threads of a block have left the kernel
-void end_loads();      // likewise
+void end_loads(unsigned rank);  // likewise
 void end_registers();  // likewise
 void end_stores();     // called when a thread leaves the kernel
 

@@ -116,4 +116,6 @@ extern const bool gg_has_launcher;
 extern const unsigned gg_dynamic_shared, gg_static_shared;
 // The blocks of a multiprocessor in the kernel's launch bounds, or 1.
 extern const unsigned gg_resident_blocks;
+// The blocks of its clusters, or 1.
+extern const unsigned gg_cluster_blocks;
 }

@@ -4,6 +4,7 @@
 // only those of one warp do, the first that can: a warp of low priority stands still as long as the
 // others let it, which exposes what nothing but luck has ordered.
 
+#include "clusters.h"
 #include "scheduler.h"
 
 #include <cstdio>
@@ -14,9 +15,9 @@ namespace {
 
 constexpr unsigned MAX_AGENTS = 8;
 
-Wait waits[MAX_THREADS];
-bool can_run[MAX_THREADS];
-unsigned order[MAX_THREADS];     // of the threads in a round
+Wait waits[MAX_RESIDENT];
+bool can_run[MAX_RESIDENT];
+unsigned order[MAX_RESIDENT];     // of the threads in a round
 unsigned priority[MAX_WARPS];    // warps, the first to run first
 bool issues_copies[MAX_WARPS];
 Agent agents[MAX_AGENTS];
@@ -38,24 +39,50 @@ void shuffle(unsigned *numbers, unsigned count) {
   }
 }
 
-unsigned count_warps() { return (state.threads + WARP - 1) / WARP; }
+unsigned count_warps() { return (state.residents + WARP - 1) / WARP; }
+
+// All warps of one block come before those of another.
+void part_priorities() {
+  unsigned ranks[MAX_CLUSTER], shuffled[MAX_WARPS], count = 0;
+  for (unsigned i = 0; i < state.cluster; ++i) ranks[i] = i;
+  shuffle(ranks, state.cluster);
+  memcpy(shuffled, priority, sizeof shuffled);
+  const unsigned warps = state.threads / WARP;
+  for (unsigned i = 0; i < state.cluster; ++i) {
+    for (unsigned j = 0; j < count_warps(); ++j) {
+      if (shuffled[j] / warps == ranks[i]) priority[count++] = shuffled[j];
+    }
+  }
+}
 
 void draw_priorities() {
   for (unsigned warp = 0; warp < count_warps(); ++warp) priority[warp] = warp;
-  if (state.header.order == BY_PRIORITY) shuffle(priority, count_warps());
+  if (state.header.order != BY_PRIORITY) return;
+  shuffle(priority, count_warps());
+  if (state.cluster > 1 && next_random() % 2 == 0) part_priorities();
 }
 
+// Block after block, each as a whole.
 void arrange_threads() {
-  const unsigned threads = state.threads;
-  const bool descending = state.header.order == DESCENDING;
-  for (unsigned i = 0; i < threads; ++i) order[i] = descending ? threads - 1 - i : i;
-  if (state.header.order == SHUFFLED) shuffle(order, threads);
+  const unsigned threads = state.threads, blocks = state.cluster;
+  const bool descending = state.header.order == DESCENDING, shuffled = state.header.order == SHUFFLED;
+  unsigned ranks[MAX_CLUSTER];
+  for (unsigned i = 0; i < blocks; ++i) ranks[i] = descending ? blocks - 1 - i : i;
+  if (shuffled && blocks > 1) shuffle(ranks, blocks);
+  for (unsigned block = 0; block < blocks; ++block) {
+    unsigned *part = order + block * threads;
+    const unsigned first = ranks[block] * threads;
+    for (unsigned i = 0; i < threads; ++i) part[i] = first + (descending ? threads - 1 - i : i);
+    if (shuffled) shuffle(part, threads);
+  }
 }
 
 void set_thread(unsigned thread) {
+  if (state.cluster > 1) enter_block(thread / state.threads);
   state.thread = thread;
   state.stack = stack_of(thread);
-  threadIdx = {thread % blockDim.x, thread / blockDim.x, 0};
+  const unsigned own = thread - state.rank * state.threads;
+  threadIdx = {own % blockDim.x, own / blockDim.x, 0};
 }
 
 void run_on(unsigned thread) {
@@ -72,7 +99,7 @@ void run_kernel() {
 
 bool find_ready() {
   bool any = false;
-  for (unsigned thread = 0; thread < state.threads; ++thread) {
+  for (unsigned thread = 0; thread < state.residents; ++thread) {
     const Wait &wait = waits[thread];
     can_run[thread] = wait.condition != nullptr && wait.condition->holds(wait);
     any |= can_run[thread];
@@ -82,7 +109,8 @@ bool find_ready() {
 
 bool run_warp(unsigned warp) {
   bool any = false;
-  for (unsigned thread = warp * WARP; thread < state.threads && thread / WARP == warp; ++thread) {
+  const unsigned end = warp * WARP + WARP;
+  for (unsigned thread = warp * WARP; thread < state.residents && thread < end; ++thread) {
     if (!can_run[thread]) continue;
     run_on(thread);
     any = true;
@@ -106,7 +134,7 @@ void run_round() {
     return;
   }
   arrange_threads();
-  for (unsigned i = 0; i < state.threads; ++i) {
+  for (unsigned i = 0; i < state.residents; ++i) {
     if (can_run[order[i]]) run_on(order[i]);
   }
 }
@@ -118,36 +146,51 @@ bool ask_agents(bool is_stuck) {
 }
 
 bool have_all_left() {
-  for (unsigned thread = 0; thread < state.threads; ++thread) {
+  for (unsigned thread = 0; thread < state.residents; ++thread) {
     if (waits[thread].condition != nullptr) return false;
   }
   return true;
 }
 
-bool is_same(const Wait &a, const Wait &b) {
-  return a.condition == b.condition && a.on == b.on && a.number == b.number && a.line == b.line;
+// What each thread waits for, in words.
+char described[MAX_RESIDENT][96];
+
+void describe_waits() {
+  for (unsigned thread = 0; thread < state.residents; ++thread) {
+    const Wait &wait = waits[thread];
+    described[thread][0] = 0;
+    if (wait.condition == nullptr) continue;
+    wait.condition->describe(wait, described[thread], sizeof described[thread]);
+  }
 }
 
-// How many threads wait as `thread` does; 0 if a thread before it does.
+bool is_same(unsigned a, unsigned b) {
+  if (waits[a].condition != waits[b].condition || waits[a].line != waits[b].line) return false;
+  return block_of(a) == block_of(b) && strcmp(described[a], described[b]) == 0;
+}
+
+// How many threads of its block wait as `thread` does; 0 if a thread before it does.
 unsigned count_like(unsigned thread) {
   unsigned count = 0;
-  for (unsigned other = 0; other < state.threads; ++other) {
-    if (!is_same(waits[other], waits[thread])) continue;
+  for (unsigned other = 0; other < state.residents; ++other) {
+    if (!is_same(other, thread)) continue;
     if (other < thread) return 0;
     ++count;
   }
   return count;
 }
 
-int describe(const Wait &wait, unsigned count, char *text, size_t size) {
+int describe(unsigned thread, unsigned count, char *text, size_t size) {
+  const Wait &wait = waits[thread];
   const char *many = count != 1 ? "s" : "", *one = count != 1 ? "" : "s";
+  char of[32] = "";
+  if (state.cluster > 1) snprintf(of, sizeof of, " of block %u", block_of(thread));
   if (wait.condition == nullptr) {
-    return snprintf(text, size, "%u thread%s ha%s left", count, many, count != 1 ? "ve" : "s");
+    return snprintf(text, size, "%u thread%s%s ha%s left", count, many, of,
+                    count != 1 ? "ve" : "s");
   }
-  char what[96];
-  wait.condition->describe(wait, what, sizeof what);
-  return snprintf(text, size, "%u thread%s wait%s at line %d for %s", count, many, one, wait.line,
-                  what);
+  return snprintf(text, size, "%u thread%s%s wait%s at line %d for %s", count, many, of, one,
+                  wait.line, described[thread]);
 }
 
 // Says of each group of threads that wait alike how many they are, and for what.
@@ -155,17 +198,18 @@ int describe(const Wait &wait, unsigned count, char *text, size_t size) {
   Finding finding = {};
   finding.kind = DEADLOCK;
   size_t length = 0;
+  describe_waits();
   Access *named = &finding.access;
-  for (unsigned thread = 0; thread < state.threads; ++thread) {
+  for (unsigned thread = 0; thread < state.residents; ++thread) {
     const Wait &wait = waits[thread];
     const unsigned count = count_like(thread);
     if (count == 0) continue;
     if (wait.condition != nullptr && named != nullptr) {
-      *named = {0, static_cast<uint32_t>(wait.line), blockIdx.x, thread, 0};
+      *named = access_at(thread, 0, static_cast<uint32_t>(wait.line), 0);
       named = named == &finding.access ? &finding.other : nullptr;
     }
     char text[160];
-    const int size = describe(wait, count, text, sizeof text);
+    const int size = describe(thread, count, text, sizeof text);
     const char *before = length != 0 ? "; " : "";
     if (length + static_cast<size_t>(size) + 3 > sizeof finding.detail) continue;
     length += static_cast<size_t>(snprintf(finding.detail + length,
@@ -176,7 +220,7 @@ int describe(const Wait &wait, unsigned count, char *text, size_t size) {
 
 // Nobody can go on and nothing is under way.
 [[noreturn]] void report_stuck() {
-  for (unsigned thread = 0; thread < state.threads; ++thread) {
+  for (unsigned thread = 0; thread < state.residents; ++thread) {
     if (waits[thread].condition != nullptr && !is_at_block_barrier(thread)) report_deadlock();
   }
   check_divergence();
@@ -204,7 +248,7 @@ void run_threads(void (*entry)()) {
   memset(issues_copies, 0, sizeof issues_copies);
   draw_priorities();
   begin_block();
-  for (unsigned thread = 0; thread < state.threads; ++thread) {
+  for (unsigned thread = 0; thread < state.residents; ++thread) {
     waits[thread] = {&START, nullptr, 0, 0};
     start_fiber(thread, run_kernel);
   }

@@ -34,7 +34,7 @@ void add_agent(Agent agent);
 // The running thread has issued an asynchronous copy: its warp comes last in one of the orders.
 void note_issuer();
 
-void run_threads(void (*entry)());  // of a block, until all have left the kernel
+void run_threads(void (*entry)());  // of a block or a cluster, until all have left the kernel
 
 // named_barriers.cpp
 void begin_block();

@@ -1,9 +1,11 @@
 #include "shadow.h"
 
+#include <cstdio>
 #include <cstring>
 #include <sys/mman.h>
 
 #include "clocks.h"
+#include "clusters.h"
 
 namespace gg {
 namespace {
@@ -30,14 +32,12 @@ Cell *shared_cells;
 Cell *tensor_cells[MAX_ARGUMENTS];  // of the tensors that the kernel writes
 size_t tensor_bytes[MAX_ARGUMENTS];
 uint32_t prepared_launch;
+size_t shared_words;    // of each block
 size_t word_bytes = 4;  // bytes for each cell: the smallest element of the kernel
 
-Cell *map_cells(size_t bytes) {
-  void *mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) fault("no memory for the %zu bytes of shadow", bytes);
-  return static_cast<Cell *>(mapping);
-}
+Cell *map_cells(size_t bytes) { return static_cast<Cell *>(map_memory(bytes, "shadow")); }
+
+Cell &shared_cell(unsigned rank, size_t word) { return shared_cells[rank * shared_words + word]; }
 
 size_t count_elements(const Tensor &tensor) {
   size_t count = 1;
@@ -49,7 +49,8 @@ void prepare_launch() {
   prepared_launch = state.launch_interval;
   word_bytes = state.header.word;
   if (shared_cells == nullptr && state.shared_bytes != 0) {
-    shared_cells = map_cells((state.shared_bytes / word_bytes + 1) * sizeof(Cell));
+    shared_words = state.shared_bytes / word_bytes + 1;
+    shared_cells = map_cells(state.cluster * shared_words * sizeof(Cell));
   }
   for (unsigned i = 0; i < state.header.tensors; ++i) {
     const Tensor &tensor = state.tensors[i];
@@ -64,12 +65,12 @@ void prepare_launch() {
 // Whether the memory holds the pattern with which g++ fills variables that are never set.  Results
 // show the use of one, except in a product with zero, as past the last tile.  Single bytes are not
 // checked: they may equal the pattern by chance.
-bool holds_pattern(const Touch &touch) {
+bool holds_pattern(const Touch &touch, const unsigned char *memory) {
   constexpr uint32_t PATTERN = 0xfefefefe;
   if (touch.bytes < 2) return false;
   const size_t size = touch.bytes < sizeof PATTERN ? touch.bytes : sizeof PATTERN;
   for (size_t at = 0; at + size <= touch.bytes; at += size) {
-    if (memcmp(touch.address + at, &PATTERN, size) == 0) return true;
+    if (memcmp(memory + at, &PATTERN, size) == 0) return true;
   }
   return false;
 }
@@ -110,14 +111,14 @@ uint16_t conflicting_reader(const Cell &cell) {
 }
 
 Access access_by(unsigned actor, uint32_t pc, bool write) {
-  const bool is_thread = actor < state.threads;
-  const unsigned thread = is_thread ? actor : state.starter[actor - state.threads];
-  return {pc, 0, blockIdx.x, thread, write | (is_thread ? 0u : BESIDE_THREAD)};
+  const bool is_thread = actor < state.residents;
+  const unsigned thread = is_thread ? actor : state.starter[actor - state.residents];
+  return access_at(thread, pc, 0, write | (is_thread ? 0u : BESIDE_THREAD));
 }
 
 // Shared memory belongs to the block: only the current interval matters.
 void touch_word(size_t word, const Touch &touch, const Where &where, unsigned actor) {
-  Cell &cell = shared_cells[word];
+  Cell &cell = shared_cell(touch.rank, word);
   const auto me = static_cast<uint16_t>(state.thread);
   const uint32_t now = state.interval;
   if (cell.under_way == state.block_interval) {
@@ -125,27 +126,27 @@ void touch_word(size_t word, const Touch &touch, const Where &where, unsigned ac
     return;
   }
   const unsigned writer = cell.write_actor;
-  const Access write = access_by(writer, cell.write_pc, true);
-  const bool is_recent = cell.written == now || writer >= state.threads;  // no barrier ends work
+  const auto write = [&] { return access_by(writer, cell.write_pc, true); };
+  const bool is_recent = cell.written == now || writer >= state.residents;  // no barrier ends work
   if (is_recent && writer != me && writer != actor && !precedes(writer, cell.write_time)) {
-    report(found(RACE, touch, where, write));
+    report(found(RACE, touch, where, write()));
   }
   const bool is_written = cell.written >= state.block_interval;
-  const bool crosses = is_written && actor != me && writer < state.threads;  // between proxies
+  const bool crosses = is_written && actor != me && writer < state.residents;  // between proxies
   if (crosses && !is_published(writer, cell.write_time)) {
-    report(found(UNFENCED, touch, where, write));
+    report(found(UNFENCED, touch, where, write()));
   }
   if (!touch.write) {
     if (!is_written) report(found(UNWRITTEN, touch, where));
     if (keeps_clocks()) {
-      note_read(word, actor);
+      note_read(touch.rank, word, actor);
     } else {
       keep_reader(cell);
     }
     cell.read_pc = touch.pc;
     return;
   }
-  const unsigned reader = keeps_clocks() ? find_unseen_read(word) : conflicting_reader(cell);
+  const unsigned reader = keeps_clocks() ? find_unseen_read(touch.rank, word) : conflicting_reader(cell);
   if (reader != NOBODY) {
     report(found(RACE, touch, where, access_by(reader, cell.read_pc, false)));
   }
@@ -165,7 +166,7 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, const Ten
   const bool was_read = cell.read >= state.launch_interval;
   const bool same_writer = cell.writer == me && cell.write_block == block;
   if (was_written && !same_writer) {
-    const Access writer = {cell.write_pc, 0, cell.write_block, cell.writer, 1};
+    const Access writer = {cell.write_pc, 0, cell.write_block, cell.writer % state.threads, 1};
     if (touch.write && !tensor.shared) {
       report(found(TWO_OWNERS, touch, where, writer));
     } else if (!(touch.atomic && cell.atomic) &&
@@ -175,7 +176,7 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, const Ten
   }
   if (!touch.atomic && was_written && cell.atomic && cell.added >= state.launch_interval &&
       !precedes_now(cell.add_block, cell.added, cell.adder, cell.other_time)) {
-    report(found(RACE, touch, where, {cell.add_pc, 0, cell.add_block, cell.adder, 1}));
+    report(found(RACE, touch, where, {cell.add_pc, 0, cell.add_block, cell.adder % state.threads, 1}));
   }
   const bool reads = !touch.write || touch.atomic;
   if (reads && !was_written && !tensor.readable) report(found(UNWRITTEN, touch, where));
@@ -189,7 +190,7 @@ void touch_element(Cell &cell, const Touch &touch, const Where &where, const Ten
     return;
   }
   if (was_read && !precedes_now(cell.read_block, cell.read, cell.reader, cell.read_time)) {
-    report(found(RACE, touch, where, {cell.read_pc, 0, cell.read_block, cell.reader, 0}));
+    report(found(RACE, touch, where, {cell.read_pc, 0, cell.read_block, cell.reader % state.threads, 0}));
   }
   if (!touch.atomic || !was_written) {
     cell.added = 0;
@@ -217,29 +218,35 @@ Finding found(Kind kind, const Touch &touch, const Where &where, const Access &o
   finding.index = where.index;
   finding.bytes = touch.bytes;
   finding.offset = where.offset;
-  finding.access = {touch.pc, 0, blockIdx.x, state.thread,
-                    touch.write | (touch.beside ? BESIDE_THREAD : 0u)};
+  finding.access = access_at(state.thread, touch.pc, 0,
+                             touch.write | (touch.beside ? BESIDE_THREAD : 0u));
   finding.other = other;
+  if (where.target == SHARED && touch.rank != state.rank) {
+    const uint32_t block = state.first_block + touch.rank;
+    snprintf(finding.detail, sizeof finding.detail, "of block %u", block);
+  }
   return finding;
 }
 
 void touch_shared(const Touch &touch, const Where &where, size_t offset, unsigned actor) {
   if (prepared_launch != state.launch_interval) prepare_launch();
-  if (!touch.write && holds_pattern(touch)) report(found(UNWRITTEN, touch, where));
+  if (!touch.write && holds_pattern(touch, memory_of(touch.rank) + offset)) {
+    report(found(UNWRITTEN, touch, where));
+  }
   for (size_t word = 0; word < touch.bytes; word += word_bytes) {
     touch_word((offset + word) / word_bytes, touch, where, actor);
   }
 }
 
-void begin_copy(size_t offset, size_t bytes) {
+void begin_copy(size_t offset, size_t bytes, unsigned rank) {
   for (size_t word = 0; word < bytes; word += word_bytes) {
-    shared_cells[(offset + word) / word_bytes].under_way = state.block_interval;
+    shared_cell(rank, (offset + word) / word_bytes).under_way = state.block_interval;
   }
 }
 
-void end_copy(size_t offset, size_t bytes, unsigned actor) {
+void end_copy(size_t offset, size_t bytes, unsigned rank, unsigned actor) {
   for (size_t word = 0; word < bytes; word += word_bytes) {
-    Cell &cell = shared_cells[(offset + word) / word_bytes];
+    Cell &cell = shared_cell(rank, (offset + word) / word_bytes);
     cell.under_way = 0;
     cell.written = state.interval;
     cell.write_time = state.time[actor];

@@ -12,6 +12,7 @@ struct Touch {
   uint32_t pc;  // the program is linked below 4 GiB
   bool atomic = false;
   bool beside = false;  // by the copy engine, which the running thread asks for it
+  unsigned rank = state.rank;  // of the block whose shared memory it is, if it is shared
 };
 
 // The array that is accessed, and the offset into it.
@@ -39,12 +40,13 @@ void touch_tensor(const Touch &touch, const Where &where, size_t element);
 
 // Record that an asynchronous copy to `offset` of shared memory has been issued (after its write
 // was recorded), and that its thread has waited for it: other threads see it after a barrier.
-void begin_copy(size_t offset, size_t bytes);
-void end_copy(size_t offset, size_t bytes, unsigned actor = state.thread);
+void begin_copy(size_t offset, size_t bytes, unsigned rank = state.rank);
+void end_copy(size_t offset, size_t bytes, unsigned rank = state.rank,
+              unsigned actor = state.thread);
 
-// reads.cpp; `word` counts from the beginning of shared memory.
+// reads.cpp; `word` counts from the beginning of the shared memory of the block of this rank.
 constexpr unsigned NOBODY = MAX_ACTORS;
-void note_read(size_t word, unsigned actor);
-unsigned find_unseen_read(size_t word);  // an actor's that the running thread does not know of
+void note_read(unsigned rank, size_t word, unsigned actor);
+unsigned find_unseen_read(unsigned rank, size_t word);  // an actor's that the running thread does not know of
 
 }  // namespace gg

@@ -26,6 +26,7 @@ _INTEGERS = {
 """Kinds of parameters that are integers: their types, and the members of ``GgArgument``."""
 
 _LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\(([^,()]+)(?:,([^,()]+))?[,)]")
+_CLUSTER_DIMS = re.compile(r"__cluster_dims__\(([^,()]+)(?:, *1)*\)")
 _DYNAMIC_SHARED = re.compile(r"extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;")
 _NAMESPACE = re.compile(r"^namespace (\w+) \{$", re.MULTILINE)
 _FUNCTION = re.compile(r"(template\s*<[^<>]*>\s*)?__device__ __forceinline__\s[^;{}()]*?(\w+)\s*\(")
@@ -68,6 +69,11 @@ def unit_text(text: str, interface: Interface) -> str:
     if bounds:
         message = "the launch bounds are the threads of a block"
         lines.append(f'static_assert(({bounds[1]}) == {interface.threads}, "{message}");')
+    cluster = _CLUSTER_DIMS.search(kernel)
+    blocks = cluster[1] if cluster else "1"
+    lines.append(f"const unsigned gg_cluster_blocks = {blocks};")
+    message = "the cluster's dimensions are the blocks of a cluster"
+    lines.append(f'static_assert(({blocks}) == {interface.cluster_blocks}, "{message}");')
     dynamic = _DYNAMIC_SHARED.search(kernel)
     if dynamic:
         size = max(interface.dynamic_shared, 1)

@@ -15,24 +15,24 @@ namespace {
 struct alignas(16) Deposit {
   unsigned char bytes[GG_DEPOSIT];
 };
-Deposit deposits[2][MAX_THREADS];
-unsigned char turn[MAX_THREADS];
+Deposit deposits[2][MAX_RESIDENT];
+unsigned char turn[MAX_RESIDENT];
 
 struct Lane {
   int line;       // at which it waits for its warp, or 0
   bool released;  // all lanes of its warp have come
 };
-Lane lanes[MAX_THREADS];
-unsigned waiting;  // lanes of the block
+Lane lanes[MAX_RESIDENT];
+unsigned waiting;  // lanes of all warps
 
 // What a warp's lanes know at its barriers, in turn: a lane may come to the next one while others
 // still leave this one.
 Clock meetings[MAX_WARPS][2];
-unsigned char meeting[MAX_THREADS];
+unsigned char meeting[MAX_RESIDENT];
 
 bool is_released(const Wait &wait) { return static_cast<const Lane *>(wait.on)->released; }
 
-void describe(const Wait &, char *text, size_t size) { snprintf(text, size, "its warp"); }
+void describe(const Wait &, char *text, size_t size) { snprintf(text, size, "all lanes of the warp"); }
 
 constexpr Condition WARP_MEETS = {is_released, describe};
 
@@ -45,9 +45,9 @@ bool cannot_come(unsigned lane, int line) {
 [[noreturn]] void report_missing(unsigned waits, unsigned missing) {
   Finding finding = {};
   finding.kind = DIVERGENT_WARP;
-  finding.access = {0, static_cast<uint32_t>(lanes[waits].line), blockIdx.x, waits, 0};
+  finding.access = access_at(waits, 0, static_cast<uint32_t>(lanes[waits].line), 0);
   const auto other = static_cast<uint32_t>(wait_of(missing).line);
-  finding.other = {0, other, blockIdx.x, missing, 0};
+  finding.other = access_at(missing, 0, other, 0);
   report_last(finding);
 }
 
@@ -70,8 +70,8 @@ bool has_met(unsigned first, unsigned end) {
 }  // namespace
 
 void meet_warps() {
-  for (unsigned first = 0; first < state.threads && waiting != 0; first += WARP) {
-    const unsigned end = first + WARP < state.threads ? first + WARP : state.threads;
+  for (unsigned first = 0; first < state.residents && waiting != 0; first += WARP) {
+    const unsigned end = first + WARP < state.residents ? first + WARP : state.residents;
     if (!has_met(first, end)) continue;
     for (unsigned lane = first; lane < end; ++lane) lanes[lane] = {0, true};
     waiting -= WARP;

@@ -86,7 +86,7 @@ extern "C" void gg_begin_fragment(const void *first, long long pitch) {
   if (offset == 0 && pitch % 16 == 0) return;
   Finding finding = {};
   finding.kind = MISALIGNED;
-  finding.access = {0, static_cast<uint32_t>(line), blockIdx.x, state.thread, 0};
+  finding.access = access_at(state.thread, 0, static_cast<uint32_t>(line), 0);
   if (offset != 0) {
     snprintf(finding.detail, sizeof finding.detail,
              "a fragment begins %u bytes after a multiple of 32", offset);

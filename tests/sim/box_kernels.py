@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -18,10 +19,11 @@ from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import CompiledKernel, compile_kernel
 
 DIRECTORY = Path(__file__).parent.parent / "handwritten"
-NAMES = ("copied_in", "copied_out", "ring")
+NAMES = ("copied_in", "copied_out", "ring", "cluster")
+PRODUCTS = ("ring", "cluster")
 ALL_ORDERS = (*ORDERS, *STRICT_ORDERS)
 Shape = tuple[int, int, int]
-"""M, N and, of ``ring``, K."""
+"""M, N and, of a product, K."""
 
 _EXTENTS = tuple(Param(extent, "extent") for extent in "MN")
 _LDS = Param("lda", "ld"), Param("ldb", "ld"), Param("ldc", "ld")
@@ -32,17 +34,28 @@ def text(name: str) -> str:
     return with_functions((DIRECTORY / f"{name}.cu").read_text(encoding="utf-8"))
 
 
-def interface(name: str) -> Interface:
+def clustered(blocks_m: int, blocks_n: int) -> str:
+    """The text of ``cluster`` for clusters of other dimensions."""
+    whole, dims = text("cluster"), "CLUSTER_M = 2, CLUSTER_N = 1"
+    assert dims in whole
+    return whole.replace(dims, f"CLUSTER_M = {blocks_m}, CLUSTER_N = {blocks_n}")
+
+
+def interface(name: str, cluster: tuple[int, int] = (2, 1)) -> Interface:
     lda, ldb, ldc = _LDS
-    if name == "ring":
+    if name in PRODUCTS:
         a, b = Param("A", "tensor", ("k", "m")), Param("B", "tensor", ("k", "n"))
         params = (*_EXTENTS, Param("K", "extent"), a, lda, b, ldb, _C, ldc)
         needs = (AtLeast("lda", "M"), AtLeast("ldb", "N"), AtLeast("ldc", "N"))
         needs = (*needs, MultipleOf("lda", 4), MultipleOf("ldb", 4))
         pitch = (("A", "lda"), ("B", "ldb"), ("C", "ldc"))
-        maps = (TensorMap("A", (32, 8)), TensorMap("B", (32, 8)))
         tiles = (("M", 32), ("N", 32))
-        return Interface(name, params, (256, 1), tiles, needs, 0, 0, pitch, maps=maps)
+        if name == "ring":
+            maps = (TensorMap("A", (32, 8)), TensorMap("B", (32, 8)))
+            return Interface(name, params, (256, 1), tiles, needs, 0, 0, pitch, maps=maps)
+        maps = (TensorMap("A", (32, 8 // cluster[1])), TensorMap("B", (32, 8 // cluster[0])))
+        found = Interface(name, params, (96, 1), tiles, needs, 0, 0, pitch, maps=maps)
+        return replace(found, cluster=cluster)
     params = (*_EXTENTS, Param("A", "tensor", ("m", "n")), lda, _C, ldc)
     needs = (AtLeast("lda", "N"), AtLeast("ldc", "N"))
     mapped = "A" if name == "copied_in" else "C"
@@ -52,9 +65,15 @@ def interface(name: str) -> Interface:
     return Interface("copied", params, (128, 1), (("M", 32),), needs, 0, 0, pitch, maps=maps)
 
 
-def compiled(name: str, changed: str | None = None, *, checked: bool = True) -> CompiledKernel:
+def compiled(
+    name: str,
+    changed: str | None = None,
+    *,
+    checked: bool = True,
+    cluster: tuple[int, int] = (2, 1),
+) -> CompiledKernel:
     whole = text(name) if changed is None else changed
-    return compile_kernel(whole, interface(name), checked=checked)
+    return compile_kernel(whole, interface(name, cluster), checked=checked)
 
 
 def matrix(rows: int, columns: int, seed: int) -> F32:
@@ -74,7 +93,7 @@ def call(name: str, shape: Shape) -> tuple[dict[str, Argument], F32]:
     c = matrix(m, n, 3)
     c[...] = np.nan
     found: dict[str, Argument] = {"M": m, "N": n, "C": c, "ldc": c.strides[0] // 4}
-    if name != "ring":
+    if name not in PRODUCTS:
         a = matrix(m, n, 1)
         return {**found, "A": a, "lda": a.strides[0] // 4}, a
     a, b = matrix(k, m, 1), matrix(k, n, 2)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from box_kernels import Shape, compiled, complaint, runs, text
-from box_plants import PLANTS, BoxPlant, planted
+from box_plants import PLANTS as OF_BLOCKS
+from box_plants import BoxPlant, planted
+from cluster_plants import PLANTS as OF_CLUSTERS
 
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.findings import Finding
@@ -14,7 +16,9 @@ SHAPES: dict[str, Shape] = {
     "copied_in": (5, 200, 0),
     "copied_out": (5, 200, 0),
     "ring": (5, 37, 60),
+    "cluster": (70, 20, 60),
 }
+PLANTS = OF_BLOCKS | OF_CLUSTERS
 UNORDERED = ("race", "under way", "not fenced", "never written")
 """Kinds of findings of clocks."""
 
@@ -42,6 +46,7 @@ def is_of(plant: BoxPlant, finding: Finding) -> bool:
     "the fence before a store dropped",
     "a stage released before it is read",
     "the producer keeps its registers",
+    "a stage counts the readers of one block",
 )
 @pytest.mark.parametrize("name", PLANTS)
 def test_finds(name: str) -> None:

@@ -15,9 +15,11 @@ SHAPES: dict[str, tuple[Shape, ...]] = {
     "copied_in": ((32, 64, 0), (37, 100, 0), (1, 4, 0), (70, 200, 0)),
     "copied_out": ((32, 64, 0), (37, 100, 0), (1, 4, 0), (70, 200, 0)),
     "ring": ((32, 32, 8), (35, 37, 43), (64, 40, 100), (5, 6, 0), (1, 1, 1)),
+    "cluster": ((64, 32, 8), (35, 37, 43), (70, 20, 60), (5, 6, 0), (1, 1, 1)),
 }
 
 
+@pytest.mark.by_default("copied_in-*", "copied_out-*", "ring-*", "cluster-False")
 @pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 def test_is_right_in_all_orders_and_landings(name: str, checked: bool) -> None:
