@@ -24,24 +24,28 @@ from gemmgen_docs.pages import render  # noqa: E402
 lexer.register()
 
 DECISIONS = "adr"
-BEYOND = "Beyond the ladder"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Adds the pages of the examples beyond the ladder and every decision record to the
-    navigation."""
+    """Adds the pages of the examples beyond the ladder, those of the second ladder's rungs and
+    every decision record to the navigation."""
     folder = Path(config.docs_dir) / DECISIONS
     found = [path.relative_to(config.docs_dir).as_posix() for path in sorted(folder.glob("*.md"))]
     if found and config.nav is not None:
-        config.nav = [*map(_with_beyond, config.nav), {"Decisions": found}]
+        config.nav = [*map(_with_pages, config.nav), {"Decisions": found}]
     return config
 
 
-def _with_beyond(section: str | dict[str, list[str]]) -> str | dict[str, list[str]]:
-    """A section of the navigation; that of ``beyond/``, which names its first page, with all."""
-    if not isinstance(section, dict) or BEYOND not in section:
-        return section
-    return {BEYOND: [*section[BEYOND], *(f"beyond/{page}" for page in compared.pages_beyond())]}
+def _with_pages(section: str | dict[str, list[str]]) -> str | dict[str, list[str]]:
+    """A section of the navigation; one that names its first page, of a folder with a list of
+    examples, with the pages of them all."""
+    if isinstance(section, dict):
+        for title, pages in section.items():
+            folder = posixpath.dirname(pages[0])
+            if pages == [f"{folder}/index.md"] and folder in compared.FOLDERS:
+                names = compared.pages_of(compared.FOLDERS[folder])
+                return {title: [*pages, *(f"{folder}/{page}" for page in names)]}
+    return section
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

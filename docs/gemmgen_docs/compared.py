@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gemmgen_docs import schedules
@@ -51,6 +52,14 @@ RUNGS = {
 }
 """The ladder, bottom to top; ``uncoalesced`` is a step down from ``naive``."""
 
+HOPPER = {
+    "hopper/tma": Compared("async_copy"),
+    "hopper/warp_specialized": Compared("hopper/tma"),
+    "hopper/persistent": Compared("hopper/warp_specialized"),
+}
+"""The second ladder, bottom to top: what came with sm_90.  Its pages, in a folder of its own, its
+part of the navigation and its tests follow from this."""
+
 BEYOND = {
     "async_copy": Compared("warp_tiled"),
     "async_row_major": Compared("warp_tiled"),
@@ -76,17 +85,31 @@ BEYOND = {
 their pages."""
 
 
-def pages_beyond() -> tuple[str, ...]:
-    """The pages of the examples beyond the ladder."""
-    return tuple(dict.fromkeys(found.page or f"{name}.md" for name, found in BEYOND.items()))
+FOLDERS = {"beyond": BEYOND, "hopper": HOPPER}
+"""By the folder of their pages, those of which the navigation names the first page alone."""
+
+
+def pages_of(examples: Mapping[str, Compared]) -> tuple[str, ...]:
+    """The pages of some examples, in their order."""
+    return tuple(dict.fromkeys(map(page_of, examples)))
 
 
 def rung_before(name: str) -> str:
     """The rung that a rung is timed against: the one it is compared with; ``uncoalesced`` for
     ``naive``, which has none."""
-    return RUNGS[name].before or "uncoalesced"
+    return of(name).before or "uncoalesced"
+
+
+def page_of(name: str) -> str:
+    """The file of an example's page, among those of its ladder."""
+    return of(name).page or f"{stem(name)}.md"
+
+
+def stem(name: str) -> str:
+    """An example's name within its folder."""
+    return name.rpartition("/")[2]
 
 
 def of(name: str) -> Compared:
     """The comparison of example ``name``."""
-    return {**RUNGS, **BEYOND}[name]
+    return {**RUNGS, **HOPPER, **BEYOND}[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gemmgen_docs import commands, schedules
+from gemmgen_docs.compared import stem
 from gemmgen_docs.markdown import difference, fence
 
 MINE = "mine.sched"
@@ -21,7 +22,7 @@ def answer(
     shown that begin with ``parts``; all if there are none.
     """
     changed = schedules.replaced(name, statement)
-    files = ((f"{name}.sched", schedules.text(name)), (MINE, changed))
+    files = ((f"{stem(name)}.sched", schedules.text(name)), (MINE, changed))
     ran = commands.run(command, files)
     said = ran.out + ran.err
     words = " ".join(said.split())

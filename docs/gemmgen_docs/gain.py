@@ -16,19 +16,24 @@ LITTLE = 1.03
 
 
 def gain(name: str, lang: str = ENGLISH) -> str:
-    """How many times as fast as the rung before it is, at each measured size."""
+    """How many times as fast as the rung before it is, at each measured size; empty if none is."""
     before, found = compared.rung_before(name), gains(name)
+    if SAID not in found:
+        return ""
     others = [f"{times:.2f} at {size}" for size, times in found.items() if size != SAID]
+    more = f"; {', '.join(others[:-1])} and {others[-1]}" if len(others) > 1 else ""
+    own_folder = measured.folder_of(name) == measured.folder_of(before)
+    page = compared.page_of(before) if own_folder else f"../beyond/{compared.page_of(before)}"
     return said(
-        f"At {SAID} it is **{found[SAID]:.2f} times as fast as [`{before}`]({before}.md)**; "
-        f"{', '.join(others[:-1])} and {others[-1]}.",
+        f"At {SAID} it is **{found[SAID]:.2f} times as fast as [`{before}`]({page})**{more}.",
         lang,
     )
 
 
 def gains(name: str) -> Mapping[int, float]:
     """The time of the rung before over that of a rung, by M = N = K."""
-    own, before = measured.cubes(name), measured.cubes(compared.rung_before(name))
+    own = measured.cubes(name)
+    before = measured.cubes(compared.rung_before(name), measured.folder_of(name))
     return {size: before[size]["ms"] / own[size]["ms"] for size in sorted(own.keys() & before)}
 
 

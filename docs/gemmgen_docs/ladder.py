@@ -10,7 +10,7 @@ from typing import Any
 
 from gemmgen.schedule.examples import PERCENTAGES
 from gemmgen_docs import commands, compared, measured, schedules
-from gemmgen_docs.compared import BEYOND, RUNGS, Compared
+from gemmgen_docs.compared import BEYOND, HOPPER, RUNGS, Compared
 from gemmgen_docs.markdown import cell, difference, fence, folded
 from gemmgen_docs.markdown import table as markdown_table
 from gemmgen_docs.translation import ENGLISH, said
@@ -140,6 +140,19 @@ def beyond_table() -> str:
     return _table("schedule", BEYOND)
 
 
+def hopper_table() -> str:
+    """A table of the rungs of the second ladder."""
+    found = [row for name in HOPPER for row in measured.of(name)]
+    note = (
+        f"Measured on an {measured.on(found)}, f32, by `gemmgen ladder`."
+        if found
+        else (
+            "None of these is measured yet: what is said of them is counted, and proved on the CPU."
+        )
+    )
+    return f"{_table('schedule', HOPPER)}\n{note}\n"
+
+
 def _table(first: str, examples: Mapping[str, Compared], lang: str = ENGLISH) -> str:
     documented = bool(PERCENTAGES.keys() & examples.keys())
     header = [first, "what is new"]
@@ -156,7 +169,7 @@ def _table(first: str, examples: Mapping[str, Compared], lang: str = ENGLISH) ->
 def _line(name: str, sizes: Sequence[int], documented: bool, lang: str) -> list[str]:
     against, figures = compared.of(name), explained(name)
     share = PERCENTAGES.get(name)
-    line = [f"[{name}]({against.page or f'{name}.md'})", _new(name)]
+    line = [f"[{name}]({compared.page_of(name)})", _new(name)]
     if documented:
         line.append(f"{share}%" if share else "")
     else:

@@ -50,6 +50,7 @@ FUNCTIONS: Mapping[str, Callable[..., str]] = {
     "fusion": fusion.fusion,
     "gain": gain.gain,
     "helper": uses.helper,
+    "hopper_table": ladder.hopper_table,
     "ladder_table": ladder.table,
     "layers": language.layers,
     "limits": ladder.limits,

@@ -62,7 +62,7 @@ def test_measured_figures_are_shown_where_there_are_any(
         measured.rows.cache_clear()
 
 
-@pytest.mark.parametrize("name", (*compared.RUNGS, *compared.BEYOND))
+@pytest.mark.parametrize("name", (*compared.RUNGS, *compared.HOPPER, *compared.BEYOND))
 def test_an_example_is_set_against_another_schedule(name: str) -> None:
     before = compared.of(name).text()
     if before is None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
-from gemmgen_docs import exercises, gain, measured
-from gemmgen_docs.compared import RUNGS
+from gemmgen_docs import exercises, gain, ladder, measured
+from gemmgen_docs.compared import HOPPER, RUNGS, page_of, stem
 
 DOCS = Path(__file__).parents[2] / "docs"
+EXAMPLES = DOCS.parent / "examples"
 FOLDERS = (DOCS / "ladder", *DOCS.glob("*/ladder"))
-PAGES = [path for name in RUNGS for folder in FOLDERS if (path := folder / f"{name}.md").exists()]
+PAGES = {path: n for n in RUNGS for folder in FOLDERS if (path := folder / f"{n}.md").exists()}
+PAGES |= {DOCS / "hopper" / page_of(name): name for name in HOPPER}
+SPEED = re.compile(r"\d\S* ?(times as|% of|TFLOP|ms\b)|\b(faster|slower|measured)\b")
 WHY, EXERCISE = "{ #little-gain }", "{ #exercise }"
 IDEA = 200
 """The least length of what a page says before its schedule."""
@@ -23,7 +27,7 @@ def named(page: Path) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_a_page_has_its_parts_in_order(page: Path) -> None:
-    text, name = page.read_text(encoding="utf-8"), page.stem
+    text, name = page.read_text(encoding="utf-8"), PAGES[page]
     parts = [f'{{{{ schedule("{name}"', f'{name}", "', f'{{{{ step("{name}"', f'{{{{ gain("{name}"']
     parts += [EXERCISE, "??? question", f'    {{{{ answer("{name}", "']
     places = [text.find(part) for part in parts]
@@ -35,7 +39,7 @@ def test_a_page_has_its_parts_in_order(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_a_rung_that_gains_little_says_why(page: Path) -> None:
-    text, found = page.read_text(encoding="utf-8"), gain.little(page.stem)
+    text, found = page.read_text(encoding="utf-8"), gain.little(PAGES[page])
     assert (WHY in text) == bool(found), found
     if found:
         _, _, why = text.partition(WHY)
@@ -45,6 +49,46 @@ def test_a_rung_that_gains_little_says_why(page: Path) -> None:
 
 def test_every_rung_has_a_page() -> None:
     assert {page.stem for page in PAGES if page.parent == DOCS / "ladder"} == set(RUNGS)
+
+
+def test_every_example_of_hopper_has_a_page() -> None:
+    """Another one takes an entry of ``HOPPER`` and docs/hopper/NAME.md: no other list."""
+    examples = {f"hopper/{path.stem}" for path in (EXAMPLES / "hopper").glob("*.sched")}
+    assert examples == set(HOPPER)
+    pages = {path.stem for path in (DOCS / "hopper").glob("*.md")}
+    assert pages == {"index"} | {stem(name) for name in HOPPER}
+    before = [HOPPER[name].before for name in HOPPER]
+    assert all(b is None or b in list(HOPPER)[:at] or at == 0 for at, b in enumerate(before))
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "hopper").glob("*.md")), ids=named)
+def test_no_page_of_hopper_has_a_speed_of_its_own(page: Path) -> None:
+    """Times are rows of docs/data, which functions put there."""
+    assert not SPEED.search(page.read_text(encoding="utf-8"))
+
+
+def test_a_page_of_hopper_shows_what_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same name in another folder is another example."""
+    row = {"ms": 2.0, "tflops": 60.0, "share": 1.0, "checked": True, "gpu": "NVIDIA H200"}
+    row["shape"] = dict.fromkeys("MNK", 4096)
+    (tmp_path / "beyond.json").write_text(json.dumps([{**row, "name": "tma", "ms": 1.0}]))
+    monkeypatch.setattr(measured, "DATA", tmp_path)
+    measured.rows.cache_clear()
+    try:
+        assert gain.gain("hopper/tma") == ladder.times("hopper/tma") == ""
+        assert ladder.hopper_table().count("measured") == 1
+        rows = [{**row, "name": "async_copy", "ms": 3.0}, {**row, "name": "tma"}]
+        (tmp_path / "hopper.json").write_text(json.dumps(rows))
+        measured.rows.cache_clear()
+        said = "At 4096 it is **1.50 times as fast as [`async_copy`](../beyond/async_copy.md)**."
+        assert gain.gain("hopper/tma") == said
+        assert "| 4096 x 4096 x 4096 | 2.000 | 60.00 | 100.0% | yes |" in ladder.times("hopper/tma")
+        assert "of cuBLAS, 4096" in ladder.hopper_table()
+        assert "measured yet" not in ladder.hopper_table()
+    finally:
+        measured.rows.cache_clear()
 
 
 def test_a_gain_is_the_time_before_over_the_time_now(

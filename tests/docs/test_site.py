@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gemmgen_docs.compared import BEYOND, RUNGS
+from gemmgen_docs.compared import BEYOND, HOPPER, RUNGS
 
 from . import links
 
 ROOT = Path(__file__).parents[2]
 PAGES = [("ladder", name) for name in RUNGS]
 PAGES += [("beyond", name) for name, found in BEYOND.items() if not found.page]
+PAGES += [("", name) for name in HOPPER]
 
 
 @pytest.mark.proof
