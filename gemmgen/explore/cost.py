@@ -4,7 +4,9 @@ The time of a launch is that of its waves, the last of which has fewer blocks on
 multiprocessor; a block has a prologue, steps along k and an end; a step is bound by its issue
 slots, by shared memory traffic, or by latency.  Memory bandwidth bounds the whole.  ``Costs`` has
 the constants, which ``benchmarks/suggest_fit.py`` fitted to times measured on an NVIDIA H200.
-``suggest`` takes a block's sizes from a plan, ``tune`` from a compiled program.
+None of these kernels was fed by the copy engine: its issue slots and registers are counted, a wait
+at a stage's barrier is taken to be as long as one at the block's, and the first tile to come as
+late as any.  ``suggest`` takes a block's sizes from a plan, ``tune`` from a compiled program.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ class BlockSizes:
     slots; ``port`` are clocks of shared memory, ``waits`` those in which a warp alone waits for it.
     ``sums``: of a thread.  ``scatter``: sectors touched by a store of C, relative to a coalesced
     one.  ``through``: bytes that blocks read for a multiply-add.  ``bytes``: of an element of A, B
-    and C.  ``spills``: the slowdown by registers that are missing.
+    and C.  ``spills``: the slowdown by registers that are missing.  ``producers``: threads that
+    only ask for tiles, which are no warps of a step.  ``boxes``: the copy engine copies tiles.
     """
 
     kind: Kind
@@ -68,10 +71,12 @@ class BlockSizes:
     double: bool
     waits: float = 0.0
     spills: float = 1.0
+    producers: int = 0
+    boxes: bool = False
 
     @property
     def warps(self) -> int:
-        return ceil(self.threads / WARP)
+        return ceil((self.threads - self.producers) / WARP)
 
 
 @record
@@ -199,7 +204,7 @@ def _ends(sizes: Sizes, share: int, costs: Costs) -> float:
     ends = costs.first + 4 * tile * share * block.scatter / costs.store
     ahead = min(block.stages - 1, sizes.steps) if block.stages > 1 else 1
     per = max(1.0, share * block.warps / SCHEDULERS)
-    ends += costs.lead * ahead * per * _moves(block, costs)
+    ends += costs.late if block.boxes else costs.lead * ahead * per * _moves(block, costs)
     if block.parts > 1:
         added = block.parts / block.groups + (block.groups if block.groups > 1 else 0)
         ends += costs.meet * (2 if block.groups > 1 else 1)

@@ -10,7 +10,13 @@ from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, copy_outward, pipeline_of
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.nodes import Copy, Kernel, Map, Program
-from gemmgen.ir.occupancy import allowed_registers, elements_of, estimated_registers
+from gemmgen.ir.occupancy import (
+    allowed_registers,
+    blocks_per_multiprocessor,
+    elements_of,
+    estimated_registers,
+    registers_by_duty,
+)
 from gemmgen.ir.target import WARP
 
 BANK = 4
@@ -47,14 +53,18 @@ def block_sizes(program: Program, interface: Interface) -> BlockSizes:
     stages = min((x.stages for x in kernel.buffers if x.space is Space.SHARED), default=1)
     fragments = [x.stages for x in kernel.buffers if x.name.endswith("_frag")]
     prefetched = bool(fragments) and min(fragments) > 1
-    registers = estimated_registers(kernel)
+    registers, held = estimated_registers(kernel), estimated_registers(kernel)
     allowed = allowed_registers(kernel.threads, kernel.bounds.blocks)
+    shared_out = registers_by_duty(kernel, program.target)
+    if shared_out:  # which takes all that the launch leaves, whatever a thread needs
+        _, allowed = shared_out
+        held = allowed_registers(kernel.threads, blocks_per_multiprocessor(kernel))
     return BlockSizes(
         kind=kind,
         tile=(m, n, step),
         threads=kernel.threads,
         shared=interface.shared,
-        registers=registers,
+        registers=held,
         allowed=allowed,
         fmas=fmas,
         reads=a.reads + b.reads,
@@ -72,6 +82,8 @@ def block_sizes(program: Program, interface: Interface) -> BlockSizes:
         double=kernel.buffer("acc").dtype == "f64",
         waits=0.0 if prefetched else step * SHARED,
         spills=_spills(registers / allowed - 1.0 - SQUEEZE),
+        producers=kernel.producers.threads,
+        boxes=any(copy.mode == "tma" for copy in copies(kernel)),
     )
 
 
@@ -99,7 +111,7 @@ class _Operand:
             return
         each = elements_of(kernel, f"{tensor}_shared") / kernel.copying_threads
         turned = _last(kernel, tensor) != _last(kernel, f"{tensor}_shared")
-        self.copies = each / load
+        self.copies = 0.0 if fill.mode == "tma" else each / load  # warps have none for boxes
         if fill.mode == "registers":
             self.stores = each if turned else each / load
         self.is_single = turned and not self.stores
