@@ -80,14 +80,14 @@ def shape_of_steps(kernel: AnalyzedKernel, tiles: int) -> Shape:
     return whole_tiles(kernel, tiles)
 
 
-def block_steps(kernel: AnalyzedKernel, tiles: int) -> tuple[BlockStep, ...]:
+def block_steps(kernel: AnalyzedKernel, tiles: int, sums: int = 1) -> tuple[BlockStep, ...]:
     """The steps of block 0 over ``tiles`` tiles along k, or as many as the schedule's assumptions
-    about K need."""
+    about K need; for each of the ``sums``, tiles of C, that a persistent block walks over."""
     shape = shape_of_steps(kernel, tiles)
     values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape)
     integers = {name: value for name, value in values.items() if isinstance(value, int)}
     (block,) = expand(kernel.program).kernels
-    walk = _Walk(kernel, integers)
+    walk = _Walk(kernel, integers, sums)
     return tuple(walk.of(block.body))
 
 
@@ -107,7 +107,7 @@ class _Walk:
     """Runs the body of block 0; ``holds`` is what is in each stage and slot, ``phases`` how many
     phases of each barrier have ended.  The walks of a block's duties have both in common."""
 
-    def __init__(self, kernel: AnalyzedKernel, values: Mapping[str, int]):
+    def __init__(self, kernel: AnalyzedKernel, values: Mapping[str, int], sums: int):
         self.kernel: Kernel = kernel.program.main
         self.problem, self.step = kernel.program.problem, k_step(kernel)
         self.names = {c.name: c.value for c in kernel.lowered.constants} | dict(values)
@@ -120,6 +120,8 @@ class _Walk:
         self.loaded: dict[str, int] = {}
         self.phases = Counter[tuple[str, int]]()
         self.duty = ""
+        self.sums, self.first = sums, 0
+        """Of the tile of C at hand the first step, counted over all of them."""
 
     def value(self, expr: Expr) -> int:
         scope = Scope()
@@ -139,7 +141,10 @@ class _Walk:
             case Block():
                 yield from self.of(node.body)
             case expanded.Tiles(body, _, before):
-                yield from self.of((*before, *body))
+                yield from self.of(before)
+                for number in range(self.sums):
+                    self.first = number * -(-self.end // self.step)
+                    yield from self.of(body)
             case Define(name, value) | Assign(str(name), value):
                 self.names[name] = self.value(value)
             case For():
@@ -258,7 +263,7 @@ class _Walk:
                 yield self.store("copy", copy, self.tile(origin), stage)
 
     def tile(self, origin: Expr) -> int:
-        return self.value(origin) // self.step
+        return self.value(origin) // self.step + self.first
 
     def load(self, copy: Copy, origin: Expr, *, direct: bool = False) -> BlockStep:
         """``direct``: to the registers in which it is multiplied."""
@@ -275,7 +280,7 @@ class _Walk:
         return BlockStep(what, copy.src, tile, None, at, empty=self.is_behind(tile))
 
     def is_behind(self, tile: int) -> bool:
-        return tile * self.step >= self.end
+        return (tile - self.first) * self.step >= self.end
 
     def fetch(self, node: expanded.Fetch) -> Iterator[BlockStep]:
         copy, slot, k = node.copy, self.stage(node.slot), self.value(node.k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gemmgen.analyze.block_steps import block_steps
+from gemmgen.analyze.block_steps import BlockStep, block_steps
 from gemmgen.analyze.schematic_time import TILE, StepTime, times_of
 from gemmgen.analyze.whole_tiles import k_step, stages_of
 from gemmgen.base.source import counted
@@ -31,6 +31,8 @@ from gemmgen.draw.timeline_stages import (
 
 TILES = 4
 """Tiles along k whose arithmetic is drawn."""
+OF_A_SUM = 3
+"""Tiles along k of each tile of C, where two of these are drawn."""
 LEFT, TOP, ROW, BETWEEN = 176.0, 32.0, 32.0, 16.0
 _PER_TILE, _PER_STEP = 192.0, 112.0
 """Pixels of the arithmetic of a tile, and of a step within it."""
@@ -41,8 +43,8 @@ CHARACTER = 8.0
 def draw(scene: Scene) -> Drawing:
     """The prologue and the first steps along k of block 0; below them the steps within a tile, if
     fragments are read ahead."""
-    times = times_of(block_steps(scene.kernel, TILES + stages_of(scene.kernel) + 1))
-    end = _end_of(times)
+    times = times_of(_steps(scene))
+    end = _end_of(scene, times)
     of = lanes_of_stages if has_stages(times) else lanes_of
     outer = [lane for lane in of(times) if any(bar.start < end for bar in lane.bars)]
     marks = [*_rows(outer, 0.0, end, _PER_TILE / TILE, TOP)]
@@ -67,9 +69,28 @@ _SCHEMATIC = "order and overlap are the program's, durations are schematic; time
 _INNER = "from one tile to the next, larger: fragments of the next step are read during this one"
 
 
-def _end_of(times: Sequence[StepTime]) -> float:
+def walks_on(scene: Scene) -> bool:
+    """Whether the block has a producer, which copies on while the sums of a tile are written."""
+    return scene.main.work.persistent and scene.main.producers.threads > 0
+
+
+def _steps(scene: Scene) -> tuple[BlockStep, ...]:
+    """Those that are drawn and enough of what follows; of a block that walks on, of three tiles of
+    C, of which two are drawn."""
+    if walks_on(scene):
+        return block_steps(scene.kernel, OF_A_SUM, sums=3)
+    return block_steps(scene.kernel, TILES + stages_of(scene.kernel) + 1)
+
+
+def _of_a_sum(times: Sequence[StepTime]) -> int:
+    """Steps of each of three tiles of C."""
+    return (max(s.step.tile for s in times) + 1) // 3
+
+
+def _end_of(scene: Scene, times: Sequence[StepTime]) -> float:
     """When the arithmetic of the tiles that are drawn ends."""
-    return max(s.end for s in times if s.step.what == "multiply" and s.step.tile < TILES)
+    tiles = 2 * _of_a_sum(times) if walks_on(scene) else TILES
+    return max(s.end for s in times if s.step.what == "multiply" and s.step.tile < tiles)
 
 
 def _rows(
@@ -133,12 +154,19 @@ def _description(scene: Scene, times: Sequence[StepTime]) -> str:
         said = f"while one tile is multiplied, {what} of up to {tiles} ahead are under way"
     else:
         said = f"no {what} go on while a tile is multiplied: the block waits for each"
-    return f"Steps of {step} along k with {counted(stages, 'stage')}: {said}. {_waiting(times)}"
+    begin = f"Steps of {step} along k with {counted(stages, 'stage')}: {said}. "
+    if walks_on(scene):
+        each = counted(_of_a_sum(times), "step")
+        begin += (
+            f"Each tile of C takes {each}; while its sums are written, copies of the next one's "
+            "are under way. "
+        )
+    return begin + _waiting(times, _end_of(scene, times))
 
 
-def _waiting(times: Sequence[StepTime]) -> str:
+def _waiting(times: Sequence[StepTime], end: float) -> str:
     """How long each program of the block's warps waits."""
-    begin, end = next(s.start for s in times if s.step.what == "multiply"), _end_of(times)
+    begin = next(s.start for s in times if s.step.what == "multiply")
 
     def share(own: Sequence[StepTime]) -> str:
         waited = [bar for bar in waits(own) if begin < bar.end and bar.start < end]

@@ -56,6 +56,7 @@ def lanes_of_stages(times: Sequence[StepTime]) -> list[Lane]:
             *held,
             Lane("consumers wait", WAIT, tuple(waits(own))),
             Lane("they multiply", COMPUTE, tuple(arithmetic(own))),
+            Lane("they write C", STORE, tuple(_writes(own))),
         ]
     return [
         *held,
@@ -83,6 +84,12 @@ def _asks(times: Sequence[StepTime]) -> Iterator[Interval]:
         about = f"asks for tile {step.tile}, to stage {step.stage}"
         end = own[-1].start + own[-1].busy
         yield Interval(own[0].start, end, (str(step.tile),), about)
+
+
+def _writes(times: Sequence[StepTime]) -> Iterator[Interval]:
+    for time in times:
+        if time.step.what == "write":
+            yield Interval(time.start, time.end, ("C",), "the sums of a tile of C are written")
 
 
 def _stage(times: Sequence[StepTime], stage: int) -> Iterator[Interval]:

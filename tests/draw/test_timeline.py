@@ -26,10 +26,10 @@ from tests.draw.reading import ALL, drawn
 DUTIES = ("producer", "consumers")
 
 
-def walked(kernel: AnalyzedKernel, tiles: int, duty: str = "") -> list[Event]:
+def walked(kernel: AnalyzedKernel, tiles: int, duty: str = "", sums: int = 1) -> list[Event]:
     """The steps of a duty as the accesses that they are.  A sum that is no array is not logged."""
     found: list[Event] = []
-    for step in block_steps(kernel, tiles):
+    for step in block_steps(kernel, tiles, sums):
         found += accesses(step) if step.duty in ("", duty) else []
     spread = kernel.program.main.spread
     if spread.registers == 1 and spread.holding == "thread":
@@ -69,11 +69,14 @@ def tidy(events: Iterable[Event]) -> list[Event]:
     return [event for _, run in runs for event in dict.fromkeys(run)]
 
 
-def taken(kernel: AnalyzedKernel, tiles: int, order: Order = "ascending") -> dict[str, list[Event]]:
+def taken(
+    kernel: AnalyzedKernel, tiles: int, order: Order = "ascending", sums: int = 1
+) -> dict[str, list[Event]]:
     """What the interpreter's memories and barriers saw of the operands, by duty."""
     problem = kernel.program.problem
     names = [name for t in (problem.a, problem.b) for name in (t.name, f"{t.name}_shared")]
-    logs = run_duties(kernel, shape_of_steps(kernel, tiles), order)
+    m, *others = shape_of_steps(kernel, tiles)
+    logs = run_duties(kernel, (sums * m, *others), order)
     return {
         duty: tidy(e for e in log.events if e[0] not in ("load", "store") or e[1] in names)
         for duty, log in logs.items()
@@ -109,6 +112,29 @@ def test_each_duty_goes_round_its_ring_as_in_the_interpreter(order: Order) -> No
         assert walked(kernel, 9, duty) == events, duty
     assert ("await", "empty[0] 1") in found["producer"]
     assert ("await", "full[0] 2") in found["consumers"]
+
+
+@pytest.mark.by_default("ascending")
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+def test_a_persistent_block_goes_on_as_in_the_interpreter(order: Order) -> None:
+    """Three tiles of C of three steps each, in a ring of four stages."""
+    kernel = compiled("hopper/persistent")
+    for duty, events in taken(kernel, 3, order, sums=3).items():
+        steps = walked(kernel, 3, duty, sums=3)  # stores of C are not logged
+        assert [event for event in steps if event[0] != "write"] == events, duty
+
+
+def test_copies_go_on_while_the_sums_of_a_tile_are_written() -> None:
+    times = times_of(block_steps(compiled("hopper/persistent"), 3, sums=3))
+    lanes = {lane.name: lane.bars for lane in lanes_of_stages(times)}
+    first, *_ = lanes["they write C"]
+    held = [bar for name in lanes for bar in lanes[name] if name.startswith("stage")]
+    copied = [bar for bar in held if bar.about.startswith("copy tile")]
+    assert sum(bar.start < first.end and first.start < bar.needed for bar in copied) == 4
+    assert (
+        "Each tile of C takes 3 steps; while its sums are written"
+        in drawn("hopper/persistent", "timeline").description
+    )
 
 
 def test_a_ring_with_another_number_of_stages_is_found(tmp_path: Path) -> None:
