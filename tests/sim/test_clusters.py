@@ -10,7 +10,8 @@ from box_kernels import ALL_ORDERS, Shape, clustered, compiled, complaint, runs,
 from cluster_plants import END, PLANTS
 from functions import with_functions
 
-from gemmgen.gpu import compiler
+from gemmgen.base.errors import CannotCheck
+from gemmgen.gpu import compiler, sass
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import F32
 from gemmgen.sim.failures import CompileFailure, KernelFault
@@ -41,6 +42,29 @@ def test_is_right_in_all_orders_and_landings(cluster: tuple[int, int], checked: 
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_compiles_for_a_gpu_that_has_clusters(cluster: tuple[int, int]) -> None:
     assert compiler.compile_text(clustered(*cluster), "sm_90a").spills == 0
+
+
+@pytest.mark.skipif(compiler.available() is not None, reason=str(compiler.available()))
+def test_a_step_has_no_fence_of_the_whole_gpu() -> None:
+    """A remote arrival with ``.release.cluster`` is a MEMBAR of the GPU, a wait with
+    ``.acquire.cluster`` an invalidation of the L1 cache: the cluster's barrier alone has these."""
+    try:
+        sass.tool()
+    except CannotCheck as missing:
+        pytest.skip(str(missing))
+    kernel = text("cluster")
+    wanted = fences(whole("  gg_sync_cluster();\n  gg_sync_cluster();"))
+    assert fences(kernel) == wanted
+    remote, wait = "arrive.shared::cluster.b64", "try_wait.parity.shared::cta.b64"
+    assert remote in kernel and wait in kernel
+    assert fences(kernel.replace(remote, f"arrive.release.cluster{remote[6:]}")) > wanted
+    acquires = "try_wait.parity.acquire.cluster.shared::cta.b64"
+    assert fences(kernel.replace(wait, acquires)) > wanted
+
+
+def fences(kernel: str) -> int:
+    code = sass.disassemble(compiler.compile_text(kernel, "sm_90a").cubin)
+    return sum(one.opcode in ("MEMBAR.ALL.GPU", "CCTL.IVALL") for one in code)
 
 
 def test_a_block_that_may_end_too_early_is_found_in_every_order() -> None:
