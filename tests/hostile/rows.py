@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
 from gemmgen.language import VOCABULARY
+from gemmgen.pipeline import compile_source
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 from gemmgen.schedule.words import LATER
 
@@ -143,12 +146,21 @@ def written(spec: DirectiveSpec, argument: ArgumentSpec, value: str) -> str:
     return GEMM + "".join(f"{text}\n" for text in rungs.values())
 
 
-def asks_nothing(spec: DirectiveSpec, argument: ArgumentSpec, label: str) -> bool:
-    """Whether a directive that is ``idle`` in the table stays so with this number."""
+def derived(spec: DirectiveSpec, argument: ArgumentSpec, label: str, text: str) -> bool | None:
+    """What ``TAKEN`` says of a number of a directive that is ``idle`` in the table: a number in
+    range leaves it so, or asks for something that this schedule may refuse."""
     value = int(label) if label in ("0", "7") else -1
-    in_range = argument.minimum <= value <= argument.maximum
-    kept = not argument.required or value == argument.identity
-    return spec.name not in TOGETHER and in_range and kept
+    if spec.name in TOGETHER or not argument.minimum <= value <= argument.maximum:
+        return None
+    return not argument.required or value == argument.identity or is_right(text)
+
+
+def is_right(text: str) -> bool:
+    try:
+        compile_source(Source(text))
+    except ScheduleError:
+        return False
+    return True
 
 
 def number_rows() -> Iterator[Row]:
@@ -161,8 +173,8 @@ def number_rows() -> Iterator[Row]:
             for label, value in NUMBERS.items():
                 text = written(spec, argument, value)
                 legal = TAKEN.get((spec.name, argument.name, label))
-                if asks_nothing(spec, argument, label):
-                    legal = True
+                if legal is None:
+                    legal = derived(spec, argument, label, text)
                 said = None if legal else (name,)
                 if value and legal is None and label != "7":
                     said = (f"x.sched:{line}:",)

@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-MOST_FILES = 6
+MOST_FILES, MOST_IN_ALL = 6, 10
 
 PASS = '''\
 """carveout: how much of a multiprocessor's memory is preferred as shared memory.
@@ -109,6 +109,91 @@ EDITS = (
 )
 """Existing files; the pass is a new one."""
 
+TOLD = (
+    Edit("CHANGELOG.md", "- Directives of the ladder:", "- `carveout percent=50`: memory."),
+    Edit(
+        "README.md",
+        "| `launch_bounds blocks=2` |",
+        "| `carveout percent=50` | how much memory is preferred as shared memory |",
+    ),
+    Edit(
+        "examples/README.md",
+        "| `odd_extents` |",
+        "| `carveout` | half of the memory is preferred as shared memory | `tiled` |",
+    ),
+    Edit("tests/examples.toml", "[hilbert]", 'unmeasured = "no GPU was there"\n\n[carveout]'),
+)
+"""Where users are told of it, and tests what they cannot derive of its example."""
+
+NEW = {
+    "examples/carveout.sched": """\
+# Half of a multiprocessor's memory is preferred as shared memory.
+gemm            C[m, n] = A[m, k] * B[k, n]
+tile            m=16 n=16 k=8
+cache_shared    A B
+carveout        percent=50
+""",
+    "docs/data/combinations/carveout.toml": """\
+[[combination]]
+rule = "A preference, with any tile."
+schedule = "carveout percent=50"
+accepted = true
+
+[[combination]]
+rule = "A part is a percentage."
+schedule = "carveout percent=101"
+accepted = false
+""",
+    "tests/cases/carveout/docstring.case": """\
+# What the docstring of the pass takes for granted.
+given:
+    tile m=8 n=32
+apply:
+    carveout percent=50
+""",
+    "tests/cases/carveout/a_share.case": """\
+# A share is kept with the block's work.
+given:
+    tile m=16 n=16
+apply:
+    carveout percent=25
+before:
+    work [m=16, n=16]   # tile m=16 n=16
+after:
+    work [m=16, n=16] carveout=25   # tile m=16 n=16; carveout percent=25
+""",
+    "tests/cases/carveout/in_bands.sched": """\
+# a preference, in bands
+raster group=2
+carveout percent=50
+""",
+}
+"""New files besides the pass and the golden of the example, which is written by the tests."""
+
+LISTS = (
+    "tests/suite/test_file_names.py",
+    "tests/suite/test_stated.py",
+    "tests/pipeline/test_pipeline.py::test_the_ladder_has_the_order_of_the_design",
+    "tests/pipeline/test_pipeline.py::test_what_a_pass_builds_on_is_above_it",
+    "tests/schedule/test_mistakes.py",
+    "tests/docs/test_reference.py",
+    "tests/analyze/test_counters.py::test_every_rung_and_version_was_measured",
+    "tests/golden/test_golden.py::test_every_golden_belongs_to_a_schedule",
+)
+"""Tests that compare all directives, examples or files with what is stated of them."""
+
+OVER_ALL = (
+    *("tests/hostile/test_table.py", "tests/passes/test_docstrings.py"),
+    *("tests/passes/test_cases.py", "tests/passes/test_meaning.py", "tests/golden/test_golden.py"),
+    *("tests/emit/test_text.py", "tests/docs/test_examples.py", "tests/emit/test_main.py"),
+    *(
+        "tests/nvrtc/test_spills.py",
+        "tests/pipeline/test_pipeline.py",
+        "tests/emit/test_compiles.py",
+    ),
+)
+"""Tests over all directives, examples, goldens or schedules."""
+
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -117,13 +202,32 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder in ("gemmgen", "docs", "examples", "benchmarks"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (root / "gemmgen/passes/carveout.py").write_text(PASS, encoding="utf-8")
-    for edit in EDITS:
+    edited(root, EDITS)
+    return root
+
+
+def edited(root: Path, edits: tuple[Edit, ...]) -> None:
+    """Adds the lines to the files of a copy."""
+    for edit in edits:
         path = root / edit.path
         lines = path.read_text(encoding="utf-8").splitlines()
         place = next(at for at, line in enumerate(lines) if edit.below in line)
         lines.insert(place + 1, edit.lines)
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return root
+
+
+@pytest.fixture(scope="module")
+def told(copy: Path) -> Path:
+    """The copy with all that tells users and tests of the directive."""
+    hidden = shutil.ignore_patterns("__pycache__", "test_new_directive.py")
+    shutil.copytree(ROOT / "tests", copy / "tests", ignore=hidden)
+    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, copy / name)
+    edited(copy, TOLD)
+    for name, text in NEW.items():
+        (copy / name).parent.mkdir(exist_ok=True)
+        (copy / name).write_text(text, encoding="utf-8")
+    return copy
 
 
 def ran(copy: Path, *arguments: str, input: str = "", fails: bool = False) -> str:
@@ -137,7 +241,7 @@ def ran(copy: Path, *arguments: str, input: str = "", fails: bool = False) -> st
         cwd=copy,
         env=environment,
     )
-    assert (done.returncode != 0) == fails, done.stderr
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
     return done.stderr if fails else done.stdout
 
 
@@ -147,7 +251,9 @@ def gemmgen(copy: Path, *arguments: str, input: str = "", fails: bool = False) -
 
 def test_few_files_are_touched_and_contributing_names_them() -> None:
     touched = {edit.path for edit in EDITS}
-    assert len(touched) <= MOST_FILES
+    told = {edit.path for edit in TOLD}
+    assert len(touched) <= MOST_FILES and len(touched | told) <= MOST_IN_ALL
+    assert all(f"`{path}`" in CONTRIBUTING for path in told)
     for path in touched:
         assert f"`{path.removeprefix('gemmgen/')}`" in CONTRIBUTING, path
 
@@ -205,3 +311,13 @@ def test_the_fuzzer_draws_it(copy: Path) -> None:
     said = ran(copy, "-c", draw)
     assert said.startswith("('-', '25..50', '100')")
     assert "carveout percent=" in said
+
+
+@pytest.mark.proof
+def test_the_tests_know_it_from_its_own_files(told: Path) -> None:
+    """No list in a test names it: those over all directives, examples and schedules hold as they
+    are, and take it."""
+    pytest_ = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--proof", "--update-golden")
+    ran(told, *pytest_, "-k", "carveout or preference", *OVER_ALL)
+    assert (told / "tests/golden/carveout.cu").exists()
+    ran(told, *pytest_[:-1], *LISTS)
