@@ -22,9 +22,10 @@ from gemmgen.interpreter.expressions import compile_expression
 from gemmgen.interpreter.scope import Scope, known
 from gemmgen.ir import expanded, names
 from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
+from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
-from gemmgen.ir.duties import Duties, SetRegisters
+from gemmgen.ir.duties import Duties, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.nodes import Copy, Init, Kernel, Map
 from gemmgen.schedule.extents import Shape
@@ -154,7 +155,7 @@ class _Walk:
             case Break(condition):
                 if self.value(condition):
                     raise _Break
-            case Barrier():
+            case Barrier() | NamedBarrier():
                 yield BlockStep("barrier")
             case Commit():
                 yield BlockStep("commit")
@@ -178,7 +179,9 @@ class _Walk:
                 yield OTHERS
             case Init() | BarrierArray() | InitBarrier() | FenceBarriers() | SetRegisters():
                 pass
-            case Map() | expanded.StoreSlice():
+            case FenceAsync() | CommitBoxes() | AwaitBoxes():
+                pass
+            case Map() | expanded.StoreSlice() | expanded.StoreBoxes():
                 yield BlockStep("write", self.problem.c.name)
             case expanded.StageSlice():
                 yield BlockStep("store", self.problem.c.name)

@@ -174,13 +174,38 @@ class WatchedBarriers:
         mask: Mask,
     ) -> None:
         """The elements inside the tensor are read, and whole boxes written."""
-        assert isinstance(boxes.source, Watched) and isinstance(target, Watched)
+        assert isinstance(boxes.tensor, Watched) and isinstance(target, Watched)
         lanes = np.arange(self._lanes.count) if mask is None else np.flatnonzero(mask)
         starts = [self._lanes.every(start)[lanes] for start in at]
         blocks = lanes // self._lanes.threads
-        boxes.source.see_boxes(_rows_inside(boxes, starts, blocks), write=False)
+        boxes.tensor.see_boxes(_rows_inside(boxes, starts, blocks), write=False)
         whole = np.full(len(lanes), prod(boxes.sides))
         target.see_boxes(Rows(blocks, self._lanes.every(to)[lanes], whole), write=True)
+
+
+class WatchedStores:
+    """Boxes that leave shared memory."""
+
+    def __init__(self, lanes: Lanes):
+        self._lanes = lanes
+
+    def store(
+        self, boxes: Boxes, at: Sequence[Index], source: Memory, first: Index, mask: Mask
+    ) -> None:
+        """Whole boxes are read, and the elements inside the tensor written."""
+        assert isinstance(boxes.tensor, Watched) and isinstance(source, Watched)
+        lanes = np.arange(self._lanes.count) if mask is None else np.flatnonzero(mask)
+        starts = [self._lanes.every(start)[lanes] for start in at]
+        blocks = lanes // self._lanes.threads
+        whole = np.full(len(lanes), prod(boxes.sides))
+        source.see_boxes(Rows(blocks, self._lanes.every(first)[lanes], whole), write=False)
+        boxes.tensor.see_boxes(_rows_inside(boxes, starts, blocks), write=True)
+
+    def commit(self, mask: Mask) -> None:
+        pass
+
+    def wait(self, pending: int, mask: Mask) -> None:
+        pass
 
 
 def _rows_inside(boxes: Boxes, starts: Sequence[Ints], blocks: Ints) -> Rows:

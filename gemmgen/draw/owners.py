@@ -1,6 +1,7 @@
 """Which thread has which element of its block's tile of C, as the lowered kernel shows it.
 
-A thread that stores an element has its sum.  Tensor cores leave open which lane has which element
+A thread that stores an element has its sum, or writes it to where the copy engine stores it from.
+Tensor cores leave open which lane has which element
 of a fragment: what a warp stores is its own, and threads that pass such sums on to C are followed
 back to that warp.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gemmgen.analyze.accesses import Site
+from gemmgen.analyze.accesses import Rows, Site
 from gemmgen.base.record import record
 from gemmgen.draw.recorded import Values, dense, position, record_block
 from gemmgen.draw.scene import Scene
@@ -38,7 +39,7 @@ class Owners:
 def owners(scene: Scene) -> Owners:
     """Of the first tile of C."""
     values, followed = dense(scene, scene.least()), _Followed(scene)
-    record_block(scene, values, followed.see)
+    record_block(scene, values, followed.see, followed.see_boxes)
     return followed.owners(values)
 
 
@@ -69,6 +70,8 @@ class _Followed:
         self._fragments: dict[tuple[str, int], int] = {}
         self._read: dict[int, list[tuple[int, int]]] = {}
         self._stored: dict[int, tuple[int, int]] = {}
+        self._staged: dict[int, tuple[int, int]] = {}
+        self._leaving: list[tuple[int, int]] = []
 
     def see(self, site: Site, first: Ints) -> None:
         """``first``: each thread's first element, -1 for none."""
@@ -77,12 +80,32 @@ class _Followed:
             self._store_fragment(site, first, final)
         elif site.write and final:
             self._store(site, first)
+        elif site.write and site.buffer == self._slice:
+            for thread in np.flatnonzero(first >= 0).tolist():
+                for e in range(site.width):
+                    self._staged[int(first[thread]) + e] = thread, 0
         elif not site.write and site.buffer in self._sources:
             known = self._sources[site.buffer]
             for thread in np.flatnonzero(first >= 0).tolist():
                 start = int(first[thread])
                 words = (known[start + e] for e in range(site.width))
                 self._read.setdefault(thread, []).extend(words)
+
+    def see_boxes(self, site: Site, rows: Rows) -> None:
+        """The copy engine takes whole boxes of the slice to C, each in the order of its rows."""
+        elements = [
+            first + e
+            for first, length in zip(rows.first.tolist(), rows.length.tolist(), strict=True)
+            for e in range(length)
+        ]
+        if site.buffer == self._slice:
+            self._leaving = [self._staged[element] for element in elements]
+        elif site.write and site.buffer == self._scene.problem.c.name:
+            self._stored |= dict(zip(elements, self._leaving, strict=True))
+
+    @property
+    def _slice(self) -> str:
+        return f"{self._scene.problem.c.name}_shared"
 
     def _store(self, site: Site, first: Ints) -> None:
         """Threads store their own elements, or those that they read last."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from gemmgen.analyze.accesses import Site, first_elements
+from gemmgen.analyze.accesses import SeeBoxes, Site, first_elements
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.recorder import record_accesses
+from gemmgen.analyze.watched_memory import unseen
 from gemmgen.draw.scene import Scene
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.problem import Tensor
@@ -23,9 +24,15 @@ def dense(scene: Scene, shape: Shape) -> Values:
     return arguments_of(scene.kernel.lowered.interface, scene.problem, shape, dense=True)
 
 
-def record_block(scene: Scene, values: Values, see: Callable[[Site, Ints], None]) -> None:
+def record_block(
+    scene: Scene,
+    values: Values,
+    see: Callable[[Site, Ints], None],
+    see_boxes: SeeBoxes = unseen,
+) -> None:
     """Shows ``see`` the accesses of the block that stores the first tile of C: of those that share
-    it the last.  Each comes with every thread's first element, -1 for none."""
+    it the last.  Each comes with every thread's first element, -1 for none; those of the copy
+    engine go to ``see_boxes``."""
     kernel = scene.kernel.lowered
     extents = {name: int(values[name]) for name in kernel.interface.shaping()}
     last = (kernel.interface.parts - 1) * kernel.interface.tile_count(extents)
@@ -34,7 +41,7 @@ def record_block(scene: Scene, values: Values, see: Callable[[Site, Ints], None]
     def seen(site: Site, index: Index, mask: Mask) -> None:
         see(site, first_elements(lanes, index, mask).reshape(-1))
 
-    record_accesses(kernel, np.array([last]), values, seen)
+    record_accesses(kernel, np.array([last]), values, seen, see_boxes=see_boxes)
 
 
 def position(scene: Scene, tensor: Tensor, values: Values, address: int) -> dict[str, int]:

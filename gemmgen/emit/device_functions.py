@@ -17,6 +17,7 @@ from typing import Any
 from gemmgen.base.record import record
 from gemmgen.emit.ctypes import STORED, vector_type
 from gemmgen.ir.barriers import ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
+from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
 from gemmgen.ir.control import Commit, Wait
 from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType, widths
 from gemmgen.ir.duties import ArriveBarrier, NamedBarrier, SetRegisters
@@ -24,7 +25,15 @@ from gemmgen.ir.expr import Call
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parts import inside
 from gemmgen.ir.tensor_map import RANKS
-from gemmgen.ir.thread_code import AtomicAdd, CopyAsync, CountArrival, LoadBox, Move, Point
+from gemmgen.ir.thread_code import (
+    AtomicAdd,
+    CopyAsync,
+    CountArrival,
+    LoadBox,
+    Move,
+    Point,
+    StoreBox,
+)
 from gemmgen.ir.warp_matrices import Line, LoadFragment, MultiplyFragments, StoreFragment
 
 FILES = Path(__file__).parent / "intrinsics"
@@ -97,14 +106,23 @@ def _base(stored: str) -> DeviceFunction:
 
 
 def _load_box(rank: int, hinted: bool) -> DeviceFunction:
+    return _of_box("load_box", rank, 3, **_hint(hinted, 3 + rank))
+
+
+def _store_box(rank: int) -> DeviceFunction:
+    return _of_box("store_box", rank, 2)
+
+
+def _of_box(file: str, rank: int, first: int, **more: object) -> DeviceFunction:
+    """A copy of a box whose coordinates are the operands from ``first`` on."""
     names = [f"i{at}" for at in range(rank)]
     return _function(
-        "load_box",
+        file,
         rank=rank,
         parameters=", ".join(f"int {name}" for name in names),
-        numbers=", ".join(f"%{3 + at}" for at in range(rank)),
+        numbers=", ".join(f"%{first + at}" for at in range(rank)),
         operands=", ".join(f'"r"({name})' for name in names),
-        **_hint(hinted, 3 + rank),
+        **more,
     )
 
 
@@ -151,6 +169,10 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     ExpectBytes: lambda node: DeviceFunction("expect_bytes"),
     WaitBarrier: lambda node: DeviceFunction("try_wait"),
     LoadBox: lambda node: _load_box(len(node.at), node.evict != "normal"),
+    StoreBox: lambda node: _store_box(len(node.at)),
+    FenceAsync: lambda node: DeviceFunction("fence_async"),
+    CommitBoxes: lambda node: DeviceFunction("commit_boxes"),
+    AwaitBoxes: lambda node: DeviceFunction("await_boxes"),
     AtomicAdd: lambda node: _add(node.dtype),
     CountArrival: lambda node: DeviceFunction("count_in"),
     ArriveBarrier: lambda node: DeviceFunction("arrive"),
@@ -183,6 +205,8 @@ FUNCTIONS: tuple[DeviceFunction, ...] = (
     *map(DeviceFunction, ("arrive", "sync_warps")),
     *map(_set_registers, (False, True)),
     *(_load_box(rank, hinted) for rank in RANKS for hinted in (False, True)),
+    *map(_store_box, RANKS),
+    *map(DeviceFunction, ("fence_async", "commit_boxes", "await_boxes")),
     _add("f32"),
     _add("f64"),
     DeviceFunction("count_in"),

@@ -9,13 +9,14 @@ from gemmgen.emit.kernel_view import SHARED_BYTES
 from gemmgen.emit.line_breaks import filled
 from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.emit.printing import printed
-from gemmgen.emit.tensor_maps import encoded_views, map_name, type_notes
+from gemmgen.emit.tensor_maps import encoded_views, type_notes
 from gemmgen.emit.views import View
 from gemmgen.ir.expr import Binary, BinaryOp, Call, Expr, Int, Select, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parameters import namespace
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
+from gemmgen.ir.tensor_map import map_name
 
 MATRIX_TILES = Var("matrix_tiles")
 _ROOM = 80
@@ -54,11 +55,16 @@ def launcher_view(kernel: LoweredKernel) -> View:
         "encode": [printed("encode_map.j2", {})] if interface.maps else [],
         "type_notes": type_notes(interface),
         "maps": encoded_views(kernel),
-        "arguments": [
-            map_name(param.name) if param.kind == "map" else param.name
-            for param in interface.kernel_params
-        ],
+        "arguments": _arguments(interface),
     }
+
+
+def _arguments(interface: Interface) -> list[str]:
+    """The launcher's variables that are the kernel's parameters."""
+    maps = {one.parameter: map_name(one.tensor) for one in interface.maps}
+    return [
+        maps[param.name] if param.kind == "map" else param.name for param in interface.kernel_params
+    ]
 
 
 def _walking_blocks(resident: int) -> Expr:

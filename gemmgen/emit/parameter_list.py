@@ -7,11 +7,18 @@ from gemmgen.emit.line_breaks import filled
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import fields_view
 from gemmgen.ir.interface import Param
+from gemmgen.ir.tensor_map import map_name
 
 
 def parameter_rows(params: tuple[Param, ...], width: int, *, restrict: bool) -> list[list[str]]:
     """The parameters line by line: the extents, then what ``width`` columns of a kernel hold."""
-    texts = {_text(param, restrict=True): _text(param, restrict=restrict) for param in params}
+    mapped = {param.name for param in params if param.kind == "map"}
+
+    def text(param: Param) -> str:
+        """The copy engine writes to what has a map beside its address: that is not restricted."""
+        return _text(param, restrict=restrict and map_name(param.name) not in mapped)
+
+    texts = {_text(param, restrict=True): text(param) for param in params}
     extents = sum(param.kind == "extent" for param in params)
     first, others = list(texts)[:extents], list(texts)[extents:]
     return [[texts[text] for text in row] for row in (first, *filled(others, ", ", width))]

@@ -8,7 +8,7 @@ from gemmgen.ir import names
 from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.ir.tensor_map import DATA_TYPES, TensorMap
+from gemmgen.ir.tensor_map import DATA_TYPES, TensorMap, map_name
 
 
 def map_lines(interface: Interface) -> list[str]:
@@ -33,11 +33,6 @@ def type_notes(interface: Interface) -> list[str]:
     found = dict.fromkeys(_element(interface, one) for one in interface.maps)
     notes = [f"{number}: CU_TENSOR_MAP_DATA_TYPE_{kind}" for number, _, kind in found]
     return [", ".join(notes)] if notes else []
-
-
-def map_name(tensor: str) -> str:
-    """The launcher's variable that is a tensor's map."""
-    return f"{tensor}_map"
 
 
 def _line(interface: Interface, tensor_map: TensorMap) -> str:

@@ -31,6 +31,7 @@ from gemmgen.ir.thread_code import (
     Parameter,
     Point,
     RegisterArray,
+    StoreBox,
 )
 from gemmgen.ir.warp_matrices import FragmentArray
 
@@ -220,13 +221,19 @@ def _barrier_array(_node: BarrierArray) -> View:
 
 
 def _load_box(node: LoadBox) -> View:
-    """``A_shared[stage]`` where a box begins with the tile."""
-    target = node.target
-    while target.indices[-1:] == (Int(0),):
-        target = Element(target.buffer, target.indices[:-1])
-    whole = len(target.indices) < len(node.target.indices)
-    to = c_text(target) if whole else address(target)
-    return {"to": to, "rank": len(node.at), **_hint(node)}
+    return {"to": _begin(node.target), "rank": len(node.at), **_hint(node)}
+
+
+def _store_box(node: StoreBox) -> View:
+    return {"from": _begin(node.source), "rank": len(node.at)}
+
+
+def _begin(element: Element) -> str:
+    """The address of a box in shared memory: ``A_shared[stage]`` where it begins with the tile."""
+    begin = element
+    while begin.indices[-1:] == (Int(0),):
+        begin = Element(begin.buffer, begin.indices[:-1])
+    return c_text(begin) if len(begin.indices) < len(element.indices) else address(begin)
 
 
 def _for(node: For[Node]) -> View:
@@ -296,6 +303,7 @@ _MORE: dict[type, Callable[..., View]] = {
     Point: _point,
     CopyAsync: _copy_async,
     LoadBox: _load_box,
+    StoreBox: _store_box,
     BarrierArray: _barrier_array,
     For: _for,
     If: _if,

@@ -10,7 +10,7 @@ from gemmgen.ir import names
 from gemmgen.ir.control import Barrier
 from gemmgen.ir.duties import Duties, Duty, NamedBarrier, SetRegisters
 from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.expanded import Tiles, Timed
+from gemmgen.ir.expanded import Timed
 from gemmgen.ir.expr import Binary, Var
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.occupancy import registers_by_duty
@@ -22,8 +22,9 @@ MEETING = 1
 """The named barrier of the consumers; 0 is the block's."""
 
 
-def with_producers(program: Program, kernel: Kernel, tiles: Tiles) -> tuple[Timed, ...]:
-    """The block's program, in which the warps behind those that compute ``tiles`` copy them."""
+def with_producers(program: Program, kernel: Kernel, tiles: tuple[Timed, ...]) -> tuple[Timed, ...]:
+    """The block's program, in which the warps behind those that compute ``tiles`` copy their
+    operands."""
     pipeline = pipeline_of(kernel)
     assert pipeline is not None
     ring = DutyPipeline(program, kernel, pipeline)
@@ -47,7 +48,7 @@ def with_producers(program: Program, kernel: Kernel, tiles: Tiles) -> tuple[Time
             count,
             f"the consumers: {CONSUMERS}",
             origins,
-            (*more, _among_consumers(tiles)),
+            (*more, *_among_consumers(tiles)),
         ),
     )
     return (ring.barriers(), Duties(duties))

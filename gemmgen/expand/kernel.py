@@ -11,7 +11,7 @@ from gemmgen.expand.pipeline_registers import RegisterPipeline
 from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.pipeline_tma import TmaPipeline
 from gemmgen.expand.split import reduction
-from gemmgen.expand.way_out import way_out
+from gemmgen.expand.way_out import behind_tiles, way_out
 from gemmgen.ir.control import Block
 from gemmgen.ir.edit import copy_outward, pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Tiles, Timed, Transfer
@@ -43,9 +43,10 @@ def _kernel(program: Program, kernel: Kernel) -> ExpandedKernel:
     for statement in kernel.body:
         body.extend(_statement(program, kernel, statement))
     tiles = Tiles(tuple(body), before=_before_tiles(program, kernel))
+    block = (tiles, *behind_tiles(kernel))
     if kernel.producers.warpgroups:
-        return ExpandedKernel(kernel, with_producers(program, kernel, tiles))
-    return ExpandedKernel(kernel, (tiles,))
+        return ExpandedKernel(kernel, with_producers(program, kernel, block))
+    return ExpandedKernel(kernel, block)
 
 
 def _before_tiles(program: Program, kernel: Kernel) -> tuple[Timed, ...]:

@@ -29,11 +29,10 @@ class MappedStarter(Starter):
     ) -> None:
         super().__init__(loaded, blocks, integers)
         interface = loaded.interface
-        maps = {one.tensor: one for one in interface.maps}
         places = {param.name: at for at, param in enumerate(loaded.tensors)}
-        names = [param.name for param in interface.kernel_params if param.kind == "map"]
         self._fields = [
-            (places[name], name, interface.map_fields(maps[name], extents)) for name in names
+            (places[one.tensor], one.tensor, interface.map_fields(one, extents))
+            for one in interface.kernel_maps
         ]
         self._known: dict[tuple[int, Value], bytes] = {}
 

@@ -26,7 +26,7 @@ from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.simt import Index, Mask, Trap
 from gemmgen.ir.control import Commit, Wait
 from gemmgen.ir.lowered import LoweredProgram
-from gemmgen.ir.thread_code import CopyAsync, LoadBox, contains
+from gemmgen.ir.thread_code import CopyAsync, LoadBox, StoreBox, contains
 from gemmgen.numerics.operators import Value
 
 
@@ -56,7 +56,7 @@ NODES: Statements = {CopyAsync: _copy_async, Commit: _commit, Wait: _wait}
 
 def landings_of(program: LoweredProgram) -> tuple[Landing, ...]:
     """Those under which ``program`` can behave differently: one, if nothing is asynchronous."""
-    kinds = (CopyAsync, LoadBox)
+    kinds = (CopyAsync, LoadBox, StoreBox)
     copies = any(contains(kernel.body, kind) for kernel in program.kernels for kind in kinds)
     return LANDINGS if copies else LANDINGS[:1]
 

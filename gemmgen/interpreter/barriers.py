@@ -14,7 +14,8 @@ from typing import cast
 import numpy as np
 
 from gemmgen.calling.launches import Landing
-from gemmgen.interpreter.checked_memory import Elements, FlatMemory
+from gemmgen.interpreter.boxes import boxes_of, loaded
+from gemmgen.interpreter.checked_memory import FlatMemory
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Boxes, Step
 from gemmgen.interpreter.memory import Memory
@@ -25,10 +26,10 @@ from gemmgen.interpreter.turns import Waiting
 from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.duties import ArriveBarrier
-from gemmgen.ir.expr import Element, Var
+from gemmgen.ir.expr import Element
 from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.ir.thread_code import LoadBox
-from gemmgen.numerics.operators import Ints, Value
+from gemmgen.numerics.operators import Value
 
 MOST_BYTES = 2**20 - 1
 """Bytes that a phase may expect at once (PTX ISA, tx-count of an mbarrier)."""
@@ -76,27 +77,13 @@ def _load_box(node: LoadBox, code: Code) -> Step:
     name, index = _index(node.barrier, code)
     target, to = code.element(node.target)
     starts = [code.expression(e).run for e in node.at]
-    boxes, barriers = _boxes(node.tensor, code), code.machine.barriers
+    boxes, barriers = boxes_of(node.tensor, code), code.machine.barriers
 
     def step(mask: Mask) -> None:
         at = [cast(Index, start(mask)) for start in starts]
         barriers.load(boxes, at, target, to(mask), (name, cast(Index, index(mask))), mask)
 
     return step
-
-
-def _boxes(tensor: str, code: Code) -> Boxes:
-    """The boxes of a tensor, by its map in this call."""
-    interface = code.interface
-    (found,) = (one for one in interface.maps if one.tensor == tensor)
-    dimensions = interface.map_dimensions(found)
-
-    def number(name: str) -> int:
-        return cast(int, code.expression(Var(name)).known)
-
-    strides = [1 if one.stride is None else number(one.stride) for one in dimensions]
-    sizes = [number(one.size) for one in dimensions]
-    return Boxes(code.scope.array(tensor).memory, tuple(sizes), tuple(strides), found.box)
 
 
 NODES: Statements = {
@@ -181,7 +168,7 @@ class CheckedBarriers:
             counted = self._of(name, lane, number)
             if not counted.fenced:
                 raise self._trap(name, lane, number, "the copy engine does not see it yet")
-            values = self._box(boxes, [int(start[lane]) for start in starts], lane)
+            values = loaded(boxes, [int(start[lane]) for start in starts], lane)
             first = int(addresses[lane])
             if first * BYTES[target.dtype] % LANDS_AT:
                 raise target.trap(lane, first, f"no box lands there: no multiple of {LANDS_AT}")
@@ -196,25 +183,6 @@ class CheckedBarriers:
             barrier.landing.append(landing)
         else:
             barrier.count(landing)
-
-    def _box(self, boxes: Boxes, at: Sequence[int], lane: int) -> Elements:
-        """The elements of a box, the first dimension innermost; zeros outside the tensor."""
-        source = boxes.source
-        assert isinstance(source, FlatMemory)
-        offset, inside = np.zeros((), np.int64), np.ones((), np.bool_)
-        for start, size, stride, side in zip(
-            at, boxes.sizes, boxes.strides, boxes.sides, strict=True
-        ):
-            along = np.arange(start, start + side)
-            inside = ((along >= 0) & (along < size))[(...,) + (None,) * inside.ndim] & inside
-            offset = (along * stride)[(...,) + (None,) * offset.ndim] + offset
-        values = np.zeros(inside.size, source.data.dtype)
-        there = cast(Ints, offset.reshape(-1)[inside.reshape(-1)])
-        outside = (there < 0) | (there >= source.size)
-        if outside.any():
-            raise source.trap(lane, int(there[outside][0]), f"out of bounds of {source.size}")
-        values[inside.reshape(-1)] = source.data[there]
-        return cast(Elements, values)
 
     def _each(self, index: Index, mask: Mask) -> Iterator[tuple[int, int]]:
         """The lanes that take part, each with its index."""

@@ -10,6 +10,7 @@ import numpy as np
 from gemmgen.calling.launches import Landing
 from gemmgen.interpreter.async_copies import CheckedCopies
 from gemmgen.interpreter.barriers import CheckedBarriers
+from gemmgen.interpreter.box_stores import CheckedStores
 from gemmgen.interpreter.checked_memory import (
     Elements,
     FlatMemory,
@@ -53,6 +54,7 @@ class CheckedMachine:
     ):
         self.lanes, self.copies, self.warps = lanes, CheckedCopies(landing), CheckedWarps(lanes)
         self.barriers = CheckedBarriers(lanes, together, landing)
+        self.stores = CheckedStores(lanes, landing)
         self._arguments, self._written, self._state = arguments, written, state
         self._together, self.duty = together, duty
 

@@ -170,6 +170,14 @@ class OutputMemory(FlatMemory):
         self.writers[self.active(index, mask)] = self.active(self.numbers, mask)
         self._check_writers(index, mask, "written by two threads")
 
+    def claim(self, index: Ints, lane: int) -> None:
+        """``lane`` has elements written that nobody else may access."""
+        there, number = self.writers[index], self.numbers[lane]
+        wrong = (there != 0) & (there != number)
+        if wrong.any():
+            raise self.trap(lane, int(index[wrong][0]), "written by two threads")
+        self.writers[index] = number
+
     def _check_writers(self, index: Index, mask: Mask, description: str) -> None:
         offsets = self.active(index, mask)
         writers = self.writers[offsets]

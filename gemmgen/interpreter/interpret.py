@@ -126,6 +126,7 @@ def _run(machine: CheckedMachine, kernel: LoweredKernel) -> None:
     if run is not None:
         run(None)
     machine.copies.end()
+    machine.stores.end()
 
 
 def _batches(

@@ -43,9 +43,9 @@ class Copies(Protocol):
 
 @record
 class Boxes:
-    """The boxes of a tensor: sizes, strides in elements and a box's sides, innermost first."""
+    """The boxes of a ``tensor``: sizes, strides in elements and a box's sides, innermost first."""
 
-    source: Memory
+    tensor: Memory
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     sides: tuple[int, ...]
@@ -80,6 +80,21 @@ class Barriers(Protocol):
         """Begins the copy of a box that begins with the element ``at`` to ``to`` on, for each
         lane."""
         ...
+
+
+class Stores(Protocol):
+    """Boxes that the copy engine stores from shared memory, by groups of the lane that asks."""
+
+    def store(
+        self, boxes: Boxes, at: Sequence[Index], source: Memory, first: Index, mask: Mask
+    ) -> None:
+        """Begins the store of a box that lies from ``first`` on and begins with the element ``at``
+        of the tensor, for each lane."""
+        ...
+
+    def commit(self, mask: Mask) -> None: ...
+
+    def wait(self, pending: int, mask: Mask) -> None: ...
 
 
 @record
@@ -123,6 +138,9 @@ class Machine(Protocol):
 
     @property
     def barriers(self) -> Barriers: ...
+
+    @property
+    def stores(self) -> Stores: ...
 
     @property
     def warps(self) -> Warps: ...

@@ -6,6 +6,7 @@ from __future__ import annotations
 from gemmgen.interpreter import (
     async_copies,
     barriers,
+    box_stores,
     control_flow,
     duties,
     fragments,
@@ -20,6 +21,7 @@ NODES: Statements = {
     **variables.NODES,
     **async_copies.NODES,
     **barriers.NODES,
+    **box_stores.NODES,
     **fragments.NODES,
     **workspace.NODES,
     **duties.NODES,

@@ -11,6 +11,7 @@ from typing import Literal
 
 from gemmgen.base.record import record
 from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
+from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.duties import Duties, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Element, Expr, Int
@@ -195,6 +196,17 @@ class StoreSlice:
 
 
 @record
+class StoreBoxes:
+    """``copy`` takes the slice to global memory by the copy engine, which leaves out elements
+    outside the matrix.  A thread issues it for the whole block."""
+
+    SYNTAX = "{copy} row {row}"
+
+    copy: Copy
+    row: Expr
+
+
+@record
 class LoadLaneSlice:
     """Each lane reads its own k elements of the step at ``origin`` into registers."""
 
@@ -243,6 +255,10 @@ Timed = (
     | Multiply
     | StageSlice
     | StoreSlice
+    | StoreBoxes
+    | FenceAsync
+    | CommitBoxes
+    | AwaitBoxes
     | LoadLaneSlice
     | WarpReduce
     | StorePartial

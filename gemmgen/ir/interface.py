@@ -163,17 +163,27 @@ class Interface:
 
     @property
     def kernel_params(self) -> tuple[Param, ...]:
-        """The kernel's own parameters: maps in place of pointers, and no leading dimension and no
-        stride of theirs."""
+        """The kernel's own parameters: maps in place of pointers, or before them, and no leading
+        dimension and no stride that maps alone need."""
         if not self.maps:
             return self.params
-        mapped = {one.tensor for one in self.maps}
-        steps = {step for p in self.tensors if p.name in mapped for step in self.steps(p)}
-        return tuple(
-            replace(param, kind="map") if param.name in mapped else param
-            for param in self.params
-            if param.kind not in ("ld", "stride") or param.name not in steps
-        )
+        maps = {one.tensor: one for one in self.maps}
+        accessed = [p for p in self.tensors if p.name not in maps or maps[p.name].beside]
+        kept = {step for param in accessed for step in self.steps(param)}
+        kept |= {param.name for param in accessed}
+        found: list[Param] = []
+        for param in self.params:
+            if param.name in maps:
+                found.append(replace(param, name=maps[param.name].parameter, kind="map"))
+            if param.name in kept or param.kind not in ("tensor", "ld", "stride"):
+                found.append(param)
+        return tuple(found)
+
+    @property
+    def kernel_maps(self) -> tuple[TensorMap, ...]:
+        """The maps in the order of the kernel's parameters."""
+        of = {one.parameter: one for one in self.maps}
+        return tuple(of[param.name] for param in self.kernel_params if param.kind == "map")
 
     def map_dimensions(self, tensor_map: TensorMap) -> tuple[MapDimension, ...]:
         """The dimensions of a tensor's map, innermost first."""

@@ -28,17 +28,29 @@ L2_PROMOTION = 3
 """``CU_TENSOR_MAP_L2_PROMOTION_L2_256B``: what is read through L2 at a time."""
 
 
+def map_name(tensor: str) -> str:
+    """What a tensor's map is called beside its address."""
+    return f"{tensor}_map"
+
+
 @record
 class TensorMap:
     """A tensor that the kernel gets as a map, in place of its address: a parameter of that name.
 
     ``box``: the elements that one copy moves, along each of the tensor's letters, innermost first.
+    ``beside``: threads access the tensor, too, so the kernel takes its address and strides as well.
     """
 
     SYNTAX = "{tensor} {box}"
 
     tensor: str
     box: tuple[int, ...]
+    beside: bool = False
+
+    @property
+    def parameter(self) -> str:
+        """The kernel's parameter that is the map."""
+        return map_name(self.tensor) if self.beside else self.tensor
 
 
 @record

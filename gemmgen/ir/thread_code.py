@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
+from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dtypes import DType
@@ -151,6 +152,24 @@ class LoadBox:
 
 
 @record
+class StoreBox:
+    """A box of shared memory from ``source`` on, at a multiple of 128 bytes, to ``tensor``, by its
+    map, some time before the thread's wait for its group.
+
+    ``at`` is the box's first element, innermost index first; elements outside the tensor are left
+    out.
+    """
+
+    SYNTAX = "{tensor}{at} = {source}"
+
+    source: Element
+    tensor: str
+    map: str
+    at: tuple[Expr, ...]
+    dtype: DType = "f32"
+
+
+@record
 class Parameter:
     """A function's parameter: an int or, with ``dtype``, a pointer to elements, which may be
     ``written``; with ``shape`` a reference to an array of them."""
@@ -197,6 +216,10 @@ Node = (
     | SetRegisters
     | Duties["Node"]
     | LoadBox
+    | StoreBox
+    | FenceAsync
+    | CommitBoxes
+    | AwaitBoxes
     | BarrierArray
     | InitBarrier
     | FenceBarriers

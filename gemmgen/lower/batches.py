@@ -16,6 +16,7 @@ from gemmgen.ir.problem import Tensor
 from gemmgen.ir.simplify import add, div, mod
 from gemmgen.ir.thread_code import Advance, Node
 from gemmgen.lower import bounds
+from gemmgen.lower.boxes import maps
 from gemmgen.lower.context import Context
 
 EACH, OWN = Var("matrix_tiles"), Var("tile")
@@ -55,7 +56,7 @@ def _numbers(context: Context, number: Expr) -> Iterator[Define]:
 
 
 def _moves(context: Context) -> Iterator[Advance]:
-    boxed = {copy.src for copy in context.boxed_copies}
+    boxed = {one.tensor for one in maps(context) if not one.beside}
     for tensor in context.tensors:
         if tensor.name in boxed:
             continue  # a map has the batches as dimensions

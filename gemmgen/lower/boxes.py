@@ -15,6 +15,7 @@ from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add, all_of, mul
 from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.ir.thread_code import LoadBox, Node
+from gemmgen.lower import box_stores
 from gemmgen.lower.context import TID, Context, X
 
 
@@ -51,8 +52,10 @@ def _box(context: Context, copy: Copy) -> tuple[int, int]:
 
 
 def maps(context: Context) -> tuple[TensorMap, ...]:
-    """The maps of the tensors that the copy engine reads."""
-    return tuple(_map(context, copy) for copy in context.boxed_copies)
+    """The maps of the tensors that the copy engine reads, and of that which it writes."""
+    written = context.boxed_outward
+    last = (box_stores.map_of(context, written),) if written else ()
+    return (*(_map(context, copy) for copy in context.boxed_copies), *last)
 
 
 def _map(context: Context, copy: Copy) -> TensorMap:

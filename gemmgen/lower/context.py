@@ -12,7 +12,7 @@ from gemmgen.expand.ring import rings
 from gemmgen.ir import names
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space
 from gemmgen.ir.control import Define
-from gemmgen.ir.edit import output_of, pipeline_of
+from gemmgen.ir.edit import copy_outward, output_of, pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel
 from gemmgen.ir.expr import Element, Expr, Int, Var, walk
 from gemmgen.ir.lowered import Check, Constant
@@ -127,6 +127,12 @@ class Context:
     def boxed_copies(self) -> tuple[Copy, ...]:
         """Copies of tiles into shared memory by the copy engine."""
         return tuple(c for c in self._staged if c.mode == "tma")
+
+    @cached_property
+    def boxed_outward(self) -> Copy | None:
+        """The copy of the output out of shared memory, if the copy engine makes it."""
+        outward = copy_outward(self.kernel)
+        return outward if outward and outward.mode == "tma" else None
 
     @property
     def _staged(self) -> tuple[Copy, ...]:

@@ -9,6 +9,7 @@ from typing import Any, cast
 from gemmgen.ir import names
 from gemmgen.ir.atoms import Holding
 from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
+from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.duties import ArriveBarrier, Duties, Duty, NamedBarrier, SetRegisters
@@ -24,7 +25,17 @@ from gemmgen.ir.simplify import mod, simplify
 from gemmgen.ir.target import WARP
 from gemmgen.ir.thread_code import Node
 from gemmgen.ir.warp_matrices import WarpBarrier
-from gemmgen.lower import async_copies, boxes, copies, lanes, split, threads, way_out, wmma
+from gemmgen.lower import (
+    async_copies,
+    box_stores,
+    boxes,
+    copies,
+    lanes,
+    split,
+    threads,
+    way_out,
+    wmma,
+)
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import PARTS, THREADS, Context, Lowering, LowerNode, X
 from gemmgen.lower.placement import before_tiles, placement, walk
@@ -184,6 +195,7 @@ NODES: Mapping[type, LowerNode] = {
     Release: _release,
     **dict.fromkeys((SetRegisters, NamedBarrier), _kept),
     **dict.fromkeys((For, Block), _nested),
+    **dict.fromkeys((FenceAsync, CommitBoxes, AwaitBoxes), _kept),
     **dict.fromkeys((Assign, Break, Barrier, Commit, Wait), _kept),
     **dict.fromkeys((BarrierArray, InitBarrier, FenceBarriers, ExpectBytes, WaitBarrier), _kept),
     **boxes.LOWER,
@@ -191,6 +203,7 @@ NODES: Mapping[type, LowerNode] = {
     **async_copies.LOWER,
     **split.LOWER,
     **way_out.LOWER,
+    **box_stores.LOWER,
 }
 """How expanded nodes are lowered, whatever holds the sums; the other nodes are in
 ``Lowering.nodes``."""

@@ -52,8 +52,9 @@ def _array(context: Context, tile: Buffer) -> SharedArray:
     extents = shape(context, tile)
     if tile.stages > 1:
         sizes, extents = (tile.stages, *sizes), (context.stages(tile), *extents)
-    boxed = any(copy.dst == tile.name for copy in context.boxed_copies)
-    aligned = LANDS_AT if boxed else ATOMS[context.kernel.spread.atom].aligned
+    boxed = {copy.dst for copy in context.boxed_copies}
+    boxed |= {context.boxed_outward.src} if context.boxed_outward else set()
+    aligned = LANDS_AT if tile.name in boxed else ATOMS[context.kernel.spread.atom].aligned
     return SharedArray(tile.name, tile.dtype, extents, sizes, tile.origins, aligned)
 
 

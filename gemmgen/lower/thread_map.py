@@ -179,9 +179,11 @@ def thread_maps(context: Context) -> tuple[ThreadMap, ...]:
 
 
 def all_thread_maps(context: Context) -> tuple[ThreadMap, ...]:
-    """Those, and that of the output on its way from shared to global memory."""
+    """Those, and that of the output on its way from shared to global memory, if threads store
+    it."""
     outward = copy_outward(context.kernel)
-    last = (outward_map_of(context, outward),) if outward else ()
+    by_threads = outward is not None and outward.mode == "registers"
+    last = (outward_map_of(context, outward),) if outward and by_threads else ()
     return (*thread_maps(context), *last)
 
 

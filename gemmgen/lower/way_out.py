@@ -46,7 +46,7 @@ def store(context: Context, node: StoreSlice) -> tuple[Node, ...]:
     thread_map = outward_map_of(context, node.copy)
     outer, inner = thread_map.row, thread_map.column
     at = thread_map.coordinates()
-    row = addresses.of_thread(context, outer, _first_of(context, outer, at[outer]), node.row)
+    row = row_in_tile(context, outer, at[outer], node.row)
     index = {outer: row, inner: at[inner]}
     defines = (Define(x, add(names.tile_origin(x), index[x])) for x in (outer, inner))
     source = addresses.in_shared(context, context.buffer(node.copy.src), None, at)
@@ -59,6 +59,11 @@ def store(context: Context, node: StoreSlice) -> tuple[Node, ...]:
     (pieces,) = over_pieces(thread_map, body)
     single = isinstance(pieces, Block)  # in braces, which this already is
     return (*thread_map.starts(), *(pieces.body if single else (pieces,)))
+
+
+def row_in_tile(context: Context, letter: str, number: Expr, row: Expr) -> Expr:
+    """Which row of the tile is the row ``number`` of the slice, of rows ``row`` of micro-tiles."""
+    return addresses.of_thread(context, letter, _first_of(context, letter, number), row)
 
 
 def _row_of_thread(context: Context, letter: str) -> Expr:

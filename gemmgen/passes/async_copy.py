@@ -12,6 +12,10 @@ matrix become zeros.  A box lands as it lies in the matrix, so such a tile is ne
 padded nor swizzled.  Leading dimensions must be multiples of 16 bytes.  ``via=registers`` equals
 the directive's absence.
 
+C leaves by the copy engine, too, where ``cache_shared C`` stages it: the threads write a slice to
+shared memory, for whose boxes one thread asks, and what is outside C is left out.  Old elements of
+C (``beta``) are still read by the threads.
+
     copy A_shared = A
 ==> async_copy A via=cp_async
     copy A_shared = A mode=cp_async   # async_copy A via=cp_async
@@ -20,7 +24,7 @@ the directive's absence.
 from __future__ import annotations
 
 from dataclasses import field
-from functools import reduce
+from functools import partial, reduce
 from typing import ClassVar, cast, get_args
 
 from gemmgen.base.errors import Refusal
@@ -28,11 +32,21 @@ from gemmgen.base.record import record
 from gemmgen.base.source import indexed
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES, widths
-from gemmgen.ir.edit import changed_by, copies, edit_main, edit_operations, pipeline_of
+from gemmgen.ir.edit import (
+    changed_by,
+    copies,
+    copy_outward,
+    edit_main,
+    edit_operations,
+    edit_statements,
+    pipeline_of,
+)
 from gemmgen.ir.nodes import Contract, Copy, CopyMode, Kernel, Program
+from gemmgen.ir.problem import Problem
 from gemmgen.ir.target import SINCE, has
 from gemmgen.passes.base import OperandArgument, Stated, shared_tile
 from gemmgen.passes.boxes import check_boxes, check_rank
+from gemmgen.passes.slice_boxes import by_threads, check_slice
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -59,7 +73,7 @@ class AsyncCopy:
     SPEC: ClassVar = DirectiveSpec(
         "async_copy",
         example="async_copy A B via=cp_async",
-        operands=("a", "b"),
+        operands=("a", "b", "c"),
         arguments=(
             ArgumentSpec(
                 "via", "word", choices=get_args(CopyMode), required=True, identity="registers"
@@ -89,13 +103,22 @@ class AsyncCopy:
             via = cast(CopyMode, Stated((statement,)).word("via"))
             if not has(program.target, SINCE[via]):
                 name, hint = MISSING[via]
+                output = program.problem.c.name
+                if all(operand.tensor == output for operand in statement.operands):
+                    hint = f"target sm_{SINCE['tma']}, or {by_threads(output)}"
                 raise Refusal(f"{program.target} has no {name}", at=statement.span, hint=hint)
-        program = edit_main(program, lambda kernel: reduce(_switch, self.requests, kernel))
-        tensors = {tensor.name: tensor for tensor in (program.problem.a, program.problem.b)}
-        for request in self.requests:
+        problem = program.problem
+        inputs = tuple(r for r in self.requests if r.fact.tensor != problem.c.name)
+        outputs = (r for r in self.requests if r.fact.tensor == problem.c.name)
+        program = edit_main(program, lambda kernel: reduce(_switch, inputs, kernel))
+        for request in outputs:
+            program = edit_main(program, partial(_switch_output, problem=problem, request=request))
+        tensors = {tensor.name: tensor for tensor in (problem.a, problem.b)}
+        for request in inputs:
             if request.via == "tma":
                 check_rank(tensors[request.fact.tensor], request.fact)
-        _check_ring(program, self.requests)
+        if inputs:
+            _check_ring(program, inputs)
         return program
 
 
@@ -118,6 +141,28 @@ def _switch(kernel: Kernel, request: CopyRequest) -> Kernel:
         return changed_by(fact.origin, copy, mode=request.via) if operation == copy else operation
 
     return edit_operations(kernel, switch)
+
+
+def _switch_output(kernel: Kernel, problem: Problem, request: CopyRequest) -> Kernel:
+    """C by the copy engine, from the slice in shared memory that it is staged in."""
+    fact, tensor = request.fact, request.fact.tensor
+    if request.via != "tma":
+        raise Refusal(
+            f"async_copy {tensor}: cp.async copies into shared memory, and {tensor} goes out",
+            at=fact.operand.span,
+            hint=f"async_copy {tensor} via=tma, or leave {tensor} out",
+        )
+    shared_tile(kernel, "async_copy", fact.operand, f"add cache_shared {tensor}")
+    outward = copy_outward(kernel)
+    assert outward is not None
+    check_slice(kernel, problem.c.dtype, fact, outward)
+    check_rank(problem.c, fact, by_threads(tensor))
+
+    def send(copy: Copy) -> Copy:
+        # Threads write the slice as wide as the map is; nobody stores vectors to C.
+        return changed_by(fact.origin, copy, mode="tma", width=1) if copy == outward else copy
+
+    return edit_statements(kernel, Copy, send)
 
 
 def _check_pieces(kernel: Kernel, fact: OperandArgument, tile: Buffer, copy: Copy) -> None:

@@ -68,7 +68,7 @@ def check_boxes(kernel: Kernel, fact: OperandArgument, tile: Buffer, copy: Copy)
         )
 
 
-def check_rank(tensor: Tensor, fact: OperandArgument) -> None:
+def check_rank(tensor: Tensor, fact: OperandArgument, otherwise: str = OTHERWISE) -> None:
     """Raises ``Refusal`` if a tensor has more letters than a map has dimensions."""
     most = RANKS.stop - 1
     if len(tensor.letters) > most:
@@ -77,7 +77,7 @@ def check_rank(tensor: Tensor, fact: OperandArgument) -> None:
             f"async_copy {tensor.name} via=tma: a tensor map has at most {most} dimensions",
             at=fact.operand.span,
             notes=(f"{text} has {len(tensor.letters)}",),
-            hint=OTHERWISE,
+            hint=otherwise,
         )
 
 

@@ -5,28 +5,36 @@ from __future__ import annotations
 from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import sass
 from gemmgen.gpu.compiler import compile_text
-from gemmgen.ir.edit import copies
+from gemmgen.ir.edit import copies, copy_outward
 from gemmgen.pipeline import Emitted
 
-PROMISED = {"UTMALDG": "the copy engine's loads", "SYNCS": "barriers in shared memory"}
-"""Instructions that such a kernel has."""
+LOADS = {"UTMALDG": "the copy engine's loads", "SYNCS": "barriers in shared memory"}
+STORES = {"UTMASTG": "the copy engine's stores", "UTMACMDFLUSH": "groups of them"}
+"""Instructions of a kernel into whose shared memory, or out of it, the engine copies."""
 FENCES = ("MEMBAR", "CCTL", "ERRBAR")
 """Instructions that stop all of a GPU's or a cache's accesses: none belongs into the main loop."""
+OF_BLOCK = ".CTA"
+"""What is in the names of those that stop a block's own, as the fence before a store by boxes."""
 
 
 def complaint(emitted: Emitted) -> str | None:
     """A sentence about the first instruction that is missing, or one too many; None where nothing
     is, or no tool here reads machine code."""
-    if not any(copy.mode == "tma" for copy in copies(emitted.program.main)):
+    kernel = emitted.program.main
+    outward = copy_outward(kernel)
+    ways = {copy == outward for copy in copies(kernel) if copy.mode == "tma"}
+    if not ways:
         return None
+    promised = (LOADS if False in ways else {}) | (STORES if True in ways else {})
     try:
         code = sass.disassemble(compile_text(emitted.text, emitted.target).cubin)
     except CannotCheck:
         return None
-    for name, what in PROMISED.items():
+    for name, what in promised.items():
         if not sass.count(code, name):
             return f"{emitted.target}: the machine code has no {name} ({what})"
     for name in FENCES:
-        if sass.count(sass.main_loop(code) or (), name):
+        found = (one for one in sass.main_loop(code) or () if one.is_a(name))
+        if any(OF_BLOCK not in one.opcode for one in found):
             return f"{emitted.target}: the main loop has a {name}, which waits for all of memory"
     return None

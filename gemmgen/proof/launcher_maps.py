@@ -14,12 +14,10 @@ def maps_difference(
 ) -> str | None:
     """What is wrong with the ``encoded`` maps of a call with these ``values`` (extents, leading
     dimensions, strides, addresses), in words; None if nothing is."""
-    maps = {one.tensor: one for one in interface.maps}
-    names = [param.name for param in interface.kernel_params if param.kind == "map"]
-    for name, got in zip(names, encoded, strict=True):
-        wrong = _difference(interface, maps[name], values, got)
+    for one, got in zip(interface.kernel_maps, encoded, strict=True):
+        wrong = _difference(interface, one, values, got)
         if wrong is not None:
-            return f"passes a tensor map of {name} {wrong}"
+            return f"passes a tensor map of {one.tensor} {wrong}"
     return None
 
 

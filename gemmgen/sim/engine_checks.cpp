@@ -44,9 +44,21 @@ void check_inside(const BoxCopy &copy, bool write) {
   }
 }
 
-void check_shared_box(const BoxCopy &copy, bool write, unsigned actor) {
+void check_target(const BoxCopy &copy, unsigned actor) {
   unsigned char *const first = state.shared + copy.shared;
-  check_access({first, copy.bytes, write, copy.by.pc, false, true, copy.rank}, actor);
+  check_access({first, copy.bytes, true, copy.by.pc, false, true, copy.rank}, actor);
+}
+
+// What a store reads of shared memory: of what is outside the tensor nothing is ever seen.
+void check_source(const BoxCopy &copy, unsigned actor) {
+  const bool whole = copy.box.swizzle != NO_SWIZZLE;  // whose chunks change places within a row
+  for (uint32_t i = 0; i < box_rows(copy.box); ++i) {
+    const BoxRow row = box_row(copy.box, i);
+    if (row.inside == 0) continue;
+    unsigned char *const first = state.shared + copy.shared + row.offset + (whole ? 0 : row.before);
+    const uint32_t bytes = whole ? row_bytes(copy.box) : row.inside;
+    check_access({first, bytes, false, copy.by.pc, false, true, copy.rank}, actor);
+  }
 }
 
 }  // namespace
@@ -78,7 +90,7 @@ void check_barrier(const MBarrier &barrier, bool changes, const Call &by) {
 
 void check_load(const BoxCopy &copy, const MBarrier &barrier) {
   check_inside(copy, false);
-  check_shared_box(copy, true, started(loader(barrier), state.thread));
+  check_target(copy, started(loader(barrier), state.thread));
   begin_copy(copy.shared, copy.bytes, copy.rank);
 }
 
@@ -88,7 +100,7 @@ void check_landed(const BoxCopy &copy, const MBarrier &barrier) {
 
 uint32_t check_store(const BoxCopy &copy) {
   const unsigned actor = storer(copy);
-  check_shared_box(copy, false, actor);
+  check_source(copy, actor);
   check_inside(copy, true);
   return state.time[actor]++;
 }

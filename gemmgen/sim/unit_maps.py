@@ -12,15 +12,17 @@ def pass_arguments(interface: Interface) -> list[str]:
     if not interface.maps:
         return []
     at = {param.name: f"given[{i}]" for i, param in enumerate(interface.params)}
-    maps = {one.tensor: one for one in interface.maps}
+    maps = {one.parameter: one for one in interface.maps}
     given = ", ".join(f"arguments[{i}]" for i in range(len(interface.params)))
     lines = [f"const GgArgument given[] = {{{given}}};"]
     for i, param in enumerate(interface.kernel_params):
-        value = at[param.name]
         if param.kind == "map":
-            mapped = _mapped(interface, maps[param.name], param, at)
-            lines.append(f"const GgMapped {param.name}_map = {mapped};")
-            value = f"{{.pointer = gg_make_map({value}.pointer, &{param.name}_map)}}"
+            one = maps[param.name]
+            mapped = _mapped(interface, one, param, at)
+            lines.append(f"const GgMapped {one.tensor}_map = {mapped};")
+            value = f"{{.pointer = gg_make_map({at[one.tensor]}.pointer, &{one.tensor}_map)}}"
+        else:
+            value = at[param.name]
         lines.append(f"arguments[{i}] = {value};")
     return [f'extern "C" void gg_pass_arguments(GgArgument *arguments) {{ {" ".join(lines)} }}']
 

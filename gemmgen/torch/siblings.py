@@ -42,7 +42,7 @@ def narrowed(schedule: Schedule, tensors: frozenset[str]) -> Schedule:
 
 def _narrow(schedule: Schedule, directive: Directive, tensors: frozenset[str]) -> Directive | None:
     if directive.name == "async_copy":
-        directive = _without_maps(directive, tensors)
+        directive = _without_maps(directive, tensors, schedule.gemm.c.tensor)
         types = dict(schedule.dtypes)
         narrow = (x for x in directive.operands if x.tensor in tensors)
         small = any(BYTES[types[x.tensor]] < ASYNC_BYTES for x in narrow)
@@ -58,8 +58,9 @@ def _narrow(schedule: Schedule, directive: Directive, tensors: frozenset[str]) -
     return replace(directive, operands=kept) if kept else None
 
 
-def _without_maps(directive: Directive, tensors: frozenset[str]) -> Directive:
-    """Copies of ``tensors`` that need no tensor map, whose rows are multiples of 16 bytes."""
+def _without_maps(directive: Directive, tensors: frozenset[str], output: str) -> Directive:
+    """Copies of ``tensors`` that need no tensor map, whose rows are multiples of 16 bytes; threads
+    store the ``output`` themselves."""
     via = directive.argument("via")
     if (
         via is None
@@ -67,8 +68,11 @@ def _without_maps(directive: Directive, tensors: frozenset[str]) -> Directive:
         or not any(x.tensor in tensors for x in directive.operands)
     ):
         return directive
+    inputs = tuple(x for x in directive.operands if x.tensor != output)
+    if not any(x.tensor in tensors for x in inputs):
+        return replace(directive, operands=inputs)
     others = (replace(via, value="cp_async") if x is via else x for x in directive.arguments)
-    return replace(directive, arguments=tuple(others))
+    return replace(directive, operands=inputs, arguments=tuple(others))
 
 
 def _in_shared(schedule: Schedule, operand: Operand, tensors: frozenset[str]) -> Operand | None:

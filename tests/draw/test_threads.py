@@ -19,6 +19,7 @@ from tests.draw.running import SUMS, arguments, of_tile, run_text
 
 NOBODY = -1
 OF_TENSOR_CORES = ("best/large_f16", "tensor_core")
+BY_ENGINE = ("hopper/tma_store",)
 
 
 def warps(drawing: Drawing, shape: tuple[int, ...], problem: Scene) -> Ints:
@@ -63,9 +64,9 @@ def stored_by(scene: Scene) -> Ints:
 @pytest.mark.by_default(
     "best/small_mk_kn", "fused", "matvec", "torch/gpt2_scores", "uncoalesced", "warp_tiled"
 )
-@pytest.mark.parametrize("name", [name for name in ALL if name not in OF_TENSOR_CORES])
+@pytest.mark.parametrize("name", [x for x in ALL if x not in (*OF_TENSOR_CORES, *BY_ENGINE)])
 def test_a_thread_stores_the_elements_drawn_as_its_own(name: str) -> None:
-    """Of tensor cores who stores a sum did not compute it."""
+    """Of tensor cores, and of the copy engine, who stores a sum did not compute it."""
     scene = scene_of(name)
     assert scene.main.spread.holding != "opaque"
     check(drawn(name, "threads"), scene, stored_by(scene))
@@ -84,7 +85,10 @@ def computed_by(scene: Scene) -> Ints:
 @pytest.mark.by_default("uncoalesced", "warp_tiled")
 @pytest.mark.parametrize(
     "name",
-    ["uncoalesced", "warp_tiled", "fused", "tensor_core", "best/batched", "best/small_mk_nk"],
+    [
+        *("uncoalesced", "warp_tiled", "fused", "tensor_core", "best/batched", "best/small_mk_nk"),
+        *BY_ENGINE,
+    ],
 )
 def test_a_thread_computes_the_elements_drawn_as_its_own(name: str) -> None:
     scene, drawing = scene_of(name), drawn(name, "threads")

@@ -69,15 +69,18 @@ def _without(text: str, hint: str) -> str | None:
 
 
 def _without_operand(text: str, hint: str) -> str | None:
-    """``text`` with a tensor taken out of a directive's lines, and out of the lines of no other."""
+    """``text`` with a tensor taken out of a directive's lines, and out of the lines of no other; a
+    line without tensors goes with the last of them."""
     found = _OPERAND_OUT.search(hint)
     if found is None:
         return None
     tensor, word = found.groups()
     kept: list[str] = []
     for line in text.splitlines():
-        bare = re.sub(rf" {tensor}(\[[^]]*\])?(?= |$)", "", line)
-        kept += [bare if line.startswith(f"{word} ") else line] if bare != word else []
+        if line.startswith(f"{word} "):
+            line = re.sub(rf" {tensor}(\[[^]]*\])?(?= |$)", "", line)
+        own, *parts = line.split()
+        kept += [line] if own != word or any("=" not in part for part in parts) else []
     return "\n".join(kept) + "\n"
 
 

@@ -15,7 +15,7 @@ from gemmgen.calling.arguments import View, contiguous_strides
 from gemmgen.gpu.gpus import GPUS
 from gemmgen.language import parse_schedule
 from gemmgen.numerics.formats import NAMES
-from gemmgen.schedule.formatting import format_schedule
+from gemmgen.schedule.formatting import format_directive, format_schedule
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch import derivative
 from gemmgen.torch.choosing import ChosenKernel, OperatorCall, choose
@@ -211,3 +211,18 @@ def test_a_tensor_that_no_map_holds_is_copied_without_the_copy_engine() -> None:
     )
     assert narrowed(engine, frozenset({"A"})) == narrowed(schedule, frozenset({"A"}))
     assert by_tma in narrowed(engine, frozenset({"C"})).directives
+
+
+def test_threads_store_an_output_that_no_map_holds() -> None:
+    schedule = parsed(
+        "target sm_90\ntile m=64 n=64 k=8\ncache_shared A B C\ndouble_buffer A B\n"
+        "async_copy A B C via=tma\n"
+    )
+    for tensors, wanted in (
+        ("C", "A B via=tma"),
+        ("AC", "A B via=cp_async"),
+        ("", "A B C via=tma"),
+    ):
+        kept = narrowed(schedule, frozenset(tensors)).directives
+        (way,) = (format_directive(one) for one in kept if one.name == "async_copy")
+        assert way == f"async_copy {wanted}"

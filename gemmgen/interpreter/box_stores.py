@@ -1,0 +1,128 @@
+"""Boxes that the copy engine stores from shared memory, interpreted.
+
+When a box is read, between its issue and its lane's wait for its group, the hardware chooses.
+Early, that is at once; late, at the wait: what was written there meanwhile shows.  A store that its
+lane does not wait for is a ``Trap``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import cast
+
+import numpy as np
+
+from gemmgen.base.record import record
+from gemmgen.calling.launches import Landing
+from gemmgen.interpreter.boxes import boxes_of, places
+from gemmgen.interpreter.checked_memory import FlatMemory, OutputMemory
+from gemmgen.interpreter.code import Code, Statements
+from gemmgen.interpreter.machine import Boxes, Step
+from gemmgen.interpreter.memory import Memory
+from gemmgen.interpreter.simt import Index, Lanes, Mask
+from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.tensor_map import LANDS_AT
+from gemmgen.ir.thread_code import StoreBox
+from gemmgen.numerics.operators import Ints
+
+
+def _store(node: StoreBox, code: Code) -> Step:
+    source, first = code.element(node.source)
+    starts = [code.expression(e).run for e in node.at]
+    boxes, stores = boxes_of(node.tensor, code), code.machine.stores
+
+    def step(mask: Mask) -> None:
+        at = [cast(Index, start(mask)) for start in starts]
+        stores.store(boxes, at, source, first(mask), mask)
+
+    return step
+
+
+def _fence(node: FenceAsync, code: Code) -> Step | None:
+    """Who sees what is the order of memory, which the text's own run finds."""
+    return None
+
+
+def _commit(node: CommitBoxes, code: Code) -> Step:
+    return code.machine.stores.commit
+
+
+def _await(node: AwaitBoxes, code: Code) -> Step:
+    pending = code.expression(node.pending).known
+    return partial(code.machine.stores.wait, cast(int, pending))
+
+
+NODES: Statements = {
+    StoreBox: _store,
+    FenceAsync: _fence,
+    CommitBoxes: _commit,
+    AwaitBoxes: _await,
+}
+
+
+@record
+class _Leaving:
+    """A box under way: the elements at ``read`` of a block's shared memory, to ``written``."""
+
+    source: FlatMemory
+    read: Ints
+    tensor: OutputMemory
+    written: Ints
+    lane: int
+
+    def leave(self) -> None:
+        self.tensor.data[self.written] = self.source.data[self.read]
+
+
+class CheckedStores:
+    """The stores of some lanes: those since a lane's last group, and its groups."""
+
+    def __init__(self, lanes: Lanes, landing: Landing):
+        self.lanes, self.late = lanes, landing == "late"
+        self.issued: dict[int, list[_Leaving]] = {}
+        self.groups: dict[int, list[list[_Leaving]]] = {}
+
+    def store(
+        self, boxes: Boxes, at: Sequence[Index], source: Memory, first: Index, mask: Mask
+    ) -> None:
+        assert isinstance(source, FlatMemory) and isinstance(boxes.tensor, OutputMemory)
+        starts = [self.lanes.every(start) for start in at]
+        addresses = self.lanes.every(first)
+        for lane in self._lanes(mask):
+            begin = int(addresses[lane])
+            if begin * BYTES[source.dtype] % LANDS_AT:
+                raise source.trap(lane, begin, f"no box leaves here: no multiple of {LANDS_AT}")
+            inside, there = places(boxes, [int(start[lane]) for start in starts], lane)
+            source.check(np.array([begin, begin + inside.size - 1]), None)
+            boxes.tensor.claim(there, lane)
+            base = 0 if source.base is None else int(source.base[lane])
+            read = base + begin + np.flatnonzero(inside)
+            leaving = _Leaving(source, cast(Ints, read), boxes.tensor, there, lane)
+            self.issued.setdefault(lane, []).append(leaving)
+            if not self.late:
+                leaving.leave()
+
+    def commit(self, mask: Mask) -> None:
+        for lane in self._lanes(mask):
+            self.groups.setdefault(lane, []).append(self.issued.pop(lane, []))
+
+    def wait(self, pending: int, mask: Mask) -> None:
+        for lane in self._lanes(mask):
+            groups = self.groups.get(lane, [])
+            while len(groups) > pending:
+                for leaving in groups.pop(0):
+                    if self.late:
+                        leaving.leave()
+
+    def end(self) -> None:
+        """The threads leave the kernel; raises ``Trap`` if a box is under way."""
+        groups = (group for groups in self.groups.values() for group in groups)
+        for group in (*self.issued.values(), *groups):
+            for leaving in group:
+                at = int(leaving.read[0]) if leaving.read.size else 0
+                raise leaving.source.trap(leaving.lane, at, "a store that is not waited for")
+
+    def _lanes(self, mask: Mask) -> Sequence[int]:
+        return range(self.lanes.count) if mask is None else np.flatnonzero(mask).tolist()

@@ -1,0 +1,62 @@
+"""Boxes in which the copy engine (TMA) stores a slice of the output from shared memory."""
+
+from __future__ import annotations
+
+from gemmgen.ir import names
+from gemmgen.ir.boxes import box_of, rows_together
+from gemmgen.ir.control import For
+from gemmgen.ir.expanded import StoreBoxes
+from gemmgen.ir.expr import Element, Expr, Int, Var
+from gemmgen.ir.nodes import Copy
+from gemmgen.ir.simplify import add
+from gemmgen.ir.tensor_map import TensorMap
+from gemmgen.ir.thread_code import Node, StoreBox
+from gemmgen.lower.context import Context
+from gemmgen.lower.epilogue_arithmetic import reads
+from gemmgen.lower.thread_map import slice_rows
+from gemmgen.lower.way_out import row_in_tile
+
+
+def store_boxes(context: Context, node: StoreBoxes) -> tuple[Node, ...]:
+    """The boxes of the slice: one, or loops over its rows and over parts of longer ones."""
+    slice_ = context.buffer(node.copy.src)
+    outer, inner = slice_.letters
+    within: dict[str, Expr] = {}
+    loops: list[tuple[Var, Expr, Expr]] = []
+    stops = (slice_rows(context, outer), names.block(inner))
+    for letter, stop, side in zip(slice_.letters, stops, _box(context, node.copy), strict=True):
+        cut = side < slice_.extent(letter)
+        within[letter] = names.box(letter) if cut else Int(0)
+        of_warp = letter == outer and 1 < side == context.axis(outer).lanes
+        step = names.lanes(outer) if of_warp else Int(side)
+        loops += [(names.box(letter), stop, step)] if cut else []
+    first = {
+        outer: add(names.tile_origin(outer), row_in_tile(context, outer, within[outer], node.row)),
+        inner: add(names.tile_origin(inner), within[inner]),
+    }
+    letters = context.tensor(node.copy.dst).letters
+    at = tuple(first.get(letter, Var(letter)) for letter in reversed(letters))
+    source, one = Element(slice_.name, tuple(within.values())), map_of(context, node.copy)
+    body: Node = StoreBox(source, node.copy.dst, one.parameter, at, slice_.dtype)
+    for variable, stop, step in reversed(loops):
+        body = For(variable.name, Int(0), stop, step, (body,))
+    return (body,)
+
+
+def map_of(context: Context, outward: Copy) -> TensorMap:
+    """The map of the output, beside its address if the epilogue reads old elements."""
+    sides = dict(zip(context.buffer(outward.src).letters, _box(context, outward), strict=True))
+    letters = context.tensor(outward.dst).letters
+    box = tuple(sides.get(letter, 1) for letter in reversed(letters))
+    return TensorMap(outward.dst, box, beside=reads(context.final.value, outward.dst))
+
+
+def _box(context: Context, outward: Copy) -> tuple[int, int]:
+    """Rows and columns of a slice's boxes."""
+    slice_ = context.buffer(outward.src)
+    box = box_of(slice_, rows_together(context.axis(slice_.letters[0])))
+    assert box is not None, f"{outward.src} has no boxes"
+    return box
+
+
+LOWER = {StoreBoxes: store_boxes}

@@ -1,0 +1,167 @@
+"""C by the copy engine: right in every order, and what goes wrong on its way out is found."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+
+import pytest
+from emitted_kernels import planted
+from passes.schedules import CASES
+
+from gemmgen.base.source import Source
+from gemmgen.calling.launches import Case
+from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.proof.calls import Caller, landings_of, orders_of
+from gemmgen.proof.cpu import first_complaint
+
+SHAPE = (35, 68, 12)
+"""2 x 2 tiles with ragged edges, of several slices each."""
+BLOCK, WARPS, DUTIES = (
+    "C by the copy engine",
+    "C by the copy engine, rows of warps",
+    "consumers that store by the copy engine",
+)
+
+
+@cache
+def emitted(name: str) -> Emitted:
+    return compile_source(Source(CASES[name].text))
+
+
+def complaint(name: str, text: str) -> str | None:
+    """What is first found in ``text``, in any order and at any time of the stores."""
+    known = emitted(name)
+    cases = [
+        Case(SHAPE, "normal", 0.7, -1.0, 4, order=order, landing=landing)
+        for order, landing in product(orders_of(known), landings_of(known))
+    ]
+    return first_complaint(Caller(known), text, cases, warn=False)
+
+
+@pytest.mark.by_default("consumers *")
+@pytest.mark.parametrize("name", [BLOCK, WARPS, DUTIES])
+def test_every_order_is_right(name: str) -> None:
+    assert complaint(name, emitted(name).text) is None
+
+
+FENCE, COMMIT = "gg_fence_async();\n", "gg_commit_boxes();"
+AWAIT = "if (tid == 0) gg_await_boxes<0>();"
+MEET, SYNC = "gg_sync_warps(1, CONSUMERS);", "__syncthreads();"
+STORE = "gg_store_box_2d(C_map, C_shared[box_m], tile_n, tile_m + box_m * TM + reg_m);"
+PLANTS: dict[str, tuple[str, str, str, int, tuple[str, ...]]] = {
+    "no fence": (BLOCK, f"        {FENCE}", "", 1, ("fence",)),
+    "a fence by one thread": (BLOCK, FENCE, f"if (tid == 0) {FENCE}", 1, ("fence",)),
+    "a fence behind the barrier": (
+        BLOCK,
+        f"{FENCE}        {SYNC}",
+        f"{SYNC}\n{FENCE}",
+        1,
+        ("fence",),
+    ),
+    "no barrier before the store": (BLOCK, f"{FENCE}        {SYNC}", FENCE, 1, ("race",)),
+    "no wait before the slice is written again": (
+        BLOCK,
+        f"{AWAIT}\n        {SYNC}",
+        SYNC,
+        1,
+        ("race", "wrong bits"),
+    ),
+    "no barrier behind the wait": (BLOCK, f"{AWAIT}\n        {SYNC}", AWAIT, 1, ("race",)),
+    "a group too few is waited for": (
+        BLOCK,
+        f"{AWAIT}\n        {SYNC}",
+        f"{AWAIT.replace('0>', '1>')}\n        {SYNC}",
+        1,
+        ("race", "wrong bits"),
+    ),
+    "another thread waits": (
+        BLOCK,
+        f"{AWAIT}\n        {SYNC}",
+        f"{AWAIT.replace('== 0', '== 1')}\n        {SYNC}",
+        1,
+        ("race", "wrong bits"),
+    ),
+    "no group": (BLOCK, COMMIT, "", 1, ("race", "not waited for")),
+    "no wait at the end": (BLOCK, f"    {AWAIT}\n}}", "}", 1, ("not waited for",)),
+    "all threads store": (
+        BLOCK,
+        "if (tid == 0) {\n            for (int box_m",
+        "{\n            for (int box_m",
+        1,
+        ("two owners",),
+    ),
+    "a row too few": (BLOCK, "box_m < LM", "box_m < LM - 1", 1, ("wrong bits",)),
+    "a row too many": (
+        BLOCK,
+        "box_m < LM",
+        "box_m <= LM",
+        1,
+        ("race", "two owners", "never written"),
+    ),
+    "another row of the micro-tiles": (
+        BLOCK,
+        STORE,
+        STORE.replace("reg_m)", "(reg_m + 1) % TM)"),
+        1,
+        ("wrong bits", "race"),
+    ),
+    "coordinates exchanged": (
+        BLOCK,
+        STORE,
+        STORE.replace("tile_n, tile_m + box_m * TM + reg_m", "tile_m + box_m * TM + reg_m, tile_n"),
+        1,
+        ("wrong bits", "race"),
+    ),
+    "a row within the tile's columns": (
+        BLOCK,
+        STORE,
+        STORE.replace("C_shared[box_m]", "&C_shared[box_m][4]"),
+        1,
+        ("past a multiple of 128",),
+    ),
+    "the tile before is stored yet": (
+        WARPS,
+        f"{AWAIT}\n            {SYNC}",
+        "",
+        1,
+        ("race", "wrong bits"),
+    ),
+    "a box of one row for many": (
+        WARPS,
+        "box_n += LN",
+        "box_n += 2 * LN",
+        1,
+        ("wrong bits",),
+    ),
+    "the consumers' barrier before the store": (DUTIES, MEET, "", 2, ("race",)),
+    "the consumers' barrier behind the wait": (DUTIES, MEET, "", 1, ("race",)),
+    "the block's barrier among consumers": (DUTIES, MEET, SYNC, 2, ("divergent barrier",)),
+    "a producer's thread waits": (
+        DUTIES,
+        "if (threadIdx.x == 0) gg_await_boxes<0>();",
+        "if (threadIdx.x == CONSUMERS) gg_await_boxes<0>();",
+        1,
+        ("race", "wrong bits"),
+    ),
+}
+
+
+@pytest.mark.by_default(
+    "a fence by one thread",
+    "no wait before the slice is written again",
+    "no barrier behind the wait",
+    "a row too few",
+)
+@pytest.mark.parametrize("plant", PLANTS)
+def test_finds(plant: str) -> None:
+    name, old, new, nth, wanted = PLANTS[plant]
+    found = complaint(name, planted(emitted(name).text, old, new, nth))
+    assert found is not None and any(words in found for words in wanted), found
+
+
+def test_a_box_that_is_too_large_is_found() -> None:
+    """The launcher says what a box is: with a row more it stores rows of other threads."""
+    text = emitted(BLOCK).text
+    found = complaint(BLOCK, planted(text, "{BN, 1}", "{BN, 2}", 1))
+    assert found is not None
