@@ -66,7 +66,7 @@ def test_finds(old: str, new: str) -> None:
 
 
 @pytest.mark.skipif(compiler.available() is not None, reason=str(compiler.available()))
-@pytest.mark.by_default("cluster0")
+@pytest.mark.proof
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_an_example_takes_no_more_registers(cluster: tuple[int, int]) -> None:
     example = compile_source(read_source(str(examples.path_of("hopper/warp_specialized"))))

@@ -45,6 +45,7 @@ def test_compiles_for_a_gpu_that_has_clusters(cluster: tuple[int, int]) -> None:
 
 
 @pytest.mark.skipif(compiler.available() is not None, reason=str(compiler.available()))
+@pytest.mark.proof
 def test_a_step_has_no_fence_of_the_whole_gpu() -> None:
     """A remote arrival with ``.release.cluster`` is a MEMBAR of the GPU, a wait with
     ``.acquire.cluster`` an invalidation of the L1 cache: the cluster's barrier alone has these."""
