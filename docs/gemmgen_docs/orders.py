@@ -82,6 +82,11 @@ def inverted(one: Order) -> Sequence[tuple[str, str]]:
     return [(a, b) for a, b in combinations(ordered, 2) if one[a] < one[b] and place[a] > place[b]]
 
 
+def before_the_last(first: str) -> str:
+    """The directives from ``first`` on, but for the last, in the order of their passes."""
+    return ", ".join(map(code, PASSES[PASSES.index(first) : -1]))
+
+
 def pairs(key: str) -> str:
     """The pairs of a document (or of the rungs) that the passes take in the other order."""
     one = of_rungs() if key == "rungs" else of_documents()[key]

@@ -59,6 +59,7 @@ FUNCTIONS: Mapping[str, Callable[..., str]] = {
     "ncu_metrics": profiled.metrics,
     "ncu_shape": profiled.shape,
     "ncu_versions": profiled.versions,
+    "order_before_the_last": orders.before_the_last,
     "order_pairs": orders.pairs,
     "order_rungs": orders.rungs,
     "order_table": orders.side_by_side,

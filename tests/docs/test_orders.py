@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gemmgen_docs import documents, orders
+from gemmgen_docs import documents, orders, pages
 
 from gemmgen.language import VOCABULARY
 
@@ -42,3 +42,11 @@ def test_the_decision_has_the_number_of_pairs_that_the_rungs_take_the_other_way(
 def test_no_page_says_that_the_rungs_are_in_the_order_of_the_passes() -> None:
     for page in DOCS.rglob("*.md"):
         assert "The order is that of the passes" not in page.read_text(encoding="utf-8"), page
+
+
+def test_the_page_has_every_pass_in_its_order() -> None:
+    text = pages.render((documents.ROOT / "docs/order.md").read_text(encoding="utf-8"))
+    steps = text.partition("## The passes\n")[2].partition("\nThe outline has")[0]
+    lines = re.findall(r"^\d\. [^:]*: ([^.;]*)", steps, re.MULTILINE)
+    said = [name for line in lines for name in re.findall(r"`(\w+)`", line)]
+    assert said == [*orders.PASSES[:-1], "fuse_epilogue"]
