@@ -19,8 +19,8 @@ from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.pipeline import Emitted, compile_source, host_program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SEARCHED = ("spaces/f32", "versions/v6")
-"""A search space, and a schedule that is an example of what is refused."""
+SEARCHED = (*(f"spaces/{path.stem}" for path in (EXAMPLES / "spaces").glob("*")), "versions/v6")
+"""Search spaces, and a schedule that is an example of what is refused."""
 NAMES = tuple(
     name
     for path in sorted(EXAMPLES.rglob("*.sched"))

@@ -105,6 +105,24 @@ def test_sets_may_be_settled_beforehand(space: Path) -> None:
     assert done.stdout.startswith("1 legal schedules of 2 points")
 
 
+def test_the_copy_engine_and_a_producer_are_candidates() -> None:
+    """What the compiler refuses of a space is counted, with the reason."""
+    fixed = ("tile.m=128", "tile.n=256", "tile.k=16", "warp_tile.m=64", "register_block.n=16")
+    fixed += ("register_block.order=rows", "double_buffer.stages=4", "raster.group=8")
+    path = Path(__file__).parents[2] / "examples" / "spaces" / "hopper.sched"
+    sets = [word for one in fixed for word in ("--set", one)]
+    found = json.loads(tune(path, "--shape", "4096", "--list", "--json", *sets).stdout)
+    assert (found["points"], found["legal"]) == (4, 3)
+    (reason,) = found["refused"]
+    assert reason.startswith("warp_specialize needs copies that end at a barrier")
+    assert found["refused"][reason] == 1
+    tried = {
+        (p["settings"]["async_copy.via"], p["settings"]["warp_specialize.producers"])
+        for p in found["ranked"]
+    }
+    assert tried == {("cp_async", 0), ("tma", 0), ("tma", 1)}
+
+
 def test_the_winner_is_printed(monkeypatch: pytest.MonkeyPatch, larger: Path) -> None:
     OnFakes(monkeypatch, fakes.SMALL)
     done = tune(larger, "--shape", "2048", "--jobs", "1")

@@ -22,6 +22,7 @@ LEAST = 2000
 
 
 @pytest.mark.proof
+@pytest.mark.by_default("f32", "hopper")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_points_all_over_the_space_are_legal_and_right(path: Path) -> None:
     space = SearchSpace(Source(path.read_text(encoding="utf-8"), path.name))

@@ -15,11 +15,11 @@ from gemmgen.explore.suggest.reasons import as_comments, reasons
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import Form, SettledForm
 from gemmgen.explore.suggest.sizes import blocks_of, residents, seconds, shared_of
+from gemmgen.explore.suggest.taking import takes
 from gemmgen.ir.target import TARGETS
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
-from gemmgen.schedule.roles import extents
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256)
 """Splits of k that are tried, in addition to those that fill the GPU."""
@@ -99,22 +99,6 @@ def choose(request: Request) -> Suggestion:
     why = refusal.message if refusal else "no form fits on a multiprocessor"
     types = ", ".join(dict.fromkeys(request.dtype[role] for role in "abc"))
     raise UsageError(f"there is no schedule for {types} on {request.gpu.name}: {why}")
-
-
-def takes(emitted: Emitted, request: Request) -> bool:
-    """Whether the kernel takes the request's tensors, at aligned addresses."""
-    interface = emitted.interface
-    values = dict(zip(extents(request.problem.gemm).values(), request.shape, strict=True))
-    values |= {param.name: 0 for param in interface.tensors}
-    for role in "abc":
-        name = request.access[role].tensor
-        param = next(p for p in interface.params if p.name == name)
-        for step, size in zip(interface.steps(param), request.strides(role), strict=True):
-            if step is not None:
-                values.setdefault(step, size)
-    known = set(values)
-    asked = (r for r in interface.requirements if r.name in known)
-    return all(r.holds(values) for r in asked)
 
 
 def options(request: Request) -> Iterator[Option]:

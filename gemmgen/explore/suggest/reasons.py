@@ -8,6 +8,7 @@ from math import ceil, prod
 from typing import TYPE_CHECKING
 
 from gemmgen.base.source import counted
+from gemmgen.explore.suggest.copy_engine import told
 from gemmgen.explore.suggest.size_classes import strategy
 from gemmgen.explore.suggest.sizes import residents
 from gemmgen.ir.target import SINCE, WARP, has
@@ -42,6 +43,7 @@ def reasons(s: Suggestion) -> Iterator[str]:
         yield "interleave: adjacent threads own adjacent elements of a row of C, stored singly."
     yield from _accesses(s)
     yield from _copies(s)
+    yield from told(s)
     if plan.residue:
         k, size = plan.request.shape[2], plan.form.tile[2]
         yield (
