@@ -85,10 +85,7 @@ def computed_by(scene: Scene) -> Ints:
 @pytest.mark.by_default("uncoalesced", "warp_tiled")
 @pytest.mark.parametrize(
     "name",
-    [
-        *("uncoalesced", "warp_tiled", "fused", "tensor_core", "best/batched", "best/small_mk_nk"),
-        *BY_ENGINE,
-    ],
+    ["uncoalesced", "warp_tiled", "fused", "tensor_core", "best/batched", "best/small_mk_nk"],
 )
 def test_a_thread_computes_the_elements_drawn_as_its_own(name: str) -> None:
     scene, drawing = scene_of(name), drawn(name, "threads")
@@ -96,6 +93,12 @@ def test_a_thread_computes_the_elements_drawn_as_its_own(name: str) -> None:
     assert (warps(drawing, found.shape, scene) == found // WARP).all()
     if scene.main.spread.holding != "opaque":
         check(drawing, scene, found)
+
+
+@pytest.mark.proof
+def test_the_copy_engine_stores_what_threads_have_that_would_store_it() -> None:
+    texts = [drawn(name, "threads").text for name in (*BY_ENGINE, "hopper/persistent")]
+    assert texts[0] == texts[1]
 
 
 def test_lanes_that_share_a_sum_are_all_of_it() -> None:
