@@ -16,6 +16,7 @@ _TENSORS = (("left", "right", "result"), ("X", "Y", "Z"), ("q0", "keys", "scores
 _BATCHES = (("p", "q"), ("batch", "head"), ("g", "z1"))
 _KERNELS = ("gemm", "gemm", "my_gemm", "fused_layer", "f")
 _TARGETS = ("sm_75", "sm_86", "sm_90", "sm_120")
+_NEWER = (NEWER, f"{NEWER}a")
 _REQUIRES = ("require threads <= 1024", "require shared <= 160KiB")
 
 
@@ -46,7 +47,7 @@ class DrawnHead:
         types = self._types()
         self.gemm = f"gemm {self._access('C')} = {self._access('A')} * {self._access('B')}"
         self.dtype = [f"dtype {types}"] if types else []
-        self.target = [f"target {NEWER}"] if plan["target"] == NEWER else []
+        self.target = [f"target {dice.pick(_NEWER)}"] if plan["target"] == NEWER else []
         self.problem = (self.gemm, *self.dtype, *self.target)
 
     def first(self) -> list[str]:

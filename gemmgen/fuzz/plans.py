@@ -16,7 +16,7 @@ from gemmgen.base.source import Source
 from gemmgen.fuzz import head_classes
 from gemmgen.fuzz.climb import Climb, resized
 from gemmgen.fuzz.dice import Dice
-from gemmgen.fuzz.factors import CLASSES, EVERY_PAIR, FACTORS, OF_SLOT, Class, Pair
+from gemmgen.fuzz.factors import CLASSES, EVERY_PAIR, FACTORS, OF_SLOT, Class, Pair, classes_of
 from gemmgen.fuzz.facts import SLOTS, facts_of
 from gemmgen.fuzz.growth import Sketch, grow
 from gemmgen.fuzz.head_classes import DRAWN, NONE, Plan
@@ -37,6 +37,12 @@ _WILD = 16
 """Every so many schedules one is changed without asking whether it stays legal."""
 _KNOWN = 4
 """Sketches that are kept of each class."""
+_ENGINE = 5
+"""Every so many schedules one has its tiles copied by the copy engine: seldom is that legal where
+nobody wants it, and much is legal beside it alone."""
+_BESIDE = {"persistent": "yes", "warp_specialize": "yes", "cache_shared C": "kept"}
+"""What half of those schedules have each, where it is legal."""
+_BOXED: tuple[Class, ...] = (("async_copy A", "tma"), ("async_copy B", "tma"))
 _PLAIN = 0.35
 """How likely a choice is a factor's first class."""
 _FRESH = 0.25
@@ -83,21 +89,38 @@ class Epoch:
 
     def _next(self, number: int) -> Written:
         try:
-            sketch = self._sketched()
+            sketch = self._sketched(number)
             return wild(self.dice, sketch) if number % _WILD == 0 else written(self.dice, sketch)
         except Crash as crash:
             return crashed(crash)
 
-    def _sketched(self) -> Sketch:
-        climb = self._begun()
-        for _ in range(_PAIRS - 1):
-            if climb.reach():
-                break
-            self._vain.update(climb.wanted.items())
+    def _sketched(self, number: int) -> Sketch:
+        if number % _ENGINE == 0:
+            climb = self._boxed()
+        else:
             climb = self._begun()
+            for _ in range(_PAIRS - 1):
+                if climb.reach():
+                    break
+                self._vain.update(climb.wanted.items())
+                climb = self._begun()
         climb.run()
         self._keep(climb.sketch, climb.plan)
         return climb.sketch
+
+    def _boxed(self) -> Climb:
+        """From a sketch whose tiles the copy engine copies, with what is legal beside it alone."""
+        known = [found for one in _BOXED if (found := self._known.get(one))]
+        if not known:
+            return self._begun()
+        sketch = self.dice.pick(self.dice.pick(known))
+        wanted = {one: label for one, label in _BESIDE.items() if self.dice.chance(0.5)}
+        for name, label in _BOXED:
+            if classes_of(sketch.facts)[name] == label:
+                wanted[name] = label
+        climb = Climb(self.dice, sketch, self.unseen, wanted)
+        climb.reach()
+        return climb
 
     def _begun(self) -> Climb:
         wanted = self._wanted()

@@ -10,6 +10,7 @@ import pytest
 
 from gemmgen.expand import pipeline_async, pipeline_registers, ring
 from gemmgen.expand.pipeline_async import AsyncPipeline
+from gemmgen.expand.pipeline_tma import TmaPipeline
 from gemmgen.expand.ring import Ring
 from gemmgen.fuzz import blame
 from gemmgen.fuzz.campaign import Judged, trial_at
@@ -131,6 +132,11 @@ def one_group_too_few(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(AsyncPipeline, "_landed", landed)
 
 
+def ring_begins_anew(patch: pytest.MonkeyPatch) -> None:
+    """Each tile of a persistent block begins at the copy engine's first stage and phase."""
+    patch.setattr(TmaPipeline, "_goes_on", False)
+
+
 def fragments_not_converted(patch: pytest.MonkeyPatch) -> None:
     """Bits of f16 and bf16 are multiplied as the integers that they look like."""
     patch.setattr(operands, "computable", lambda element, dtype: element)
@@ -183,6 +189,14 @@ BUGS: dict[Plant, set[str]] = {
     last_tile_taken_for_any: {"out of bounds", "meaning", "fault"},
     old_c_always_read: {"wrong result", "meaning", "never written", "out of bounds"},
     one_group_too_few: {"meaning", "under way"},
+    ring_begins_anew: {
+        "meaning",
+        "wrong barrier",
+        "not waited for",
+        "deadlock",
+        "race",
+        "under way",
+    },
     fragments_not_converted: {"meaning", "wrong result"},
     result_rounded_to_the_other_half: {"meaning", "wrong result"},
     too_few_stages: {"AssertionError"},
