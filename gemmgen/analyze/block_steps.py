@@ -25,6 +25,7 @@ from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBa
 from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
+from gemmgen.ir.dependent_launch import LaunchDependents
 from gemmgen.ir.duties import Duties, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.nodes import Copy, Init, Kernel, Map
@@ -177,7 +178,14 @@ class _Walk:
             case expanded.Release(barrier):
                 yield self.arrival("release", barrier)
                 yield OTHERS
-            case Init() | BarrierArray() | InitBarrier() | FenceBarriers() | SetRegisters():
+            case (
+                Init()
+                | BarrierArray()
+                | InitBarrier()
+                | FenceBarriers()
+                | SetRegisters()
+                | LaunchDependents()
+            ):
                 pass
             case FenceAsync() | CommitBoxes() | AwaitBoxes():
                 pass

@@ -14,6 +14,7 @@ from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.record import record
 from gemmgen.base.source import counted
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.edit import copies
 
 JOINED = (
     "compiled: the compiler joins reads of neighbours into wide ones, and these are what the "
@@ -66,6 +67,11 @@ def _head(e: Explanation, name: str) -> Section:
     ]
     if e.shared is not None:
         rows.append(("order", _order(e, e.shared)))
+    if e.kernel.lowered.interface.overlaps:
+        rows.append(
+            ("", "they may begin before the kernel in front has ended, and wait for its end")
+        )
+    rows += [("L2", f"{name} is the {when} to leave the cache") for name, when in _hints(e)]
     parts = e.kernel.lowered.interface.parts
     if parts > 1:
         rows.append(
@@ -85,6 +91,13 @@ def _walk(waves: Waves) -> str:
     most, least = -(-waves.blocks // waves.launched), waves.blocks // waves.launched
     share = f"{least}" if least == most else f"{least} or {most}"
     return f", each of which walks over {share} of the {waves.blocks:,} tiles"
+
+
+def _hints(e: Explanation) -> Iterator[tuple[str, str]]:
+    """The operands whose copies have a hint for the L2 cache."""
+    for copy in copies(e.kernel.program.main):
+        if copy.evict != "normal":
+            yield copy.src, copy.evict
 
 
 def _order(e: Explanation, shared: SharedStrips) -> str:

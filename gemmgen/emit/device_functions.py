@@ -19,6 +19,7 @@ from gemmgen.emit.ctypes import STORED, vector_type
 from gemmgen.ir.barriers import ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
 from gemmgen.ir.control import Commit, Wait
+from gemmgen.ir.dependent_launch import LaunchDependents, WaitGrid
 from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType, widths
 from gemmgen.ir.duties import ArriveBarrier, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Call
@@ -177,6 +178,8 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     CountArrival: lambda node: DeviceFunction("count_in"),
     ArriveBarrier: lambda node: DeviceFunction("arrive"),
     NamedBarrier: lambda node: DeviceFunction("sync_warps"),
+    WaitGrid: lambda node: DeviceFunction("wait_grid"),
+    LaunchDependents: lambda node: DeviceFunction("launch_dependents"),
     SetRegisters: lambda node: _set_registers(node.more),
     LoadFragment: lambda node: _wmma_load(node.side, node.line, node.dtype),
     MultiplyFragments: lambda node: _wmma_multiply(node.a_line, node.b_line, node.dtype),
@@ -204,6 +207,7 @@ FUNCTIONS: tuple[DeviceFunction, ...] = (
     *map(DeviceFunction, ("init_barrier", "fence_barrier_init", "expect_bytes", "try_wait")),
     *map(DeviceFunction, ("arrive", "sync_warps")),
     *map(_set_registers, (False, True)),
+    *map(DeviceFunction, ("wait_grid", "launch_dependents")),
     *(_load_box(rank, hinted) for rank in RANKS for hinted in (False, True)),
     *map(_store_box, RANKS),
     *map(DeviceFunction, ("fence_async", "commit_boxes", "await_boxes")),

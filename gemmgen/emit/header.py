@@ -45,6 +45,8 @@ def launch_lines(interface: Interface) -> list[str]:
             f"min({blocks}, {SOFT}{held.removeprefix('1 x ')}) blocks of {threads}",
             "each walks over its share of the tiles; none if C is empty",
         ]
+    if interface.overlaps:
+        lines.append("blocks may begin before the kernel in front has ended, and wait for its end")
     if interface.dynamic_shared:
         lines.append(f"{interface.dynamic_shared} bytes of dynamic shared memory a block")
     if interface.product:

@@ -35,7 +35,12 @@ def kernel_view(kernel: LoweredKernel) -> View:
         "threads": c_text(kernel.launch.count),
         "resident": [kernel.blocks] if kernel.blocks > 1 or _sets_registers(kernel) else [],
         "name": kernel.interface.name,
-        "parameters": parameter_rows(kernel.interface.kernel_params, 95, restrict=True),
+        "parameters": parameter_rows(
+            # What is restricted and constant may be read before the kernel in front has ended.
+            kernel.interface.kernel_params,
+            95,
+            restrict=not kernel.interface.overlaps,
+        ),
         "shared": [_shared(kernel)] if shared else [],
         "body": statements(kernel.body),
     }

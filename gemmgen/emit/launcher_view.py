@@ -52,6 +52,8 @@ def launcher_view(kernel: LoweredKernel) -> View:
         "dynamic": [range(not interface.resident)] if dynamic else [],
         "block": c_text(Call("dim3", threads) if len(threads) == 2 else threads[0]),
         "shared": c_text(SHARED_BYTES if dynamic else Int(0)),
+        "overlaps": range(interface.overlaps),
+        "plain": range(not interface.overlaps),
         "encode": [printed("encode_map.j2", {})] if interface.maps else [],
         "type_notes": type_notes(interface),
         "maps": encoded_views(kernel),

@@ -13,6 +13,7 @@ from gemmgen.expand.pipeline_tma import TmaPipeline
 from gemmgen.expand.split import reduction
 from gemmgen.expand.way_out import behind_tiles, way_out
 from gemmgen.ir.control import Block
+from gemmgen.ir.dependent_launch import LaunchDependents
 from gemmgen.ir.edit import copy_outward, pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Tiles, Timed, Transfer
 from gemmgen.ir.expr import Int
@@ -62,6 +63,20 @@ def _staged(program: Program, kernel: Kernel, pipeline: Pipeline) -> StagedPipel
     return mechanism(program, kernel, pipeline)
 
 
+def _launched(kernel: Kernel) -> tuple[Timed, ...]:
+    """Behind the sums: the kernel behind needs no more than room, and waits for what is stored."""
+    if not kernel.work.overlap:
+        return ()
+    origins = tuple(x for x in kernel.work.origins if x == "overlap_launch")
+    return (
+        Block(
+            "the kernel behind may begin: it waits for what is stored",
+            origins,
+            (LaunchDependents(),),
+        ),
+    )
+
+
 def _mode(pipeline: Pipeline) -> CopyMode:
     """How the pipeline's tiles are copied, which is the same for all."""
     modes: set[CopyMode] = {copy.mode for copy in pipeline.produce} or {"registers"}
@@ -76,10 +91,11 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
             if kernel.spread.holding == "lanes":
                 return LanePipeline(program, kernel, statement).expand()
             steps = _staged(program, kernel, statement).expand()
-            return (*steps, *reduction(kernel))
+            return (*steps, *_launched(kernel), *reduction(kernel))
         case Loop():
             note = f"main loop along {program.problem.extent(statement.letter)}"
-            return (Block(note, (), steps_over_problem(program, kernel, statement)),)
+            steps = (Block(note, (), steps_over_problem(program, kernel, statement)),)
+            return (*steps, *_launched(kernel))
         case Map() if outward:
             return way_out(kernel, statement, outward)
         case Copy():

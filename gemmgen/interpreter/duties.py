@@ -15,6 +15,7 @@ from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.scope import Closure
 from gemmgen.interpreter.simt import Mask, Trap
 from gemmgen.ir.control import Block
+from gemmgen.ir.dependent_launch import LaunchDependents, WaitGrid
 from gemmgen.ir.duties import Duties, Duty, NamedBarrier, SetRegisters
 from gemmgen.ir.thread_code import Node, inner
 from gemmgen.numerics.operators import Bools
@@ -73,8 +74,12 @@ def _meet(node: NamedBarrier, code: Code) -> Step:
     return lambda mask: machine.meet(node.number, threads, mask)
 
 
-def _set_registers(_node: SetRegisters, _code: Code) -> None:
-    """Registers are not counted here."""
+def _nothing(_node: Node, _code: Code) -> None:
+    """Registers are not counted here, and no other kernel runs."""
 
 
-NODES: Statements = {Duties: _duties, NamedBarrier: _meet, SetRegisters: _set_registers}
+NODES: Statements = {
+    Duties: _duties,
+    NamedBarrier: _meet,
+    **dict.fromkeys((SetRegisters, WaitGrid, LaunchDependents), _nothing),
+}

@@ -13,6 +13,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
 from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
+from gemmgen.ir.dependent_launch import LaunchDependents
 from gemmgen.ir.duties import Duties, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Element, Expr, Int
 from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Map, Program
@@ -246,6 +247,7 @@ Timed = (
     | Release
     | Duties["Timed"]
     | SetRegisters
+    | LaunchDependents
     | NamedBarrier
     | InitBarrier
     | FenceBarriers

@@ -72,7 +72,7 @@ EMITTED = _words("""
     other_part other_group is_last is_last_of_group part_tile part_sum part_at PARTS GROUPS
     workspace arrived along acc_shared sums slot acc_PAD valid shared_memory_32 target source
     first stop full phase STAGE_BYTES device multiprocessors empty CONSUMERS
-    in_squares tile_on_curve
+    in_squares tile_on_curve overlap config
     """)
 """Names that the emitted text uses whatever the schedule; a test reads them off emitted texts."""
 

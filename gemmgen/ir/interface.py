@@ -94,6 +94,7 @@ class Interface:
 
     A persistent kernel has ``resident`` blocks for each multiprocessor of the GPU, or one for each
     tile if these are fewer, and each walks over its share of the tiles; else ``resident`` is 0.
+    ``overlaps``: its blocks may begin before the kernel in front has ended.
     """
 
     SYNTAX = "{name}"
@@ -117,6 +118,7 @@ class Interface:
     maps: tuple[TensorMap, ...] = ()
     resident: int = 0
     cluster: tuple[int, ...] = ()
+    overlaps: bool = False
 
     @property
     def threads(self) -> int:

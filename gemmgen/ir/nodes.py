@@ -47,7 +47,8 @@ class Work:
     block to arrive adds the parts, by ``reduce``, and computes the epilogue.  With ``groups`` of as
     many consecutive parts each, the last block of each group adds its parts, and the last of these
     adds the groups.  ``persistent``: there are as many blocks as the GPU holds at once, and each
-    walks over its share of the tiles.
+    walks over its share of the tiles.  ``overlap``: blocks may begin while the kernel in front
+    still runs.
     """
 
     tile: tuple[tuple[str, int], ...]
@@ -59,6 +60,7 @@ class Work:
     batch: tuple[str, ...] = ()
     persistent: bool = False
     order: RasterOrder = "columns"
+    overlap: bool = False
 
     def size(self, letter: str) -> int:
         return dict(self.tile)[letter]

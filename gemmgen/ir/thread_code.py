@@ -7,6 +7,7 @@ from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBa
 from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
+from gemmgen.ir.dependent_launch import LaunchDependents, WaitGrid
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.duties import ArriveBarrier, Duties, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Element, Expr, Var
@@ -214,6 +215,8 @@ Node = (
     | ArriveBarrier
     | NamedBarrier
     | SetRegisters
+    | WaitGrid
+    | LaunchDependents
     | Duties["Node"]
     | LoadBox
     | StoreBox

@@ -12,6 +12,7 @@ from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBa
 from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
+from gemmgen.ir.dependent_launch import LaunchDependents
 from gemmgen.ir.duties import ArriveBarrier, Duties, Duty, NamedBarrier, SetRegisters
 from gemmgen.ir.edit import output_of, staged_copies
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, OneThread, Release, Tiles, Timed
@@ -38,6 +39,7 @@ from gemmgen.lower import (
 )
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import PARTS, THREADS, Context, Lowering, LowerNode, X
+from gemmgen.lower.grid_wait import waiting
 from gemmgen.lower.placement import before_tiles, placement, walk
 from gemmgen.lower.shared_arrays import shared_arrays, static_or_dynamic
 from gemmgen.lower.signature import interface_of
@@ -65,7 +67,7 @@ def _temporaries(program: Program) -> tuple[str, ...]:
 
 def _kernel(context: Context) -> LoweredKernel:
     shared = shared_arrays(context)
-    body = _body(context, context.expanded.body)
+    body = waiting(context, _body(context, context.expanded.body))
     barriers = sum(node.bytes for node in inside(body) if isinstance(node, BarrierArray))
     interface = interface_of(context, *static_or_dynamic(shared, barriers), boxes.maps(context))
     if context.problem.accumulate == "f64":
@@ -193,7 +195,7 @@ NODES: Mapping[type, LowerNode] = {
     OneThread: _one_thread,
     Duties: _duties,
     Release: _release,
-    **dict.fromkeys((SetRegisters, NamedBarrier), _kept),
+    **dict.fromkeys((SetRegisters, NamedBarrier, LaunchDependents), _kept),
     **dict.fromkeys((For, Block), _nested),
     **dict.fromkeys((FenceAsync, CommitBoxes, AwaitBoxes), _kept),
     **dict.fromkeys((Assign, Break, Barrier, Commit, Wait), _kept),

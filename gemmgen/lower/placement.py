@@ -28,7 +28,7 @@ def placement(context: Context, computes: bool = True) -> tuple[Node, ...]:
         first = (Define(OWN.name, mod(_number_of_all(context), EACH)),)
     if context.leaves_early:
         body = (*first, *_single(context))
-        origins = tuple(dict.fromkeys((*work.origins, *acc.origins)))
+        origins = tuple(dict.fromkeys((*_ordered(work.origins), *acc.origins)))
         note = "the thread's element of C" if origins or batch else ""
         return (*batch, Block(note, origins, body)) if note else body
     tiles = (*first, *_tiles(context))
@@ -37,11 +37,11 @@ def placement(context: Context, computes: bool = True) -> tuple[Node, ...]:
         tiles = (*tiles, *range_of_part(context))
         note += " and its range of k"
     if not computes:
-        return (*batch, Block(note, work.origins, tiles))
+        return (*batch, Block(note, _ordered(work.origins), tiles))
     coordinates = tuple(context.lowering.coordinates(context))
     return (
         *batch,
-        Block(note, work.origins, tiles),
+        Block(note, _ordered(work.origins), tiles),
         Block(f"the {context.lowering.owner}'s position in it", acc.origins, coordinates),
     )
 
@@ -82,7 +82,8 @@ def _walking(origins: Origins) -> Origins:
 
 
 def _ordered(origins: Origins) -> Origins:
-    return tuple(origin for origin in origins if origin != "persistent")
+    """What orders the tiles, of all that is said about how blocks run."""
+    return tuple(origin for origin in origins if origin not in ("persistent", "overlap_launch"))
 
 
 def _blocks(context: Context) -> Iterator[Node]:

@@ -55,6 +55,7 @@ def interface_of(
         tuple(_renamed(context)),
         maps,
         _resident(context, static_shared + dynamic_shared) if context.is_persistent else 0,
+        overlaps=context.kernel.work.overlap,
     )
 
 

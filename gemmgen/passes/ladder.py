@@ -16,6 +16,7 @@ from gemmgen.passes.double_buffer import DoubleBuffer
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.l2 import L2
 from gemmgen.passes.launch_bounds import LaunchBounds
+from gemmgen.passes.overlap_launch import OverlapLaunch
 from gemmgen.passes.pad import Pad
 from gemmgen.passes.persistent import Persistent
 from gemmgen.passes.raster import Raster
@@ -51,6 +52,7 @@ LADDER = (
     Persistent,
     WarpSpecialize,
     L2,
+    OverlapLaunch,
 )
 """Every directive with operands and arguments; ``FuseEpilogue`` comes last."""
 

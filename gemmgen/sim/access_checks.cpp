@@ -2,6 +2,8 @@
 
 #include "shadow.h"
 
+#include <cstdio>
+
 namespace gg {
 namespace {
 
@@ -72,6 +74,14 @@ const unsigned char *data_of(const Tensor &tensor) {
   return state.buffers[tensor.buffer].data + tensor.offset;
 }
 
+// Whatever the kernel in front reads or writes may be this tensor.
+void check_waited(const Touch &touch, const Where &where) {
+  if (state.header.overlaps == 0 || state.waited[state.thread] == state.block_interval) return;
+  Finding early = found(TOO_EARLY, touch, where);
+  snprintf(early.detail, sizeof early.detail, "the kernel in front may still run");
+  report(early);
+}
+
 bool check_tensor(unsigned index, const Touch &touch) {
   const Tensor &tensor = state.tensors[index];
   const unsigned char *data = data_of(tensor);
@@ -80,8 +90,9 @@ bool check_tensor(unsigned index, const Touch &touch) {
   const int64_t element = find_element(tensor, offset, touch.bytes);
   if (element < 0) return false;
   const bool writable = state.buffers[tensor.buffer].head.writable;
-  if (!writable && !touch.write) return true;
   const Where where = {TENSOR, index, static_cast<int64_t>(offset)};
+  check_waited(touch, where);
+  if (!writable && !touch.write) return true;
   if (!writable) report_last(found(BOUNDS, touch, where));
   touch_tensor(touch, where, static_cast<size_t>(element));
   return true;

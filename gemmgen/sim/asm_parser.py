@@ -43,7 +43,7 @@ class PtxInstruction:
     def takes_memory(self) -> bool:
         """Whether it reads or writes memory, or orders accesses to it."""
         addressed = any(operand[0] == "[" for operand in self.operands)
-        return addressed or self.mnemonic.startswith(("cp.async", "fence.", *_BARRIERS))
+        return addressed or self.mnemonic.startswith(("cp.async", "fence.", "griddep", *_BARRIERS))
 
     @property
     def has_result(self) -> bool:

@@ -23,6 +23,7 @@ Kind = Literal[
     "wrong registers",
     "not fenced",
     "block ended",
+    "too early",
 ]
 
 

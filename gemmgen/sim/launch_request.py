@@ -94,6 +94,8 @@ class LaunchRequest:
     keeps_clocks: bool = False
     multiprocessors: int = 1
     """Of the GPU that the launcher finds."""
+    overlaps: bool = False
+    """Whether the kernel in front may still run when it begins."""
 
 
 def head_of(launch: LaunchRequest, seconds: float) -> bytes:
@@ -115,7 +117,7 @@ def head_of(launch: LaunchRequest, seconds: float) -> bytes:
             launch.by_launcher,
             launch.keeps_clocks,
             launch.multiprocessors,
-            0,
+            launch.overlaps,
         )
     )
     for buffer in launch.buffers:

@@ -26,6 +26,8 @@ struct Called {
   int32_t attribute, attribute_value;
   uint32_t grid[3], block[3];
   uint32_t late;  // 1: an attribute was set after a launch
+  uint32_t overlaps;  // 1: the launch may begin before the kernel in front has ended
+  uint32_t unused;
   uint64_t shared, stream;
   char refusal[128];  // why a tensor map was not encoded, in words
 };
@@ -97,6 +99,9 @@ void launch_by_launcher() {
   if (called.shared != gg_dynamic_shared) {
     differs("dynamic shared bytes of", called.shared, gg_dynamic_shared);
   }
+  if (called.overlaps != header.overlaps) {
+    differs("an overlap of", called.overlaps, header.overlaps);
+  }
   memcpy(state.arguments, launched, sizeof launched);
 }
 
@@ -163,6 +168,7 @@ extern "C" void gg_note_launch(const GgLaunch *launch, const GgArgument *argumen
   called.is_kernel &= launch->kernel == gg_kernel;
   memcpy(called.grid, launch->grid, sizeof called.grid);
   memcpy(called.block, launch->block, sizeof called.block);
+  called.overlaps = launch->overlaps;
   called.shared = launch->shared;
   called.stream = reinterpret_cast<uintptr_t>(launch->stream);
   memcpy(launched, arguments, (count < MAX_ARGUMENTS ? count : MAX_ARGUMENTS) * sizeof *arguments);

@@ -16,7 +16,7 @@ CALLED = 4
 _MAGIC = 0x67676D63
 _COUNTS = struct.Struct("=5I")
 _HEAD = struct.Struct("=Q3iIiI2i")
-_CALLED = struct.Struct("=i4I2i3I3II2Q128s")
+_CALLED = struct.Struct("=i4I2i3I3I3I2Q128s")
 _WORD = struct.Struct("=Q")
 _MARK = 0x6D746767
 _MAP = struct.Struct("=Q5Q4Q5H5B6B3xI20x")
@@ -83,6 +83,7 @@ class Called:
     block: tuple[int, int, int]
     shared: int
     stream: int
+    overlaps: bool
     arguments: tuple[int, ...]
     maps: tuple[EncodedMap | None, ...]
     refusal: str
@@ -122,7 +123,7 @@ def _called(packed: bytes, count: int) -> Called:
     error, launches, attributes, taken, is_kernel, attribute, value, *rest = _CALLED.unpack(
         packed[: _CALLED.size]
     )
-    (x, y, z), (block_x, block_y, block_z), (late, shared, stream, refusal) = (
+    (x, y, z), (block_x, block_y, block_z), (late, overlaps, _, shared, stream, refusal) = (
         rest[:3],
         rest[3:6],
         rest[6:],
@@ -139,6 +140,7 @@ def _called(packed: bytes, count: int) -> Called:
         (block_x, block_y, block_z),
         shared,
         stream,
+        bool(overlaps),
         struct.unpack(f"={count}Q", packed[_CALLED.size : first_map]),
         tuple(_encoded(*found) for found in _MAP.iter_unpack(packed[first_map:])),
         refusal.rstrip(b"\0").decode(),

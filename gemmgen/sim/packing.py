@@ -71,6 +71,7 @@ def pack_launch(
         seed,
         tensors,
         multiprocessors=multiprocessors,
+        overlaps=interface.overlaps,
     )
 
 

@@ -22,7 +22,7 @@ _RUNNER = (
     *("runner", "scheduler", "named_barriers", "clocks", "fibers", "warp"),
     *("launcher", "tensor_map", "wmma", "blocks", "async_copies"),
     *("mbarriers", "box_copies", "box_loads", "box_stores", "register_pool"),
-    *("clusters", "cluster_barrier"),
+    *("clusters", "cluster_barrier", "griddepcontrol"),
     *("guarded_memory", "faults", "launch_request"),
 )
 _CHECKS = ("access_checks", "engine_checks", "shadow", "reads", "order", "integer_checks")

@@ -18,6 +18,7 @@ void gg_engine_multicast(unsigned target, const void *map, const int *at, unsign
 void gg_engine_store(const void *map, const int *at, unsigned rank, unsigned source);
 void gg_engine_commit();
 void gg_engine_await(int pending);
+void gg_wait_grid_in_front();
 void gg_registers_change(unsigned count, bool raises);
 unsigned gg_special_ctarank();
 unsigned gg_map_address(unsigned offset, unsigned rank);
@@ -123,6 +124,11 @@ template <long long pending> GG_MODEL void cp_async_bulk_wait_group(Immediate<pe
   static_assert(pending >= 0, "a number of groups");
   gg_engine_await(pending);
 }
+
+// Kernels that overlap: a run has one kernel, and checks what its threads do before they wait.
+
+GG_MODEL void griddepcontrol_wait() { gg_wait_grid_in_front(); }
+GG_MODEL void griddepcontrol_launch_dependents() {}
 
 // Registers of a warpgroup.
 

@@ -54,7 +54,7 @@ struct Header {
   uint32_t by_launcher;             // 1: the text's launcher, if it has one, begins the launch
   uint32_t clocks;       // 1: threads synchronize otherwise than all of a block, or of a warp
   uint32_t multiprocessors;         // of the GPU that the launcher finds
-  uint32_t unused;
+  uint32_t overlaps;  // 1: the kernel in front may still run, until a thread waits for its end
 };
 
 // Of the blocks (but for the last two) and of a block's threads in each round of the scheduler.
@@ -122,7 +122,8 @@ enum Kind : uint32_t {
   WRONG_COPY,     // a copy of a box that the copy engine does not do
   WRONG_REGISTERS,
   UNFENCED,       // read by the async proxy, which may not see the write yet
-  ENDED           // another block reaches into the shared memory of one that may have ended
+  ENDED,          // another block reaches into the shared memory of one that may have ended
+  TOO_EARLY       // global memory is accessed while the kernel in front may still run
 };
 // SEGMENT: `offset` counts from the beginning of shared memory.
 enum Target : uint32_t { NOTHING, TENSOR, SHARED, SEGMENT };
@@ -189,6 +190,7 @@ struct State {
   // first of the running block and of the launch.  A cluster has one, as its blocks do not meet at
   // the barriers of each.
   uint32_t interval, block_interval, launch_interval;
+  uint32_t waited[MAX_RESIDENT];  // the block_interval in which a thread has waited for a kernel
 };
 extern State state;
 

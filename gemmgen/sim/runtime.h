@@ -27,6 +27,7 @@ struct GgLaunch {
   unsigned grid[3], block[3];
   unsigned long long shared;
   const void *stream;
+  unsigned overlaps = 0;
 };
 extern "C" int gg_note_attribute(const void *kernel, int attribute, int value);
 extern "C" void gg_note_launch(const GgLaunch *launch, const GgArgument *arguments, unsigned count);
@@ -102,6 +103,38 @@ inline GgConfigured<Parameters...> gg_configure(void (*kernel)(Parameters...), d
                                                 cudaStream_t stream = nullptr) {
   const auto *address = reinterpret_cast<const void *>(kernel);
   return {{address, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream}};
+}
+
+// A launch with attributes: one is known.
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+union cudaLaunchAttributeValue {
+  char pad[64];
+  int programmaticStreamSerializationAllowed;
+};
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  char pad[8 - sizeof(cudaLaunchAttributeID)];
+  cudaLaunchAttributeValue val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  cudaLaunchAttribute *attrs;
+  unsigned numAttrs;
+};
+template <typename... Parameters, typename... Values>
+inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config,
+                                      void (*kernel)(Parameters...), Values &&...values) {
+  auto configured = gg_configure(kernel, config->gridDim, config->blockDim,
+                                 config->dynamicSmemBytes, config->stream);
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    const cudaLaunchAttribute &one = config->attrs[i];
+    const bool known = one.id == cudaLaunchAttributeProgrammaticStreamSerialization;
+    configured.launch.overlaps = known && one.val.programmaticStreamSerializationAllowed == 1;
+  }
+  configured(values...);
+  return cudaSuccess;
 }
 
 // Defined after the text.

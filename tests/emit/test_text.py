@@ -35,7 +35,7 @@ MODELED = frozenset(
 )
 """The words of CUDA that have a model on the CPU."""
 
-WORDS = CPP - {"asm"} | MODELED - CPP | {"__restrict__", "x", "y"}
+WORDS = CPP - {"asm"} | MODELED - CPP | {"__restrict__", "x", "y", "val"}
 """What the text takes from C++ and CUDA: no header, and no instruction in a string but those of the
 ``gg_*`` functions, whose texts are as they are in ``emit/intrinsics``."""
 

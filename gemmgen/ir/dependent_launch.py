@@ -1,0 +1,21 @@
+"""What a kernel says that may begin before the kernel in front of it has ended."""
+
+from __future__ import annotations
+
+from gemmgen.base.record import record
+
+
+@record
+class WaitGrid:
+    """Until the kernel in front has ended, and its writes are visible (PTX:
+    griddepcontrol.wait)."""
+
+    SYNTAX = ""
+
+
+@record
+class LaunchDependents:
+    """The kernel behind may begin as soon as every block has come here, or ended (PTX:
+    griddepcontrol.launch_dependents)."""
+
+    SYNTAX = ""

@@ -1,0 +1,54 @@
+"""Where a kernel that overlaps with the one in front waits for it: before its first access to
+global memory, behind what needs none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+from gemmgen.ir.control import Block
+from gemmgen.ir.dependent_launch import WaitGrid
+from gemmgen.ir.duties import Duties
+from gemmgen.ir.expr import Element
+from gemmgen.ir.parts import inside
+from gemmgen.ir.thread_code import (
+    AtomicAdd,
+    CopyAsync,
+    CountArrival,
+    LoadBox,
+    Node,
+    Point,
+    StoreBox,
+)
+from gemmgen.lower.context import Context
+
+NOTE = "wait for the kernel in front: no access to global memory comes before"
+_ACCESSES = (AtomicAdd, CopyAsync, CountArrival, LoadBox, Point, StoreBox)
+
+
+def waiting(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """``body``, which every duty of a block begins for itself, with the wait in it."""
+    if not context.kernel.work.overlap:
+        return body
+    tensors = {tensor.name for tensor in context.tensors}
+    origins = tuple(x for x in context.kernel.work.origins if x == "overlap_launch")
+    return _waiting(body, tensors, Block(NOTE, origins, (WaitGrid(),)))
+
+
+def _waiting(body: tuple[Node, ...], tensors: set[str], wait: Node) -> tuple[Node, ...]:
+    for at, node in enumerate(body):
+        if isinstance(node, Duties):
+            duties = tuple(
+                replace(duty, body=_waiting(duty.body, tensors, wait)) for duty in node.duties
+            )
+            return (*body[:at], cast("Node", replace(node, duties=duties)), *body[at + 1 :])
+        if _touches(node, tensors):
+            return (*body[:at], wait, *body[at:])
+    raise AssertionError("a kernel accesses global memory")
+
+
+def _touches(node: Node, tensors: set[str]) -> bool:
+    return any(
+        isinstance(part, _ACCESSES) or (isinstance(part, Element) and part.buffer in tensors)
+        for part in inside(node)
+    )

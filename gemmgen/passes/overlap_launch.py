@@ -1,0 +1,59 @@
+"""overlap_launch: begin while the kernel in front still runs, and let the one behind do so.
+
+A launch on a stream begins when the one in front has ended: its blocks leave, its writes are made
+visible, the next blocks are set up.  With programmatic dependent launch (sm_90 on) the blocks of
+this kernel are set up meanwhile: what needs no global memory (index arithmetic, barriers in shared
+memory) comes before ``griddepcontrol.wait``, which every thread executes before it touches global
+memory.  Behind the sums ``griddepcontrol.launch_dependents`` lets the kernel behind begin in turn.
+The launcher asks for the overlap; the Python functions launch as without it.
+
+    work [m=16, n=16]
+==> overlap_launch
+    work [m=16, n=16] overlap   # overlap_launch
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from typing import ClassVar
+
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
+from gemmgen.ir.edit import changed_by, edit_main
+from gemmgen.ir.nodes import Kernel, Program
+from gemmgen.ir.target import SINCE, has
+from gemmgen.passes.base import Stated
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
+
+
+@record
+class OverlapLaunch:
+    SPEC: ClassVar = DirectiveSpec(
+        "overlap_launch",
+        example="overlap_launch",
+        elsewhere=Elsewhere(
+            "Triton launch_pdl, CUTLASS launch_with_pdl",
+            "launch_pdl launch_with_pdl pdl programmatic_dependent_launch griddepcontrol gdc_wait",
+        ),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = ("tile",)
+
+    stated: Stated = field(compare=False)
+
+    @staticmethod
+    def read(stated: Stated, schedule: Schedule) -> OverlapLaunch:
+        return OverlapLaunch(stated)
+
+    def apply(self, program: Program) -> Program:
+        if not has(program.target, SINCE["tma"]):
+            raise Refusal(
+                f"{program.target} begins no kernel before the one in front has ended",
+                at=self.stated.span,
+                hint="target sm_90, or leave overlap_launch out",
+            )
+
+        def overlap(kernel: Kernel) -> Kernel:
+            return replace(kernel, work=changed_by(self.stated.origin, kernel.work, overlap=True))
+
+        return edit_main(program, overlap)

@@ -1,0 +1,308 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[k, m] * B[k, n] (f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[k, m] * B[k, n]
+//     target          sm_90
+//     tile            m=32 n=64 k=8
+//     cache_shared    A[k, m] B[k, n]
+//     register_block  m=4 n=8
+//     vectorize       A.shared B.shared C width=4
+//     double_buffer   A B stages=3
+//     async_copy      A B via=tma
+//     overlap_launch
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
+// launch:
+//     ceil(M / 32) * ceil(N / 64) blocks of 8 x 8 threads; none if C is empty
+//     blocks may begin before the kernel in front has ended, and wait for its end
+//     K = 0 if alpha == 0: as in BLAS, A and B are not read
+// tensor maps (cuTensorMapEncodeTiled; the innermost dimension first, strides in bytes):
+//     A: FLOAT32, M x K, strides 4 * lda, box 32 x 8
+//     B: FLOAT32, N x K, strides 4 * ldb, box 64 x 8
+//     neither interleaved nor swizzled, L2 promotion 256B, element strides 1, zeros outside
+// requires (leading dimensions count elements):
+//     lda >= M, ldb >= N, ldc >= N
+//     M <= 2147483599, N <= 2147483567, K <= 2147483607
+//     lda % 4 == 0, ldb % 4 == 0, ldc % 4 == 0
+//     A, B, C aligned to 16 bytes
+//     C overlaps none of A, B
+
+namespace gemm_detail {
+
+// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+struct alignas(128) gg_tensor_map {
+    unsigned long long words[16];
+};
+
+// Copies 4 contiguous elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
+// mbarrier.init: the barrier's first phase begins; a phase ends after `arrivals` arrivals, and when
+// the bytes that it expects have been written.
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals)
+{
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
+}
+
+// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+__device__ __forceinline__ void gg_fence_barrier_init()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes)
+{
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :: "r"(at), "r"(bytes) : "memory");
+}
+
+// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+__device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity)
+{
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    int ended;
+    asm volatile("{\n.reg .pred done;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+                 "selp.b32 %0, 1, 0, done;\n}"
+                 : "=r"(ended) : "r"(at), "r"(parity) : "memory");
+    return ended != 0;
+}
+
+// griddepcontrol.wait: until the kernel in front has ended, and its writes are visible; at once if
+// this one was not launched to overlap with it.
+__device__ __forceinline__ void gg_wait_grid()
+{
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// griddepcontrol.launch_dependents: the kernel behind may begin once every block has come here.
+__device__ __forceinline__ void gg_launch_dependents()
+{
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
+// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+__device__ __forceinline__ void gg_load_box_2d(
+    void *target, const gg_tensor_map &map, unsigned long long &barrier,
+    int i0, int i1)
+{
+    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                 ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
+                 :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
+}
+
+// ---- kernel ----
+
+constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
+constexpr int TM = 4, TN = 8;  // micro-tile of a thread
+constexpr int PN = 4;  // in pieces of this many adjacent elements
+constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int VEC = 4;  // elements of a vector access
+constexpr int STAGES = 3;  // tiles in shared memory
+constexpr int THREADS = LM * LN;
+constexpr int STAGE_BYTES = BK * BM * 4 + BK * BN * 4;  // bytes of the tiles in a stage
+static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+// copies the elements before `stop` of a vector whose first index is `first`
+// (vectorize A.shared B.shared C width=4)
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
+{
+    if (first + VEC - 1 < stop) return copy4(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+gemm(int M, int N, int K,
+    float alpha, const __grid_constant__ gg_tensor_map A, const __grid_constant__ gg_tensor_map B,
+    float beta, float *C, int ldc)
+{
+    // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A B stages=3)
+    __shared__ alignas(128) float A_shared[STAGES][BK][BM];
+    __shared__ alignas(128) float B_shared[STAGES][BK][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
+
+    // the block's tile of C (tile m=32 n=64 k=8)
+    const int blocks_n = (N - 1) / BN + 1;
+    const int tile_m = (blockIdx.x / blocks_n) * BM;
+    const int tile_n = (blockIdx.x % blocks_n) * BN;
+
+    // the thread's position in it (tile m=32 n=64 k=8; register_block m=4 n=8)
+    const int tid = threadIdx.y * LN + threadIdx.x;
+    const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * PN;
+
+    // registers: operand fragments, accumulators
+    alignas(16) float A_frag[TM], B_frag[TN];
+    float acc[TM][TN] = {};
+
+    // a barrier for each stage, whose phases end when a tile has landed there
+    // (async_copy A B via=tma)
+    __shared__ alignas(8) unsigned long long full[STAGES];
+    if (tid == 0) {
+        for (int stage = 0; stage < STAGES; ++stage) gg_init_barrier(full[stage], 1);
+        gg_fence_barrier_init();
+    }
+    __syncthreads();
+
+    // wait for the kernel in front: no access to global memory comes before
+    // (overlap_launch)
+    gg_wait_grid();
+
+    // copy the first tiles (async_copy A B via=tma)
+    if (tid == 0) {
+        for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
+            const int next_k = ahead * BK;
+            if (next_k < K) {
+                gg_expect_bytes(full[ahead], STAGE_BYTES);
+                gg_load_box_2d(A_shared[ahead], A, full[ahead], tile_m, next_k);
+                gg_load_box_2d(B_shared[ahead], B, full[ahead], tile_n, next_k);
+            }
+        }
+    }
+    int stage = 0;
+    int phase = 0;
+
+    // main loop over tiles along K
+    for (int tile_k = 0; tile_k < K; tile_k += BK) {
+        while (!gg_try_wait(full[stage], phase)) {}
+        phase = stage < STAGES - 1 ? phase : 1 - phase;
+        __syncthreads();
+        const int next_k = tile_k + (STAGES - 1) * BK;
+        const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
+
+        // copy a tile ahead (async_copy A B via=tma)
+        if (tid == 0 && next_k < K) {
+            gg_expect_bytes(full[write_stage], STAGE_BYTES);
+            gg_load_box_2d(A_shared[write_stage], A, full[write_stage], tile_m, next_k);
+            gg_load_box_2d(B_shared[write_stage], B, full[write_stage], tile_n, next_k);
+        }
+
+        // multiply the tile (register_block m=4 n=8; vectorize A.shared B.shared C width=4)
+        #pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            copy4(A_frag, &A_shared[stage][k][thread_m]);
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC)
+                copy4(&B_frag[reg_n], &B_shared[stage][k][thread_n + reg_n * LN]);
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n)
+                    acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
+            }
+        }
+        stage = stage + 1 < STAGES ? stage + 1 : 0;
+    }
+
+    // the kernel behind may begin: it waits for what is stored (overlap_launch)
+    gg_launch_dependents();
+
+    // the epilogue (vectorize A.shared B.shared C width=4)
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        const int m = tile_m + thread_m + reg_m;
+        if (m < M) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+                const int n = tile_n + thread_n + reg_n * LN;
+                alignas(16) float out[VEC];
+                alignas(16) float old[VEC] = {};
+                if (beta != 0.0f) copy4(old, &C[(long long)m * ldc + n], n, N);
+                for (int e = 0; e < VEC; ++e)
+                    out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
+                copy4(&C[(long long)m * ldc + n], out, n, N);
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+}  // namespace gemm_detail
+
+#ifndef __CUDACC_RTC__
+namespace gemm_detail {
+
+// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Dimensions are innermost first; strides, from the second dimension on, count bytes.
+template <int RANK>
+cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
+                          const long long (&sizes)[RANK], const long long (&strides)[RANK - 1],
+                          const unsigned (&box)[RANK])
+{
+    // cuTensorMapEncodeTiled, with int for its enums
+    typedef int (*Encode)(gg_tensor_map *, int, unsigned, void *, const unsigned long long *,
+                          const unsigned long long *, const unsigned *, const unsigned *, int, int,
+                          int, int);
+    static void *encode = nullptr;
+    if (encode == nullptr) {
+        void *found = nullptr;
+        cudaDriverEntryPointQueryResult result;
+        const cudaError_t error = cudaGetDriverEntryPointByVersion(
+            "cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
+        if (error != cudaSuccess) return error;
+        if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
+        encode = found;
+    }
+    void *address = const_cast<void *>(tensor);
+    unsigned long long extents[RANK], apart[RANK - 1];
+    unsigned steps[RANK];
+    for (int i = 0; i < RANK; ++i) {
+        // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+        if (sizes[i] == 0) address = &map;
+        extents[i] = sizes[i] == 0 ? 1 : static_cast<unsigned long long>(sizes[i]);
+        if (i > 0) apart[i - 1] = static_cast<unsigned long long>(strides[i - 1]);
+        steps[i] = 1;
+    }
+    // not interleaved (0), not swizzled (0), through L2 256 bytes at a time (3), zeros outside (0)
+    return static_cast<cudaError_t>(reinterpret_cast<Encode>(encode)(
+        &map, type, RANK, address, extents, apart, box, steps, 0, 0, 3, 0));
+}
+
+}  // namespace gemm_detail
+
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    float alpha, const float *A, int lda, const float *B, int ldb,
+    float beta, float *C, int ldc, cudaStream_t stream)
+{
+    using namespace gemm_detail;
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483607 ||
+        lda < M || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
+        reinterpret_cast<size_t>(C) % 16 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    if (alpha == 0) K = 0;  // as in BLAS
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gg_tensor_map A_map, B_map;
+    // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+    if (const cudaError_t failed = gg_encode_map(A_map, 7, A, {M, K}, {4LL * lda}, {BM, BK}))
+        return failed;
+    if (const cudaError_t failed = gg_encode_map(B_map, 7, B, {N, K}, {4LL * ldb}, {BN, BK}))
+        return failed;
+    cudaLaunchAttribute overlap = {};  // blocks may begin before the kernel in front has ended
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = static_cast<unsigned>(blocks);
+    config.blockDim = dim3(LN, LM);
+    config.dynamicSmemBytes = 0;
+    config.stream = stream;
+    config.attrs = &overlap;
+    config.numAttrs = 1;
+    cudaLaunchKernelEx(&config, gemm, M, N, K, alpha, A_map, B_map, beta, C, ldc);
+    return cudaGetLastError();
+}
+#endif
