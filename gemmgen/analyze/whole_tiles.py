@@ -30,7 +30,8 @@ def staged_tiles(kernel: AnalyzedKernel) -> tuple[str, ...]:
 
 def boxed_tiles(kernel: AnalyzedKernel) -> tuple[str, ...]:
     """Those that the copy engine fills."""
-    return tuple(c.dst for c in copies(kernel.program.main) if c.mode == "tma")
+    staged = staged_tiles(kernel)
+    return tuple(c.dst for c in copies(kernel.program.main) if c.mode == "tma" and c.dst in staged)
 
 
 def whole_tiles(kernel: AnalyzedKernel, steps: int) -> Shape:

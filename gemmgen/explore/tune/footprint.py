@@ -83,7 +83,10 @@ def block_sizes(program: Program, interface: Interface) -> BlockSizes:
         waits=0.0 if prefetched else step * SHARED,
         spills=_spills(registers / allowed - 1.0 - SQUEEZE),
         producers=kernel.producers.threads,
-        boxes=any(copy.mode == "tma" for copy in copies(kernel)),
+        boxes=any(
+            copy.mode == "tma" and kernel.buffer(copy.dst).space is Space.SHARED
+            for copy in copies(kernel)
+        ),
     )
 
 
