@@ -57,6 +57,7 @@ HOPPER = {
     "hopper/warp_specialized": Compared("hopper/tma"),
     "hopper/persistent": Compared("hopper/warp_specialized"),
     "hopper/tma_store": Compared("hopper/persistent"),
+    "hopper/overlap_launch": Compared("hopper/tma"),
 }
 """The second ladder, bottom to top: what came with sm_90.  Its pages, in a folder of its own, its
 part of the navigation and its tests follow from this."""
