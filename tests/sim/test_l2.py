@@ -61,6 +61,7 @@ def statements(text: str) -> list[str]:
     return re.findall(r"gg_(?:copy_async|load_box)_\w+\([^;]*;", text.partition("---- kernel")[2])
 
 
+@pytest.mark.by_default("cp_async", "tma")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_each_operands_copies_have_its_hint(name: str) -> None:
     found = statements(emitted(name).text)
@@ -93,6 +94,7 @@ PLANTS = {
 }
 
 
+@pytest.mark.by_default("a policy that is not set", "a hint without a policy")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     old, new, kind = PLANTS[plant]

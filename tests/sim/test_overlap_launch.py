@@ -57,6 +57,7 @@ def complaint(name: str, text: str | None = None) -> str | None:
         kernel.close()
 
 
+@pytest.mark.by_default("cp_async", "a producer")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_thread_waits_before_it_touches_global_memory(name: str) -> None:
     text = emitted(name).text.partition("---- kernel")[2]
@@ -131,6 +132,13 @@ PLANTS = {
 }
 
 
+@pytest.mark.by_default(
+    "the wait missing",
+    "the consumers' wait missing",
+    "a load in front of the wait",
+    "pointers that are restricted",
+    "no attribute",
+)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth, kind = PLANTS[plant]

@@ -132,6 +132,7 @@ def complaint(name: str, text: str | None = None) -> str | None:
         kernel.close()
 
 
+@pytest.mark.by_default("persistent", "parts")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_the_text_walks_along_the_curve(name: str) -> None:
     assert "gg_hilbert(tile_in_group, GROUP)" in emitted(name).text
@@ -191,6 +192,7 @@ PLANTS = {
 }
 
 
+@pytest.mark.by_default("the upper quarters twice", "squares of a shorter group")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     changed = planted(emitted("a block for each tile").text, *PLANTS[plant])
