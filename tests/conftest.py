@@ -49,13 +49,20 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Marks what ``by_default`` leaves to the proof and, where that is run, what does more in it.
 
     The mark is that of a test that repeats one mechanism over many parameters: by default one for
-    each mechanism.
+    each mechanism.  ``but``: all except these.
     """
     if is_proof(item.config) and does_more(item):
         item.add_marker("proof")
     kept = item.get_closest_marker("by_default")
-    if kept is not None and not any(matches(item, pattern) for pattern in kept.args):
+    if kept is not None and not is_kept(item, kept):
         item.add_marker("proof")
+
+
+def is_kept(item: pytest.Item, mark: pytest.Mark) -> bool:
+    """Whether the default suite has a test that ``mark`` is on."""
+    if "but" in mark.kwargs:
+        return not any(matches(item, pattern) for pattern in mark.kwargs["but"])
+    return any(matches(item, pattern) for pattern in mark.args)
 
 
 def matches(item: pytest.Item, pattern: str) -> bool:
@@ -87,7 +94,7 @@ def idle_rules(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     met: dict[str, bool] = {}
     for item in items:
         kept = item.get_closest_marker("by_default")
-        for pattern in kept.args if kept else ():
+        for pattern in (*kept.args, *kept.kwargs.get("but", ())) if kept else ():
             rule = f"{item.nodeid.partition('[')[0]}[{pattern}]"
             met[rule] = met.get(rule, False) or matches(item, pattern)
     return [rule for rule, found in met.items() if not found]

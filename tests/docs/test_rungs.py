@@ -67,6 +67,7 @@ def test_no_page_of_hopper_has_a_speed_of_its_own(page: Path) -> None:
     assert not SPEED.search(page.read_text(encoding="utf-8"))
 
 
+@pytest.mark.proof
 def test_a_page_of_hopper_shows_what_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,7 +84,7 @@ def test_only_those_that_are_meant_to_be_are_refused(proof: bool) -> None:
     assert all(map(is_wild, refused))
 
 
-@pytest.mark.by_default("20-*")
+@pytest.mark.proof
 @pytest.mark.parametrize(("count", "seen"), [(FEW, 5000), (400, 13500)])
 def test_schedules_have_many_pairs_of_classes(count: int, seen: int) -> None:
     """What a pass refuses without need shows here, as nothing else knows what is legal."""

@@ -38,6 +38,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.by_default("examples/*")
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_level_reads_back(name: str):
     program = None

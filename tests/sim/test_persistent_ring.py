@@ -88,7 +88,7 @@ STEPS = (27, 8, 17, 0)
 """Sums of four, one, three and no steps: a tile ends at any stage."""
 
 
-@pytest.mark.by_default("reads ahead in two stages", "a producer, slices of C")
+@pytest.mark.by_default("a producer, slices of C")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_order_is_right(name: str) -> None:
     known, blocks = emitted(name), set[int]()

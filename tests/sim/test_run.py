@@ -174,7 +174,7 @@ def test_threads_run_in_the_order_asked_for(order: str) -> None:
         assert ranks(0) == sorted(range(32), reverse=order == "descending")
 
 
-@pytest.mark.by_default("naive")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", NAMES)
 def test_portable_fibers_give_the_same_bits(name: str) -> None:
     kernel = compile_kernel(text(name), interface(name), ucontext=True)
