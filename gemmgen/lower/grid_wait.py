@@ -10,11 +10,12 @@ from gemmgen.ir.control import Block
 from gemmgen.ir.dependent_launch import WaitGrid
 from gemmgen.ir.duties import Duties
 from gemmgen.ir.expr import Element
-from gemmgen.ir.parts import inside
+from gemmgen.ir.parts import inside, names_in
 from gemmgen.ir.thread_code import (
     AtomicAdd,
     CopyAsync,
     CountArrival,
+    Invoke,
     LoadBox,
     Node,
     Point,
@@ -48,7 +49,10 @@ def _waiting(body: tuple[Node, ...], tensors: set[str], wait: Node) -> tuple[Nod
 
 
 def _touches(node: Node, tensors: set[str]) -> bool:
+    """A function that is called has names of its own for the tensors that it is passed."""
     return any(
-        isinstance(part, _ACCESSES) or (isinstance(part, Element) and part.buffer in tensors)
+        isinstance(part, _ACCESSES)
+        or (isinstance(part, Element) and part.buffer in tensors)
+        or (isinstance(part, Invoke) and not tensors.isdisjoint(names_in(part.arguments)))
         for part in inside(node)
     )

@@ -91,6 +91,7 @@ def on_cpu(emitted: Emitted, text: str, epilogue: str, folder: Path, *flags: str
     of ``acc`` and the elements by their tensors' names."""
     launcher = emitted.text.partition("#ifndef __CUDACC_RTC__\n")[2].rpartition("#endif")[0]
     launcher = re.sub(r"<<<.*?>>>\(", "_defined(", launcher, flags=re.DOTALL)
+    launcher = re.sub(r"cudaLaunchKernelEx\(&config, (\w+), ", r"\1_defined(", launcher)
     known = r"^constexpr int [^;]*;|^struct alignas[^{]*\{[^}]*\};"
     constants = "\n".join(re.findall(known, emitted.text, re.MULTILINE))
     (folder / "run.cpp").write_text(

@@ -13,12 +13,12 @@ pytestmark = pytest.mark.skipif(compiler.available() is not None, reason=str(com
 
 ARCHITECTURES = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_120"]
 NEEDS = {
-    "cluster": ARCHITECTURES[4:],
+    "cluster": ["sm_90a"],
     "copied_in": ARCHITECTURES[4:6],
     "copied_out": ARCHITECTURES[4:],
     "ring": ["sm_90a"],
 }
-"""The architectures that have clusters, the copy engine, and setmaxnreg."""
+"""The architectures that have multicasts, the copy engine, and setmaxnreg."""
 HANDWRITTEN = sorted(path.stem for path in kernels.FOLDER.glob("*.cu"))
 
 

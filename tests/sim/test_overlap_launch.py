@@ -22,6 +22,7 @@ RING = TILED + "double_buffer A B stages=3\n"
 SCHEDULES = {
     "naive": HEAD,
     "registers": TILED,
+    "vectors past shared memory": HEAD + "register_block m=2 n=2\nvectorize A B width=2\n",
     "cp_async": RING + "async_copy A B via=cp_async\n",
     "tma": RING + "async_copy A B via=tma\n",
     "a producer": RING.replace("k=8", "k=16").replace("m=4 n=2", "m=4 n=2")
@@ -57,7 +58,7 @@ def complaint(name: str, text: str | None = None) -> str | None:
         kernel.close()
 
 
-@pytest.mark.by_default("cp_async", "a producer")
+@pytest.mark.by_default("cp_async", "a producer", "vectors *")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_thread_waits_before_it_touches_global_memory(name: str) -> None:
     text = emitted(name).text.partition("---- kernel")[2]
