@@ -107,7 +107,11 @@ def _base(stored: str) -> DeviceFunction:
 
 
 def _load_box(rank: int, hinted: bool) -> DeviceFunction:
-    return _of_box("load_box", rank, 3, **_hint(hinted, 3 + rank))
+    more = _hint(hinted, 3 + rank)
+    if hinted:  # else the lines would be too long
+        more["hint"] += '"\n' + 17 * " " + '"'
+        more["input"] = ",\n" + 20 * " " + '"l"(policy)'
+    return _of_box("load_box", rank, 3, **more)
 
 
 def _store_box(rank: int) -> DeviceFunction:

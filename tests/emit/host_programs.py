@@ -128,7 +128,8 @@ def _definition(emitted: Emitted, epilogue: str) -> str:
     scope = f"{emitted.name}_detail::"
     declared = (_declared(param, scope) for param in interface.kernel_params)
     lines += [f"void {emitted.name}_defined({', '.join(declared)})", "{"]
-    lines += [line for one in interface.maps for line in _unmapped(interface, one)]
+    alone = (one for one in interface.maps if not one.beside)
+    lines += [line for one in alone for line in _unmapped(interface, one)]
     for letter in product.c.indices:
         lines.append(_loop(interface, letter) + " {")
     a, b = (_read(interface, param) for param in (product.a, product.b))
@@ -166,7 +167,7 @@ def _unmapped(interface: Interface, tensor_map: TensorMap) -> Iterator[str]:
 
 def _declared(param: Param, scope: str = "") -> str:
     if param.kind == "map":
-        return f"const {scope}gg_tensor_map &{param.name}_map"
+        return f"const {scope}gg_tensor_map &{param.name.removesuffix('_map')}_map"
     types = {"f32": "float", "f64": "double", "f16": "unsigned short", "bf16": "unsigned short"}
     if param.kind in ("extent", "ld", "stride"):
         return f"{'long long' if param.kind == 'stride' else 'int'} {param.name}"

@@ -250,6 +250,8 @@ def names_in_functions() -> set[str]:
         found |= (
             names(re.findall(ENCODER, text, re.DOTALL)[0]) if "gg_encode_map" in text else set()
         )
+        for members in re.findall(r"\b(?:config|overlap)\.([\w.]+)", text):
+            found |= set(members.split("."))
         constants = re.findall(r"\bconstexpr int ([^;]*);", above)
         found |= names(above) - set(re.findall(r"(\w+) = ", " ".join(constants)))
     return found

@@ -30,7 +30,7 @@ from gemmgen.passes.double_buffer import DoubleBuffer
 from gemmgen.passes.pad import Pad
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="runs kernels, with g++")
-SEED, MOST_SCHEDULES, MOST_LINES = 1, 30, 8
+SEED, MOST_SCHEDULES, MOST_LINES = 1, 48, 8
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
