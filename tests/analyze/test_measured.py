@@ -108,7 +108,7 @@ def explained(one: Measured) -> Explanation:
     return explain(schedule, tuple(sizes[x] for x in extents(schedule.gemm).values()), gpu)
 
 
-@pytest.mark.by_default("register_blocked-4096*")
+@pytest.mark.proof
 @pytest.mark.parametrize("has_compiler", [True, False])
 @pytest.mark.parametrize("one", cases())
 def test_no_bound_is_below_the_measurement(

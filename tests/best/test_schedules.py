@@ -46,6 +46,7 @@ def shapes(kernel: Emitted) -> tuple[Shape, ...]:
     return tuple(fit(kernel, shape) for shape in ((m + 1, 5, ring + 1), (3, n + 1, ring - 1)))
 
 
+@pytest.mark.by_default("large_km_kn", "odd_*")
 @pytest.mark.parametrize("name", NAMES)
 def test_is_written_in_the_one_form_and_says_the_same_again(name: str) -> None:
     assert fmt_source(source(name)) == source(name).text

@@ -226,6 +226,7 @@ def test_a_kernel_and_the_runner_are_compiled_once(home: Path, compiled: list[bo
     assert len(compiled) == 8 and sum(compiled) == 2
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(shutil.which("g++") is None, reason="compiles, with g++")
 def test_a_process_links_the_runner_after_the_cache_has_evicted_it(
     home: Path, compiled: list[bool], monkeypatch: pytest.MonkeyPatch

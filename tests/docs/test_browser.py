@@ -81,7 +81,7 @@ def test_a_site_without_a_fault_has_none(tmp_path: Path) -> None:
     assert (found, pages) == ([], 2)
 
 
-@pytest.mark.by_default("console")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found(tmp_path: Path, name: str) -> None:
     body, wanted = PLANTED[name]

@@ -94,7 +94,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.by_default("halves without a call")
+@pytest.mark.proof
 @pytest.mark.parametrize("what", OTHERS)
 def test_what_no_example_has_is_found_right(what: str, tmp_path: Path) -> None:
     text, formula = OTHERS[what]

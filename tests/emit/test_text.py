@@ -270,7 +270,7 @@ def not_derived(use: str) -> set[str]:
     return others - derived(TAKEN[use].format("other"))
 
 
-@pytest.mark.by_default("a letter")
+@pytest.mark.proof
 @pytest.mark.parametrize("use", TAKEN)
 def test_the_names_it_uses_can_be_given_to_nothing_else(use: str, proof: bool) -> None:
     """Either the schedule is refused, as mostly, or the kernel is right all the same."""

@@ -85,6 +85,7 @@ def test_every_known_equivalent_is_argued_and_of_a_known_kernel() -> None:
         assert set(entry.names) <= {"*", *known}
 
 
+@pytest.mark.proof
 def test_a_survivor_fails_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

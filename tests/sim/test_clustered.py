@@ -40,7 +40,7 @@ def complaint(kernel: Emitted, text: str) -> str | None:
     return first_complaint(Caller(kernel), text, cases, warn=False)
 
 
-@pytest.mark.by_default("cluster2")
+@pytest.mark.proof
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_is_right_in_all_orders_and_landings(cluster: tuple[int, int]) -> None:
     kernel = clustered(ring(), *cluster)

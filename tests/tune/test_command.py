@@ -165,6 +165,7 @@ def test_a_wrong_kernel_is_told_aloud(monkeypatch: pytest.MonkeyPatch, larger: P
     assert "wrong: C[0, 0] = 1.0 instead of 2.0" in done.stderr
 
 
+@pytest.mark.by_default("ctrl-c")
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "sigterm"]
 )
