@@ -185,10 +185,17 @@ class _Walk:
                 | FenceBarriers()
                 | SetRegisters()
                 | LaunchDependents()
+                | FenceAsync()
+                | CommitBoxes()
+                | AwaitBoxes()
             ):
                 pass
-            case FenceAsync() | CommitBoxes() | AwaitBoxes():
-                pass
+            case _:
+                yield from self.operation(node)
+
+    def operation(self, node: expanded.Timed) -> Iterator[BlockStep]:
+        """What moves elements, or computes with them."""
+        match node:
             case Map() | expanded.StoreSlice() | expanded.StoreBoxes():
                 yield BlockStep("write", self.problem.c.name)
             case expanded.StageSlice():
