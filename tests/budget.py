@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import pytest
 
 TEST, TESTS = 8.0, 290.0
-"""CPU seconds of one test, and of all of them: a tenth more than they take, as the measure of the
+"""CPU seconds of one test, and of all of them: 15% more than they take, as the measure of the
 machine is no better than that.  Two cores have 360 in three minutes, installation included."""
 UNIT, WORK = 0.0107, 200_000
 """CPU seconds of the fixed work on a core of 2.8 GHz of its own, and its size."""

@@ -21,7 +21,7 @@ from gemmgen.schedule.words import close
 INTERRUPTED = 130
 OBJECTS = 100_000
 """How many more objects there are before the next search for cycles.  Imports and a compilation
-make many objects and hardly a cycle: searches as often as by default are 6% of ``emit``."""
+make many objects and hardly a cycle: searches as often as by default are 3% of ``emit``."""
 """The exit code after Ctrl-C, by the convention of shells."""
 
 COMMANDS = {
