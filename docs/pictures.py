@@ -3,7 +3,8 @@ differs from its paper, in a light scheme and in a dark one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 SCHEMES = ("light", "dark")
@@ -30,19 +31,20 @@ return [...root.querySelectorAll('img, svg')]
   });
 """
 """A line for each picture of the page's article; icons that are hidden from readers are none."""
+LATEST = 3.0
+"""Seconds within which a page that is loaded again shows the other scheme: a script of its theme
+sets it, which takes its time where other programs run."""
 
 
 def faults(driver: Any) -> Iterator[str]:
     """What is wrong with the pictures of the page that ``driver`` shows in a light scheme, and then
     in a dark one; the browser is left as it was."""
-    if not driver.execute_script(FOUND):
+    light = driver.execute_script(FOUND)
+    if not light:
         return
     papers: dict[str, set[str]] = {}
     for scheme in SCHEMES:
-        if scheme != SCHEMES[0]:
-            _prefer(driver, scheme)
-            driver.refresh()
-        for picture in driver.execute_script(FOUND):
+        for picture in light if scheme == SCHEMES[0] else _in_other_scheme(driver, light):
             name = f"{picture['name']} ({scheme})"
             if not all(picture["size"]):
                 yield f"a picture without a size: {name}"
@@ -58,6 +60,21 @@ def faults(driver: Any) -> Iterator[str]:
     for name, colors in papers.items():
         if len(colors) < len(SCHEMES):
             yield f"a picture with one background in both schemes: {name}"
+
+
+def _in_other_scheme(driver: Any, light: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The pictures of the page in the other scheme, once each has a background of its own there;
+    as they are at last, if that does not happen."""
+    _prefer(driver, SCHEMES[1])
+    driver.refresh()
+    until = time.monotonic() + LATEST
+    while True:
+        dark = driver.execute_script(FOUND)
+        papers = [[picture["paper"] for picture in found] for found in (light, dark)]
+        alike = len(light) != len(dark) or any(a and a == b for a, b in zip(*papers, strict=True))
+        if not alike or time.monotonic() > until:
+            return dark
+        time.sleep(0.05)
 
 
 def _prefer(driver: Any, scheme: str) -> None:

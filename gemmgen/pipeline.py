@@ -27,8 +27,7 @@ from gemmgen.schedule.model import Schedule
 
 @record
 class Step:
-    """The program after one pass; ``directive`` is that pass's name ("gemm" for the naive
-    program)."""
+    """The program after one pass, that of ``directive`` ("gemm": the naive program)."""
 
     directive: str
     program: Program
@@ -36,7 +35,7 @@ class Step:
 
 @record
 class Emitted:
-    """A kernel's text and interface; ``program`` is the result of its schedule's passes."""
+    """A kernel's text and interface, the result of its schedule's passes, and that lowered."""
 
     name: str
     text: str
@@ -44,6 +43,7 @@ class Emitted:
     target: str
     schedule: Schedule
     program: Program = field(repr=False)
+    lowered: LoweredProgram = field(repr=False, compare=False)
 
 
 def compile_source(source: Source, settings: tuple[tuple[str, int], ...] = ()) -> Emitted:
@@ -59,7 +59,8 @@ def compile_schedule(schedule: Schedule) -> Emitted:
     check_limits(schedule, program, kernel)
     check_identifiers(schedule, kernel)
     text = emit(kernel, what_it_computes(program), format_schedule(schedule))
-    return Emitted(schedule.kernel, text, kernel.interface, schedule.target, schedule, program)
+    told = (schedule.kernel, text, kernel.interface, schedule.target)
+    return Emitted(*told, schedule, program, lowered)
 
 
 def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str:
@@ -77,8 +78,7 @@ def rewrite(schedule: Schedule) -> tuple[Step, ...]:
         steps = [Step("gemm", build(schedule))]
     except Refusal as refusal:
         raise ScheduleError(schedule.source, (refusal.mistake,)) from None
-    mistakes: list[Mistake] = []
-    refused: set[str] = set()
+    mistakes, refused = list[Mistake](), set[str]()
     for rung in passes_of(schedule):
         if refused.intersection(rung.AFTER):
             continue

@@ -172,3 +172,17 @@ def no_verdict_under_a_patch(request: pytest.FixtureRequest) -> None:
 
         patch = request.getfixturevalue("monkeypatch")
         patch.setattr(verdicts, "complaint_of", lambda prove, *_: prove())
+
+
+@pytest.fixture
+def estimated(proof: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default registers are estimated, and no machine code is read: a second less."""
+    if proof:
+        return
+    from gemmgen.analyze import resources
+    from gemmgen.base.errors import CannotCheck
+
+    def refuse(*_: object) -> None:
+        raise CannotCheck("nothing is compiled here")
+
+    monkeypatch.setattr(resources, "compile_text", refuse)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-KEYS = {"formula": str, "spills": int, "unmeasured": str, "miscounted": str}
+KEYS = {"formula": str, "spills": int, "lines": int, "unmeasured": str, "miscounted": str}
 EXAMPLES: dict[str, dict[str, Any]] = tomllib.loads(
     (HERE / "examples.toml").read_text(encoding="utf-8")
 )

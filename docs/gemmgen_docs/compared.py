@@ -13,20 +13,22 @@ class Compared:
     """The comparison of a page.
 
     ``before`` is another example, or none.  With ``without`` it is the example itself, without
-    these statements.  ``shape`` is that of ``gemmgen explain``.  ``page`` is the page that shows
-    it, unless that has the example's name.
+    these statements; if it is timed against another one, ``before`` is that and ``text_of`` itself.
+    ``shape`` is that of ``gemmgen explain``.  ``page`` is the page that shows it, unless that has
+    the example's name.
     """
 
     before: str | None
     without: tuple[str, ...] = ()
     shape: str = "4096"
     page: str = ""
+    text_of: str = ""
 
     def text(self) -> str | None:
         """The schedule that the example is compared with."""
         if self.before is None:
             return None
-        return schedules.without(schedules.text(self.before), *self.without)
+        return schedules.without(schedules.text(self.text_of or self.before), *self.without)
 
     def called(self) -> str:
         """Its description."""
@@ -55,9 +57,17 @@ RUNGS = {
 HOPPER = {
     "hopper/tma": Compared("async_copy"),
     "hopper/warp_specialized": Compared("hopper/tma"),
-    "hopper/persistent": Compared("hopper/warp_specialized"),
+    "hopper/persistent": Compared(
+        "hopper/warp_specialized", without=("persistent",), text_of="hopper/persistent"
+    ),
+    "hopper/cluster": Compared("hopper/persistent"),
     "hopper/tma_store": Compared("hopper/persistent"),
+    "hopper/in_turn": Compared("hopper/tma_store"),
     "hopper/overlap_launch": Compared("hopper/tma"),
+    "hopper/wgmma": Compared("hopper/cluster"),
+    "hopper/fp8": Compared("hopper/wgmma"),
+    "hopper/int8": Compared("hopper/fp8"),
+    "hopper/promote": Compared("hopper/wgmma"),
 }
 """The second ladder, bottom to top: what came with sm_90.  Its pages, in a folder of its own, its
 part of the navigation and its tests follow from this."""
@@ -77,9 +87,24 @@ BEYOND = {
     "types/f16": Compared("naive", page="types.md"),
     "types/bf16": Compared("naive", page="types.md"),
     "types/f64": Compared("naive", page="types.md"),
+    "types/i8": Compared("naive", page="types.md"),
+    "types/i8_scaled": Compared("register_blocked", page="types.md"),
+    "types/e4m3": Compared("naive", page="types.md"),
+    "types/e4m3_scaled": Compared("register_blocked", page="types.md"),
+    "types/e5m2": Compared("naive", page="types.md"),
     "types/f16_fast": Compared("warp_tiled", page="types.md"),
     "types/f64_fast": Compared("warp_tiled", page="types.md"),
     "tensor_core": Compared("types/f16_fast"),
+    "mma/mma": Compared("tensor_core", page="mma.md"),
+    "mma/swizzled": Compared("mma/mma", page="mma.md"),
+    "mma/stages": Compared("mma/swizzled", page="mma.md"),
+    "mma/ahead": Compared("mma/stages", page="mma.md"),
+    "mma/producer": Compared("mma/ahead", page="mma.md"),
+    "mma/int8": Compared("mma/stages", page="mma.md"),
+    "mma/fp8": Compared("mma/int8", page="mma.md"),
+    "mma/tf32": Compared("mma/stages", page="mma.md"),
+    "mma/split_f32": Compared("mma/tf32", page="mma.md"),
+    "mma/f64": Compared("mma/tf32", page="mma.md"),
     "best/large_mk_kn": Compared("async_copy", page="best.md"),
     "best/deep": Compared("best/deep", ("split_k",), "64x64x65536", page="best.md"),
 }

@@ -146,9 +146,7 @@ def hopper_table() -> str:
     note = (
         f"Measured on an {measured.on(found)}, f32, by `gemmgen ladder`."
         if found
-        else (
-            "None of these is measured yet: what is said of them is counted, and proved on the CPU."
-        )
+        else ("Their times are not measured yet: all else is counted, and proved on the CPU.")
     )
     return f"{_table('schedule', HOPPER)}\n{note}\n"
 

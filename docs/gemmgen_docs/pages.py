@@ -10,6 +10,7 @@ from jinja2 import Environment, StrictUndefined
 
 from gemmgen_docs import (
     commands,
+    copy_engine,
     cublas,
     documents,
     drawings,
@@ -34,6 +35,8 @@ FUNCTIONS: Mapping[str, Callable[..., str]] = {
     "changes": ladder.changes,
     "combinations": language.combinations,
     "command_line": commands.command_line,
+    "copy_engine_fastest": copy_engine.fastest,
+    "copy_engine_share": copy_engine.share,
     "cublas_about": cublas.about,
     "cublas_grid": cublas.grid,
     "cublas_listed": cublas.listed,

@@ -68,11 +68,14 @@ def cuda(name: str, lang: str = ENGLISH) -> str:
 
 def replaced(name: str, statement: str) -> str:
     """An example's statements, ``statement`` in the place of its own of that directive; at the end
-    if it has none."""
-    lines, word = statements(text(name)), directive(statement)
-    written = statement.replace(word, f"{word:<15}", 1)
-    found = [written if directive(line) == word else line for line in lines]
-    return "".join(f"{line}\n" for line in (found if found != lines else [*lines, written]))
+    if it has none.  Several lines are as many statements."""
+    lines = statements(text(name))
+    for one in statement.splitlines():
+        word = directive(one)
+        written = one.replace(word, f"{word:<15}", 1)
+        found = [written if directive(line) == word else line for line in lines]
+        lines = found if found != lines else [*lines, written]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def variant(name: str, statement: str) -> str:

@@ -7,7 +7,7 @@ requests have the same number of sectors and lines.  Shared addresses do not dep
 tile at a ragged edge is in a class of its own along that letter.  Of a tensor with batches the
 offset of the block's matrix counts too, modulo as many elements.  Blocks that split the K of a tile
 are of a class if their parts of k have the same length and alignment, and if they do the same after
-their sums.
+their sums.  Blocks of a cluster copy shares of tiles that follow from their ranks.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tupl
         parts = [first % period for first in (*origins, *matrices)]
         for (name, size), origin in zip(kernel.interface.tiles, origins, strict=True):
             parts.append((origin + size <= int(values[name])).astype(np.int64))
+        if kernel.interface.cluster:
+            parts.append(blocks % kernel.interface.cluster_blocks)
         if ranges:
             start, stop = ranges
             parts += [start % period, np.maximum(stop - start, 0)]

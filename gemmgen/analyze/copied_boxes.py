@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from gemmgen.analyze.accesses import Rows, Site
+from gemmgen.analyze.accesses import Rows, SeeBoxes, Site
 from gemmgen.analyze.copied_tiles import Position
 from gemmgen.analyze.explain import AnalyzedKernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.recorder import record_accesses
 from gemmgen.analyze.whole_tiles import boxed_tiles, k_step, whole_tiles
 from gemmgen.base.record import record
+from gemmgen.ir.clusters import sharers
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.problem import Tensor
 
@@ -31,7 +32,8 @@ class CopiedBox:
 
 @record
 class BoxedTile:
-    """The tile of ``tensor`` that block 0 has copied for the first step along k.
+    """The tile of ``tensor`` that block 0 has copied for the first step along k; boxes that blocks
+    of its cluster ask for, for all of them, are in the order of their ranks.
 
     ``letters`` name the rows and columns of the matrix and of the array alike, ``shape`` their
     extents in the tile; ``size`` is the bytes of an element, ``stages`` how many tiles the array
@@ -56,14 +58,17 @@ def copied_boxes(kernel: AnalyzedKernel) -> tuple[BoxedTile, ...]:
     """One for each operand that the copy engine copies to shared memory."""
     problem, interface = kernel.program.problem, kernel.lowered.interface
     values = arguments_of(interface, problem, whole_tiles(kernel, 1))
-    seen: list[tuple[Site, Rows]] = []
-    record_accesses(
-        kernel.lowered,
-        np.zeros(1, np.int64),
-        values,
-        lambda site, index, mask: None,
-        see_boxes=lambda site, rows: seen.append((site, rows)),
-    )
+    seen: list[list[tuple[Site, Rows]]] = []
+    for rank in range(interface.cluster_blocks):
+        own: list[tuple[Site, Rows]] = []
+        seen.append(own)
+        record_accesses(
+            kernel.lowered,
+            np.full(1, rank, np.int64),
+            values,
+            lambda site, index, mask: None,
+            see_boxes=_append_to(own),
+        )
     pitch = dict(interface.pitch)
     return tuple(
         _tile(kernel, tensor, seen, int(values[pitch[tensor.name]]))
@@ -72,13 +77,18 @@ def copied_boxes(kernel: AnalyzedKernel) -> tuple[BoxedTile, ...]:
     )
 
 
+def _append_to(seen: list[tuple[Site, Rows]]) -> SeeBoxes:
+    return lambda site, rows: seen.append((site, rows))
+
+
 def _tile(
-    kernel: AnalyzedKernel, tensor: Tensor, seen: list[tuple[Site, Rows]], pitch: int
+    kernel: AnalyzedKernel, tensor: Tensor, seen: list[list[tuple[Site, Rows]]], pitch: int
 ) -> BoxedTile:
     name = f"{tensor.name}_shared"
     buffer = kernel.program.main.buffer(name)
+    of_each = [one for rank in sharers(kernel.program.main.work, buffer) for one in seen[rank]]
     read, written = (
-        [rows for site, rows in seen if (site.buffer, site.write) == wanted]
+        [rows for site, rows in of_each if (site.buffer, site.write) == wanted]
         for wanted in ((tensor.name, False), (name, True))
     )
     row, column = kernel.program.problem.matrix(tensor.letters)
@@ -92,6 +102,6 @@ def _tile(
 
 
 def _box(source: Rows, target: Rows, pitch: int) -> CopiedBox:
-    (place,) = target.first.tolist()
+    (place,) = set(target.first.tolist())  # the same in each block that it goes to
     columns = int(source.length[0])
     return CopiedBox(divmod(int(source.first[0]), pitch), len(source.first), columns, place)

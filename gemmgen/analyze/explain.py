@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import prod
 
 from gemmgen.analyze.access_counts import Counts, LaunchCounts
 from gemmgen.analyze.block_classes import tiles_of
 from gemmgen.analyze.count import count_compiled
+from gemmgen.analyze.executed_fmas import multiply_adds, outside_loops
 from gemmgen.analyze.formulas import Formula, formulas_of, total
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.load_joining import as_compiled, as_written
 from gemmgen.analyze.operation_counts import Operations, Unfused, operations_of, unfused
 from gemmgen.analyze.pads import PadChoice, pad_choices
-from gemmgen.analyze.resources import Occupancy, Resources, Waves, occupancy_of, resources_of
+from gemmgen.analyze.resources import (
+    Occupancy,
+    Resources,
+    Waves,
+    clusters_at_once,
+    occupancy_of,
+    resources_of,
+)
 from gemmgen.analyze.roofline import Demand, Roofline, matrix_bytes, roofline_of
 from gemmgen.analyze.shared_strips import SharedStrips, shared_strips
 from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.gpu.gpus import Gpu
-from gemmgen.ir.control import Block
-from gemmgen.ir.dtypes import HALVES
+from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.dtypes import RAW, ROUNDED
 from gemmgen.ir.edit import contraction, pipeline_of
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import Program
-from gemmgen.ir.thread_code import Leave, Node
-from gemmgen.pipeline import Emitted, compile_schedule, make_concrete
+from gemmgen.ir.thread_code import Leave
+from gemmgen.pipeline import Emitted, compile_schedule
 from gemmgen.schedule.model import Schedule
 
 Values = Mapping[str, int | float]
@@ -106,7 +115,7 @@ class Explanation:
 def compile_kernel(schedule: Schedule) -> AnalyzedKernel:
     """Raises ``ScheduleError`` for a mistake in the schedule."""
     emitted = compile_schedule(schedule)
-    (lowered,) = make_concrete(emitted.program).kernels
+    (lowered,) = emitted.lowered.kernels
     return AnalyzedKernel(emitted, emitted.program, lowered)
 
 
@@ -124,9 +133,10 @@ def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) ->
     if not occupancy.blocks:
         raise UsageError(f"a block does not fit on an SM of {gpu.name}: {occupancy.limiter}")
     interface, blocks = kernel.lowered.interface, _tile_blocks(kernel, values)
-    fmas = _multiply_adds(kernel, values, blocks)
+    fmas = multiply_adds(kernel.program, kernel.lowered, values, blocks)
     compiled = as_compiled(counted, resources.read_widths)
     held = interface.resident or occupancy.blocks
+    at_once = _at_once(interface, held, gpu)
     return Explanation(
         kernel,
         shape,
@@ -140,12 +150,12 @@ def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) ->
         pad_choices(kernel.program, kernel.lowered, values),
         resources,
         occupancy,
-        Waves(blocks, held * gpu.sms, gpu.sms, interface.resident > 0),
+        Waves(blocks, at_once, max(1, at_once // held), interface.resident > 0),
         roofline_of(_work(kernel, values, compiled, fmas, shape), gpu),
         fmas,
         _joined(launch, compiled),
         _is_uniform(kernel, values),
-        _shared_strips(kernel, values, held * gpu.sms),
+        _shared_strips(kernel, values, at_once),
     )
 
 
@@ -157,7 +167,7 @@ def roofline_at(
     kernel = compile_kernel(schedule)
     values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape, beta=beta)
     blocks = _tile_blocks(kernel, values)
-    fmas = _multiply_adds(kernel, values, blocks)
+    fmas = multiply_adds(kernel.program, kernel.lowered, values, blocks)
     compiled = as_compiled(count_compiled(kernel.lowered, values), None)
     found = roofline_of(_work(kernel, values, compiled, fmas, shape), gpu)
     balance = Waves(blocks, blocks, gpu.sms).balance if _is_uniform(kernel, values) else 1.0
@@ -177,29 +187,17 @@ def traffic_of(launch: LaunchCounts) -> tuple[Traffic, ...]:
     return tuple(found)
 
 
+def _at_once(interface: Interface, held: int, gpu: Gpu) -> int:
+    """Blocks that a GPU runs at once, ``held`` by each multiprocessor: whole clusters."""
+    if not interface.cluster:
+        return held * gpu.sms
+    together = interface.cluster_blocks
+    return max(1, clusters_at_once(gpu.sms, held, together)) * together
+
+
 def _tile_blocks(kernel: AnalyzedKernel, values: Values) -> int:
     """The blocks of the launch; of a persistent kernel the tiles, each counted as a block."""
     return tiles_of(kernel.lowered, values) * kernel.lowered.interface.parts
-
-
-def _multiply_adds(kernel: AnalyzedKernel, values: Values, blocks: int) -> int:
-    """Of all threads: a tile that juts out of C is computed as a whole, and so are its k tiles."""
-    problem, interface = kernel.program.problem, kernel.lowered.interface
-    depth = int(values[interface.extent(problem.k)])
-    if any(isinstance(node, Leave) for node in _all(kernel.lowered.body)):
-        return depth * prod(int(values[name]) for name in interface.shaping())
-    pipeline = pipeline_of(kernel.program.main)
-    if pipeline is not None:
-        depth = -(-depth // pipeline.step) * pipeline.step
-    return blocks // interface.parts * prod(size for _, size in interface.tiles) * depth
-
-
-def _all(body: tuple[Node, ...]) -> Iterator[Node]:
-    """The statements of a kernel outside its loops."""
-    for node in body:
-        yield node
-        if isinstance(node, Block):
-            yield from _all(node.body)
 
 
 def _joined(launch: LaunchCounts, compiled: LaunchCounts) -> tuple[Traffic, ...]:
@@ -211,7 +209,7 @@ def _joined(launch: LaunchCounts, compiled: LaunchCounts) -> tuple[Traffic, ...]
 def _is_uniform(kernel: AnalyzedKernel, values: Values) -> bool:
     """Whether all blocks do the same: none has fewer threads at an edge, or a shorter sum."""
     interface, pipeline = kernel.lowered.interface, pipeline_of(kernel.program.main)
-    if any(isinstance(node, Leave) for node in _all(kernel.lowered.body)):
+    if any(isinstance(node, Leave) for node in outside_loops(kernel.lowered.body)):
         return all(int(values[name]) % size == 0 for name, size in interface.tiles)
     step = pipeline.step if pipeline else 1
     steps = -(-int(values[interface.extent(kernel.program.problem.k)]) // step)
@@ -222,16 +220,19 @@ def _work(
     kernel: AnalyzedKernel, values: Values, launch: LaunchCounts, fmas: int, shape: Shape
 ) -> Demand:
     shared = sum((c for s, c in launch.items() if s.space == "shared"), Counts())
+    contract, products = contraction(kernel.program.main), kernel.lowered.interface.products
     return Demand(
         2 * prod(shape),
-        fmas,
+        fmas * products,
         _compulsory(kernel, values, launch),
         _through_l2(kernel, launch, shape),
         shared,
         sum((c for s, c in launch.items() if s.space == "global"), Counts()),
         _conversions(kernel, launch),
         kernel.program.problem.accumulate,
-        contraction(kernel.program.main).atom,
+        contract.atom,
+        contract.into or kernel.program.problem.a.dtype,
+        products,
     )
 
 
@@ -242,15 +243,18 @@ def _shared_strips(kernel: AnalyzedKernel, values: Values, at_once: int) -> Shar
 
 
 def _conversions(kernel: AnalyzedKernel, launch: LaunchCounts) -> int:
-    """Elements of 16 bits that are read to be multiplied, each of which is converted."""
+    """Elements of fewer bits that are read to be multiplied, each of which is converted; tensor
+    cores take them as they are, but rounded ones, and parts, of which each is a conversion."""
     problem, main, found = kernel.program.problem, kernel.program.main, 0
-    if contraction(main).atom != "fma":
-        return 0
+    contract = contraction(main)
+    converted = (*RAW, *ROUNDED) if contract.atom == "fma" else ROUNDED
+    splits = ATOMS[contract.atom].splits is not None
     for operand in (problem.a, problem.b):
-        if operand.dtype in HALVES:
+        if operand.dtype in converted or splits:
             tile = f"{operand.name}_shared"
             read = tile if main.has(tile) else operand.name
-            found += total(launch, (read,), write=False).elements
+            elements = total(launch, (read,), write=False).elements
+            found += elements * (contract.parts if splits else 1)
     return found
 
 

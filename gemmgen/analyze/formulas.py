@@ -2,7 +2,9 @@
 
 Without tiles every product reads its two factors from global memory: 2MNK.  With tiles of BM x BN
 in shared memory a block reads (BM + BN) elements for BM * BN products: MNK(1/BM + 1/BN).  With TM x
-TN elements a thread the same holds between shared memory and registers: MNK(1/TM + 1/TN).
+TN elements a thread the same holds between shared memory and registers: MNK(1/TM + 1/TN); on
+tensor cores, with WM x WN a warp, MNK(1/WM + 1/WN).  Blocks of a cluster share their tiles: of an
+operand the cluster reads what a block as large as all of them along the other letter would.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from math import ceil, prod
 from gemmgen.analyze.access_counts import Counts, LaunchCounts
 from gemmgen.analyze.launch_arguments import Shape
 from gemmgen.base.record import record
-from gemmgen.ir import names
+from gemmgen.ir import clusters, names
+from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.problem import Problem
@@ -53,7 +56,7 @@ def formulas_of(
     tiles = [name for name in operands if program.main.has(f"{name}_shared")]
     if len(tiles) == len(operands):
         found.append(_of_block(program, what, reads / blocks, shape[2]))
-    if tiles:
+    if tiles and not ATOMS[program.main.spread.atom].in_place:
         counted = total(launch, [f"{name}_shared" for name in tiles], write=False).elements
         sharing = [_sharing(program, name, shared=False) for name in tiles]
         found.append(_formula("shared reads", counted, mnk, products, sharing))
@@ -66,14 +69,25 @@ def formulas_of(
 
 
 def _of_block(program: Program, what: str, counted: float, depth: int) -> Formula:
-    """``K(BM + BN)``; of blocks that share a tile each has a part of K."""
+    """``K(BM + BN)``; of blocks that share a tile each has a part of K, and of blocks of a cluster
+    each asks for its share of a tile."""
     problem, work = program.problem, program.main.work
     (rows, m), (columns, n) = (
-        (names.block(letter).name, work.size(letter)) for letter in (problem.m, problem.n)
+        _share(program, letter, other)
+        for letter, other in ((problem.m, problem.n), (problem.n, problem.m))
     )
     share = f"/{work.parts}" if work.parts > 1 else ""
     text = f"{problem.extent(problem.k)}{share}({rows} + {columns})"
     return Formula(f"{what}, a block", round(counted), text, depth / work.parts * (m + n))
+
+
+def _share(program: Program, letter: str, other: str) -> tuple[str, float]:
+    """A block's extent along ``letter``, or its share of the tiles of a cluster, by name."""
+    name, work = names.block(letter).name, program.main.work
+    blocks = clusters.along(work, other)
+    if blocks > 1:
+        return f"{name}/{names.cluster(other).name}", work.size(letter) / blocks
+    return name, work.size(letter)
 
 
 def _of_step(
@@ -143,13 +157,19 @@ def total(launch: LaunchCounts, buffers: Iterable[str], *, write: bool) -> Count
 
 
 def _sharing(program: Program, operand: str, *, shared: bool = True) -> tuple[str, int]:
-    """For how many products an element is read once: the extent, by its name, of the tile that
-    shares it, along the letter that the operand does not have."""
+    """For how many products an element is read once: the extent, by its name, of the tile, or the
+    tiles of a cluster, that share it, along the letter that the operand does not have."""
     problem, kernel = program.problem, program.main
     letter = problem.n if operand == problem.a.name else problem.m
     if shared and kernel.has(f"{operand}_shared"):
-        return names.block(letter).name, kernel.work.size(letter)
-    return names.registers(letter).name, kernel.spread.axis(letter).registers
+        name, blocks = names.block(letter).name, clusters.along(kernel.work, letter)
+        if blocks > 1:
+            name = f"({name}*{names.cluster(letter).name})"
+        return name, kernel.work.size(letter) * blocks
+    axis = kernel.spread.axis(letter)
+    if kernel.spread.collective:
+        return names.warp(letter).name, axis.extent // axis.warps
+    return names.registers(letter).name, axis.registers
 
 
 def _formula(

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 
 from gemmgen.base.record import record
-from gemmgen.gpu import sass
+from gemmgen.gpu import sass, sass_loops
 from gemmgen.gpu.register_banks import conflicts
 
 INSTRUCTION = 16
@@ -57,7 +57,7 @@ def loop_code(cubin: bytes) -> LoopCode | None:
 
 def measured(code: sass.Code) -> LoopCode | None:
     """The figures of ``code``'s main loop."""
-    body = sass.main_loop(code)
+    body = sass_loops.main_loop(code)
     if body is None:
         return None
     kinds = Counter(i.opcode.split(".")[0] for i in body if i.is_a(*sass.ARITHMETIC))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 from gemmgen.analyze.explain import AnalyzedKernel
 from gemmgen.analyze.loop import measured
 from gemmgen.analyze.resources import architecture
-from gemmgen.analyze.tables import Section
-from gemmgen.gpu import sass
+from gemmgen.analyze.section import Section
+from gemmgen.gpu import sass, sass_loops
 from gemmgen.gpu.compiler import compile_text
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.gpu.register_banks import MULTIPLY_ADD, Banks, banks_of, conflicts, has_conflict
+from gemmgen.ir.interface import Interface
 
 CLASSES = {
     **{name: name for name in sass.ARITHMETIC},
@@ -21,13 +23,14 @@ CLASSES = {
     "STS": "shared writes",
     "LDG": "global reads",
     "LDGSTS": "asynchronous copies",
+    **dict.fromkeys(("UTMALDG", "UTMASTG"), "asynchronous copies"),
     "STG": "global writes",
     **dict.fromkeys(("IMAD", "IADD", "IADD3", "LEA", "SHF", "LOP3", "IABS"), "integers"),
     **dict.fromkeys(("UIADD3", "UIMAD", "ULEA", "USHF", "ULOP3", "VIADD"), "integers"),
     **dict.fromkeys(("ISETP", "UISETP", "PLOP3", "UPLOP3", "SEL", "USEL"), "conditions"),
-    **dict.fromkeys(("MOV", "UMOV", "R2UR", "CS2R", "S2R", "LDC", "ULDC", "LDCU"), "moves"),
+    **dict.fromkeys(("MOV", "UMOV", "R2UR", "CS2R", "S2R", "S2UR", "LDC", "ULDC", "LDCU"), "moves"),
     **dict.fromkeys(("HADD2", "F2F", "F2FP", "PRMT"), "conversions"),
-    **dict.fromkeys(("BAR", "DEPBAR", "LDGDEPBAR", "WARPSYNC"), "waits"),
+    **dict.fromkeys(("BAR", "DEPBAR", "LDGDEPBAR", "WARPSYNC", "SYNCS"), "waits"),
     **dict.fromkeys(("BRA", "BSSY", "BSYNC", "EXIT"), "branches"),
     "NOP": "padding",
 }
@@ -44,9 +47,20 @@ def machine_code(kernel: AnalyzedKernel, gpu: Gpu) -> tuple[Section, str]:
     """
     arch = architecture(kernel.emitted.target, gpu)
     code = sass.disassemble(compile_text(kernel.emitted.text, arch).cubin)
-    body = sass.main_loop(code)
+    body = sass_loops.main_loop(code)
     what = "main loop" if body else "kernel, which has no loop that computes"
-    return classes(body or code, arch, what), annotated(body or code, banks_of(arch))
+    found = classes(body or code, arch, what)
+    notes = _around(code, body, kernel.lowered.interface) if body else ()
+    return replace(found, notes=notes + found.notes), annotated(body or code, banks_of(arch))
+
+
+def _around(code: sass.Code, body: sass.Code, interface: Interface) -> tuple[str, ...]:
+    """What runs the main loop again."""
+    around = sass_loops.loop_around(code, body)
+    if around is None:
+        return ()
+    over = ", over a block's tiles" if interface.resident else ""
+    return (f"it is inside a loop{over}: {len(around):,} instructions with it",)
 
 
 def classes(body: sass.Code, arch: str, what: str) -> Section:

@@ -1,12 +1,14 @@
 """The smallest pad of each shared tile that leaves the fewest bank conflicts, and the swizzle.
 
 Only full tiles are looked at: the accesses of one block in its first steps, with the rows of the
-tile lengthened by every pad in turn, or permuted by every swizzle.
+tile lengthened by every pad in turn, or permuted by every swizzle.  A tile that the copy engine
+copies has no pad, and the engine's swizzle alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import cast
 
 import numpy as np
@@ -14,13 +16,14 @@ import numpy as np
 from gemmgen.analyze import transactions
 from gemmgen.analyze.recorder import first_block
 from gemmgen.base.record import record
-from gemmgen.ir.buffers import Swizzle
+from gemmgen.ir.boxes import engine_swizzle, slab_of
+from gemmgen.ir.buffers import Buffer, Swizzle
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.edit import copies, pipeline_of
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.numerics.operators import Ints
-from gemmgen.passes.banks import candidates
+from gemmgen.passes.banks import candidates, fewest
 
 STEPS = 2
 """Times that the block goes through all stages."""
@@ -89,14 +92,16 @@ def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) ->
     width, size = max(width for width, _ in seen), BYTES[array.dtype]
     tile = kernel.buffer(array.name)
     rows, row = array.sizes[-2:]
-    length = tile.extent(tile.letters[-1])
+    length = tile.row - tile.pad
     groups = {w: _counted([first for x, first in seen if x == w]) for w in {w for w, _ in seen}}
 
-    def conflicts(by: int, swizzle: Swizzle | None) -> Conflicts:
+    def conflicts(by: int, swizzle: Swizzle | None, slab: int = length) -> Conflicts:
         wavefronts = phases = ways = 0
         for w, (first, often) in groups.items():
             at, column = first // row, _permuted(tile.swizzle, first // row % rows, first % row)
-            first_at = at * (length + by) + _permuted(swizzle, at % rows, column)
+            before = column // slab * rows * slab
+            own = _permuted(swizzle, at % rows, column % slab)
+            first_at = before + at * (slab + by) + own
             cost = transactions.shared(np.where(first < 0, -1, first_at), w, size)
             wavefronts += int(cost.wavefronts @ often)
             phases += int(cost.phases @ often)
@@ -105,13 +110,25 @@ def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) ->
 
     # Pads repeat after as many elements as the banks hold.
     most = transactions.BANKS * transactions.WORD // size
-    padded = (conflicts(by, None) for by in range(most + 1) if (length + by) % width == 0)
-    best = min(padded, key=lambda c: (c.excess, c.pad))
+    boxed = any(c.dst == array.name and c.mode == "tma" for c in copies(kernel))
+    pads = range(1 if boxed else most + 1)
+    padded = (conflicts(by, None) for by in pads if (length + by) % width == 0)
+    best = fewest(padded, attrgetter("excess"))
     now = conflicts(tile.pad, tile.swizzle)
     opaque = kernel.spread.holding == "opaque"
-    swizzles = candidates(kernel, tile) if now.excess and not opaque else ()
-    swizzled = min((conflicts(0, s) for s in swizzles), key=lambda c: c.excess, default=None)
+    swizzles: list[tuple[Swizzle, int]] = []
+    if now.excess and not opaque:
+        swizzles = _engines(tile) if boxed else [(s, length) for s in candidates(kernel, tile)]
+    permuted = (conflicts(0, *s) for s in swizzles)
+    swizzled = fewest(permuted, attrgetter("excess")) if swizzles else None
     return PadChoice(array.name, width, now, best, swizzled)
+
+
+def _engines(tile: Buffer) -> list[tuple[Swizzle, int]]:
+    """The permutation of the copy engine and the rows that it has, if it has one for the tile."""
+    slab = slab_of(tile.row, tile.dtype)
+    pattern = engine_swizzle(slab, tile.dtype) if slab else None
+    return [(pattern, slab)] if slab and pattern else []
 
 
 def _permuted(swizzle: Swizzle | None, row: Ints, column: Ints) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gemmgen.analyze.tables import Section
+from gemmgen.analyze.section import Section
 
 NUMBER = re.compile(r"[\d,.]+( ?[%\w/]+)?|-")
 

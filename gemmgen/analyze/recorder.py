@@ -24,6 +24,7 @@ from gemmgen.analyze.watched_memory import (
     WatchedBarriers,
     WatchedCopies,
     WatchedCounters,
+    WatchedMultiplies,
     WatchedStores,
     WatchedWarps,
     unseen,
@@ -39,6 +40,7 @@ from gemmgen.interpreter.scope import Closure, FrameSlot, Run, Scope
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
+from gemmgen.ir.lane_matrices import OperandArray
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
 from gemmgen.ir.thread_code import Node, RegisterArray, is_over_tiles
 from gemmgen.ir.warp_matrices import FragmentArray
@@ -96,10 +98,10 @@ class Recorder:
     ):
         self.lanes, self._watch = lanes, watch
         self.copies, self.warps = WatchedCopies(watch), WatchedWarps(lanes)
-        self.duty = None
+        self.duty, self.multiplies = None, WatchedMultiplies()
         self.barriers, self.stores = WatchedBarriers(lanes), WatchedStores(lanes)
         self._kernel, self._blocks, self._values, self._trips = kernel, blocks, values, trips
-        self._stages = lcm(*(s.sizes[0] for s in kernel.shared if len(s.sizes) == 3))
+        self._stages = lcm(*(s.sizes[0] for s in kernel.shared if len(s.sizes) > 2))
 
     def builtins(self) -> Mapping[str, Index]:
         return self.lanes.builtins() | {
@@ -130,7 +132,7 @@ class Recorder:
         return Watched(self._watch, array.name, array.dtype, "shared")
 
     def registers(
-        self, array: RegisterArray | FragmentArray, size: int
+        self, array: RegisterArray | FragmentArray | OperandArray, size: int
     ) -> tuple[Memory, Step | None]:
         return Unwatched(array.name, array.dtype), None
 
@@ -138,6 +140,9 @@ class Recorder:
         self._watch.flush()
 
     def meet(self, number: int, threads: int, mask: Mask) -> None:
+        self._watch.flush()
+
+    def meet_cluster(self, mask: Mask) -> None:
         self._watch.flush()
 
     def trips(self, loop: For[Node], scope: Scope) -> machine.Trips:

@@ -15,7 +15,7 @@ from gemmgen.analyze.register_estimate import compiled_registers
 from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.base.record import record
 from gemmgen.gpu.compiler import compile_text
-from gemmgen.gpu.gpus import REGISTERS, SCHEDULERS, Gpu
+from gemmgen.gpu.gpus import GPC, REGISTERS, SCHEDULERS, Gpu
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.target import WARP
 from gemmgen.pipeline import Emitted
@@ -96,8 +96,8 @@ class Occupancy:
 
 @record
 class Waves:
-    """How often ``per_wave`` blocks, all that the GPU holds at once, go into the grid's
-    ``blocks``; ``walked``: these are the tiles of persistent blocks."""
+    """How often ``per_wave`` blocks, all that the GPU holds at once on ``sms`` SMs, go into the
+    grid's ``blocks``; ``walked``: these are the tiles of persistent blocks."""
 
     blocks: int
     per_wave: int
@@ -128,6 +128,18 @@ class Waves:
     def efficiency(self) -> float:
         """The share of all waves' block slots that are filled."""
         return self.blocks / (self.count * self.per_wave)
+
+
+def clusters_at_once(sms: int, held: int, blocks: int) -> int:
+    """About how many clusters of so many ``blocks`` a GPU runs at a time, ``held`` blocks on an SM.
+
+    A cluster lies in one GPC, and its SMs may have room for a part of a cluster more, which nothing
+    uses.  GPCs are taken to be as few, and pairs of SMs as evenly distributed, as can be.
+    """
+    gpcs = -(-sms // GPC)
+    pairs, more = divmod(sms // 2, gpcs)
+    sizes = [2 * (pairs + (i < more)) for i in range(gpcs)]
+    return sum(size * held // blocks for size in sizes)
 
 
 def resources_of(emitted: Emitted, kernel: LoweredKernel, gpu: Gpu) -> Resources:

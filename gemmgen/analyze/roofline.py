@@ -12,15 +12,18 @@ from gemmgen.analyze.access_counts import Counts
 from gemmgen.analyze.fragment_accesses import MULTIPLY_ADDS
 from gemmgen.base.record import record
 from gemmgen.gpu.gpus import SCHEDULERS, Gpu
-from gemmgen.ir.atoms import Atom
+from gemmgen.ir.atoms import ATOMS, Atom
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.target import WARP
+
+INTEGER_LANES = 64
 
 
 @record
 class Demand:
-    """Of a launch.  ``fmas``: multiply-adds of all threads, those of padding included, in ``sums``;
-    ``conversions``: operands of fewer bits made ready for them.
+    """Of a launch.  ``fmas``: multiply-adds of all threads, those of padding included, in ``sums``,
+    ``products`` for each pair of elements; ``conversions``: operands of fewer bits made ready for
+    them; ``operands``: the type of what is multiplied.
 
     ``compulsory`` and ``through_l2``: bytes between device memory and L2, where every matrix
     element comes once, and between L2 and the SMs.
@@ -35,6 +38,8 @@ class Demand:
     conversions: int = 0
     sums: DType = "f32"
     atom: Atom = "fma"
+    operands: DType = "f32"
+    products: int = 1
 
 
 @record
@@ -76,7 +81,7 @@ class Roofline:
 def roofline_of(work: Demand, gpu: Gpu) -> Roofline:
     per_second = gpu.sms * gpu.clock
     rate, peak = _rate(work, gpu), _peak(work, gpu)
-    instructions = work.fmas / WARP / (1 if work.atom == "fma" else MULTIPLY_ADDS)
+    instructions = work.fmas / WARP / _of_instruction(work.atom)
     memory = work.shared.requests + work.globals.requests
     ports = work.shared.clocks + work.globals.lines
     converted = work.conversions / WARP
@@ -106,27 +111,39 @@ def roofline_of(work: Demand, gpu: Gpu) -> Roofline:
     )
 
 
+def _of_instruction(atom: Atom) -> int:
+    """Multiply-adds of a lane in one instruction of the machine."""
+    traits = ATOMS[atom]
+    return MULTIPLY_ADDS if atom == "wmma" else traits.m * traits.most_n * traits.k // traits.lanes
+
+
 def _rate(work: Demand, gpu: Gpu) -> Bound:
     """What the multiply-adds take of the units that do them."""
     per_second = gpu.sms * gpu.clock
     if work.atom != "fma":
-        lanes = gpu.tensor_lanes * gpu.through_mma
+        peak = gpu.tensor_lanes(work.operands)
+        share = 1.0 if ATOMS[work.atom].in_place else gpu.through_mma(work.operands)
+        lanes = peak * share
         how = f"{_short(work.fmas)} multiply-adds, {lanes:.0f} a clock and SM"
-        if gpu.through_mma < 1:
-            how += f" by instructions of a warp, {gpu.through_mma:.0%} of {gpu.tensor_lanes}"
+        if share < 1:
+            how += f" by instructions of a warp, {share:.0%} of {peak}"
         return Bound("tensor cores", work.fmas / lanes / per_second, how)
-    double = work.sums == "f64"
-    lanes = gpu.double_lanes if double else gpu.lanes
+    lanes = _lanes(work, gpu)
     how = f"{_short(work.fmas)} multiply-adds, {lanes} a clock and SM"
-    name = f"{'FP64' if double else 'FP32'} lanes"
-    return Bound(name, work.fmas / lanes / per_second, how)
+    name = {"f64": "FP64", "i32": "INT32"}.get(work.sums, "FP32")
+    return Bound(f"{name} lanes", work.fmas / lanes / per_second, how)
+
+
+def _lanes(work: Demand, gpu: Gpu) -> int:
+    """Multiply-adds a clock and SM; of integers as the CUDA C++ Programming Guide's table of
+    arithmetic instructions has them from sm_75 to sm_90."""
+    return {"f64": gpu.double_lanes, "i32": INTEGER_LANES}.get(work.sums, gpu.lanes)
 
 
 def _peak(work: Demand, gpu: Gpu) -> float:
-    """Operations a second of those units; a multiply-add is two."""
-    lanes = gpu.double_lanes if work.sums == "f64" else gpu.lanes
-    lanes = lanes if work.atom == "fma" else gpu.tensor_lanes
-    return gpu.flops / gpu.lanes * lanes
+    """Operations a second of those units; a multiply-add is two, or all of its products are."""
+    lanes = _lanes(work, gpu) if work.atom == "fma" else gpu.tensor_lanes(work.operands)
+    return gpu.flops / gpu.lanes * lanes / work.products
 
 
 def matrix_bytes(dtype: DType, *shape: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gemmgen.analyze.block_steps import BlockStep
+from gemmgen.analyze.block_step import BlockStep
 from gemmgen.base.record import record
 
 TILE = 1.0

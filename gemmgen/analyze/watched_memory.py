@@ -12,13 +12,14 @@ from gemmgen.analyze.accesses import Rows, See, SeeBoxes, Site, Space
 from gemmgen.analyze.fragment_accesses import spans_of
 from gemmgen.base.record import record
 from gemmgen.interpreter.control_flow import less
-from gemmgen.interpreter.machine import Boxes, Lines
+from gemmgen.interpreter.machine import Boxes, Instruction, Lines
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import UNKNOWN
 from gemmgen.interpreter.simt import Index, Lanes, Mask, where
 from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.control import Block
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.lane_matrices import ROWS, LoadMatrices, StoreMatrices, row_of
 from gemmgen.ir.target import WARP
 from gemmgen.ir.thread_code import Node
 from gemmgen.ir.warp_matrices import LoadFragment, StoreFragment
@@ -158,11 +159,14 @@ class WatchedBarriers:
     def expect(self, name: str, index: Index, count: int, mask: Mask) -> None:
         pass
 
-    def arrive(self, name: str, index: Index, mask: Mask) -> None:
+    def arrive(self, name: str, index: Index, mask: Mask, block: Value | None = None) -> None:
         pass
 
     def wait(self, name: str, index: Index, parity: Value, mask: Mask) -> None:
         pass
+
+    def test(self, name: str, index: Index, parity: Value, mask: Mask) -> Bools:
+        return np.ones(self._lanes.count, np.bool_)
 
     def load(
         self,
@@ -172,15 +176,21 @@ class WatchedBarriers:
         to: Index,
         barrier: tuple[str, Index],
         mask: Mask,
+        blocks: Value | None = None,
     ) -> None:
-        """The elements inside the tensor are read, and whole boxes written."""
+        """The elements inside the tensor are read once, and whole boxes written, in each of the
+        ``blocks`` that are given as bits: as many as others write into the block's own memory."""
         assert isinstance(boxes.tensor, Watched) and isinstance(target, Watched)
         lanes = np.arange(self._lanes.count) if mask is None else np.flatnonzero(mask)
         starts = [self._lanes.every(start)[lanes] for start in at]
-        blocks = lanes // self._lanes.threads
-        boxes.tensor.see_boxes(_rows_inside(boxes, starts, blocks), write=False)
+        numbers = lanes // self._lanes.threads
+        boxes.tensor.see_boxes(_rows_inside(boxes, starts, numbers), write=False)
+        if blocks is not None:
+            bits = self._lanes.every(blocks)[lanes]
+            lanes = np.repeat(lanes, [int(bit).bit_count() for bit in bits])
+            numbers = lanes // self._lanes.threads
         whole = np.full(len(lanes), prod(boxes.sides))
-        target.see_boxes(Rows(blocks, self._lanes.every(to)[lanes], whole), write=True)
+        target.see_boxes(Rows(numbers, self._lanes.every(to)[lanes], whole), write=True)
 
 
 class WatchedStores:
@@ -236,6 +246,26 @@ class WatchedWarps:
     def write(self, node: StoreFragment, lines: Lines, values: Sequence[Value], mask: Mask) -> None:
         self._see(node, lines, mask)
 
+    def matrices(
+        self, node: LoadMatrices, tile: Memory, rows: Index, mask: Mask
+    ) -> Sequence[Value]:
+        self._see_rows(node, tile, rows, mask)
+        return ()
+
+    def store_matrices(
+        self, node: StoreMatrices, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
+    ) -> None:
+        self._see_rows(node, tile, rows, mask)
+
+    def _see_rows(
+        self, node: LoadMatrices | StoreMatrices, tile: Memory, rows: Index, mask: Mask
+    ) -> None:
+        """Each lane's row is an access; lanes beyond those of the matrices have none."""
+        assert isinstance(tile, Watched)
+        named, write = ROWS * node.count, isinstance(node, StoreMatrices)
+        some = mask if named >= WARP else (self._lane < named) & (True if mask is None else mask)
+        tile.see(rows, some, write=write, width=row_of(node.dtype), fragment=True)
+
     def _see(self, node: LoadFragment | StoreFragment, lines: Lines, mask: Mask) -> None:
         assert isinstance(lines.memory, Watched)
         (spans, width), write = spans_of(node), isinstance(node, StoreFragment)
@@ -245,3 +275,15 @@ class WatchedWarps:
 
     def meet(self, mask: Mask) -> None:
         pass
+
+
+class WatchedMultiplies:
+    """Multiplications of warpgroups: their instructions read the operands, and no thread does."""
+
+    def issue(self, instruction: Instruction, mask: Mask) -> None: ...
+
+    def commit(self, mask: Mask) -> None: ...
+
+    def wait(self, pending: int, mask: Mask) -> None: ...
+
+    def end(self, sums: Memory, mask: Mask) -> None: ...

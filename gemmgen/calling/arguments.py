@@ -87,9 +87,9 @@ def output_layout(
     return shape, contiguous_strides((*shape[:-1], row))
 
 
-def geometry(interface: Interface, views: Mapping[str, View], multiprocessors: int = 1) -> Geometry:
-    """The geometry of a call with ``views`` on a GPU of so many ``multiprocessors``; raises
-    ``CallError`` for their first mistake."""
+def geometry(interface: Interface, views: Mapping[str, View], held: int = 1) -> Geometry:
+    """The geometry of a call with ``views`` on a GPU that has ``held`` multiprocessors, or runs
+    ``held`` clusters at a time; raises ``CallError`` for their first mistake."""
     values = _checked_extents(interface, views)
     footprints: dict[str, Footprint] = {}
     for param in interface.tensors:
@@ -115,7 +115,7 @@ def geometry(interface: Interface, views: Mapping[str, View], multiprocessors: i
     written = {param.name for param in interface.tensors if param.written}
     return Geometry(
         values=values,
-        grid=interface.grid(values, multiprocessors),
+        grid=interface.grid(values, held),
         inputs=tuple(footprint for name, footprint in footprints.items() if name not in written),
         outputs=tuple(footprint for name, footprint in footprints.items() if name in written),
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gemmgen.base.record import record
-from gemmgen.ir.dtypes import Types
+from gemmgen.ir.dtypes import Types, sums_of
 from gemmgen.ir.interface import Interface, Param
 
 
 @record
 class Contraction:
     """A times B summed over ``k``, and C: the letters of rows, columns, the contraction, and of the
-    batches in C's order."""
+    batches in C's order; ``fraction``, ``terms`` and ``products`` as those of ``Interface``."""
 
     a: Param
     b: Param
@@ -19,6 +19,9 @@ class Contraction:
     n: str
     k: str
     batch: tuple[str, ...]
+    fraction: int | None = None
+    terms: int | None = None
+    products: int = 1
 
     @property
     def letters(self) -> tuple[str, ...]:
@@ -27,9 +30,9 @@ class Contraction:
 
     @property
     def types(self) -> Types:
-        """The element types; sums are f64 if results are, else f32."""
-        c = self.c.dtype
-        return Types(self.a.dtype, self.b.dtype, c, "f64" if c == "f64" else "f32")
+        """The element types; sums are f64 if results are, else what their products give."""
+        a, b, c = self.a.dtype, self.b.dtype, self.c.dtype
+        return Types(a, b, c, "f64" if c == "f64" else sums_of(a, b))
 
 
 def contraction(interface: Interface) -> Contraction:
@@ -42,4 +45,5 @@ def contraction(interface: Interface) -> Contraction:
         next(x for x in c.indices if x in factor.indices and x not in batch) for factor in (a, b)
     )
     k = next(x for x in a.indices if x in b.indices and x not in c.indices)
-    return Contraction(a, b, c, m, n, k, batch)
+    found = (interface.fraction, interface.terms, interface.products)
+    return Contraction(a, b, c, m, n, k, batch, *found)

@@ -11,10 +11,12 @@ import numpy.typing as npt
 from gemmgen.calling.dimensions import shared_letters
 from gemmgen.calling.gemm_roles import contraction
 from gemmgen.calling.launches import Case, Data
+from gemmgen.ir.dtypes import INTEGERS
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.axes import axes_of, in_storage, sizes_of
 from gemmgen.numerics.drawing import NUMPY, ArrayLibrary, Kind, draw, largest_count
-from gemmgen.numerics.formats import Real, computing
+from gemmgen.numerics.formats import GREATEST, Real, computing
+from gemmgen.numerics.wide import widen
 
 Element = TypeVar("Element", bound=np.generic)
 
@@ -27,8 +29,11 @@ _KINDS: Mapping[Data, tuple[Kind, Kind, Kind, Kind]] = {
     "infinity in B": ("odd", "even", "odd", "small"),
     "infinities in A": ("positive", "positive", "positive", "normal"),
     "infinities in B": ("positive", "positive", "positive", "normal"),
+    "wide integers": ("odd", "even", "odd", "small"),
 }
 """The kinds of values of A, B, C and the epilogue's own tensors."""
+SPREAD = 48.0
+"""What random numbers are multiplied with to make them numbers of all the range of i8."""
 
 
 def drawn(interface: Interface, case: Case, on: ArrayLibrary = NUMPY) -> dict[str, Real]:
@@ -40,31 +45,38 @@ def drawn(interface: Interface, case: Case, on: ArrayLibrary = NUMPY) -> dict[st
     *of_product, others = _KINDS[case.data]
     names = (product.a.name, product.b.name, product.c.name)
     kinds = dict(zip(names, of_product, strict=True))
-    count = largest_count(sizes[product.k], product.types)
+    is_wide = case.data == "wide integers"
+    count = largest_count(sizes[product.k], product.types, product.fraction)
+    count = 1 if is_wide else count
     found: dict[str, Real] = {}
     for at, param in enumerate(interface.tensors):
         there = sizes | dict.fromkeys(shared_letters(interface, param, case.layout), 1)
         shape = sizes_of(axes_of(product, param.name), param.indices, there)
         kind, seed = kinds.get(param.name, others), 7919 * at + sum(case.shape)
-        values = on.held(draw(kind, shape, seed, number, count, on), param.dtype)
+        values = draw(kind, shape, seed, number, count, on)
+        if param.dtype == "i8" and kind in ("normal", "positive"):
+            values = values * number(SPREAD)
+        values = on.held(values, param.dtype)
         found[param.name] = values.astype(number)
-    _mark(case.data, found[product.a.name], found[product.b.name])
+    if is_wide:
+        widen(found[product.a.name], found[product.b.name], sum(case.shape), on)
+    for which, operand in (("A", product.a), ("B", product.b)):
+        if case.data.endswith(which) and operand.dtype not in INTEGERS:
+            _mark(case.data, found[operand.name])
+            if operand.dtype in GREATEST:
+                found[operand.name] = on.held(found[operand.name], operand.dtype).astype(number)
     return found
 
 
-def _mark(data: Data, a: Real, b: Real) -> None:
-    """Writes the NaNs and infinities of ``data``."""
+def _mark(data: Data, values: Real) -> None:
+    """Writes the NaNs and infinities of ``data`` to the operand that it names."""
     match data:
         case "NaN in A":
-            _mark_middle(a, np.nan)
+            _mark_middle(values, np.nan)
         case "infinity in B":
-            _mark_middle(b, np.inf)
-        case "infinities in A":
-            a.fill(np.inf)
-        case "infinities in B":
-            b.fill(np.inf)
+            _mark_middle(values, np.inf)
         case _:
-            pass
+            values.fill(np.inf)
 
 
 def _mark_middle(values: Real, mark: float) -> None:

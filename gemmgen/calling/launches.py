@@ -23,9 +23,11 @@ Data = Literal[
     "infinity in B",
     "infinities in A",
     "infinities in B",
+    "wide integers",
 ]
 """``permutation``: B selects columns of A.  The next two are integers except for one element.  In
-the last two all elements of one operand are infinite, and all of the other positive."""
+the two after them all elements of one operand are infinite, and all of the other positive.  Some of
+the last ones have more bits than one part has, or two (``decompose``)."""
 Order = Literal["ascending", "descending", "shuffled", "by priority", "issuers last"]
 """The order of blocks, and of a block's threads between two barriers, on a CPU.  In the last two
 orders, of the warps that can go on only the first does, until it waits; the blocks are ascending.
@@ -78,9 +80,14 @@ class Case:
 
     @property
     def multiprocessors(self) -> int:
-        """Of the GPU that a run on the CPU stands for: 1, 2 or 3, so few that a persistent block
-        has several tiles."""
+        """Of the GPU that a run on the CPU stands for, which runs as many clusters at a time: 1, 2
+        or 3, so few that a persistent block has several tiles."""
         return 1 + (sum(self.shape) + self.pad) % 3
+
+    @property
+    def finite(self) -> bool:
+        """Whether no element is an infinity or a NaN."""
+        return not any(word in self.data for word in ("NaN", "infinit"))
 
     def text(self) -> str:
         scaled = f"alpha={self.alpha:g} beta={self.beta:g}"
@@ -98,7 +105,9 @@ class Case:
         found = {"alpha": self.alpha, "beta": self.beta}
         others = cycle(OTHER_SCALARS)
         names = [param.name for param in interface.scalars]
-        return {name: found[name] if name in found else next(others) for name in names}
+        chosen = {name: found[name] if name in found else next(others) for name in names}
+        whole = {param.name for param in interface.scalars if param.dtype == "i32"}
+        return {n: float(round(4 * x)) if n in whole and x % 1 else x for n, x in chosen.items()}
 
 
 def spelled(shape: Shape) -> str:

@@ -23,6 +23,15 @@ def explain(requirement: Requirement, interface: Interface, values: Mapping[str,
                 f"kernel's {user} {size}-byte alignment: pass an aligned copy, or use "
                 f"the kernel without {lacking}"
             )
+        case MultipleOf(divisor=divisor) if (
+            stored := _stored_by_boxes(interface, name)
+        ) is not None:
+            return (
+                f"{name} = {values[name]}, and the kernel needs {requirement.text()}: the copy "
+                f"engine stores rows of {stored} in units of 16 bytes, and would write zeros "
+                f"behind them: use the kernel without async_copy {stored} "
+                f"({values[name]} % {divisor} = {values[name] % divisor})"
+            )
         case MultipleOf(divisor=divisor):
             way = f"pad the rows of {owner}, or " if owner else ""
             way = f"pad the matrices of {parted}, or " if parted else way
@@ -48,3 +57,17 @@ def explain(requirement: Requirement, interface: Interface, values: Mapping[str,
                 f"{name} = {values[name]}, and the tensor map of {parted} holds strides from "
                 f"{least} to {most}: pass a contiguous copy of {parted}"
             )
+
+
+def _stored_by_boxes(interface: Interface, extent: str) -> str | None:
+    """The output whose rows have ``extent`` elements, if the copy engine stores it."""
+    mapped = {one.tensor for one in interface.maps}
+    return next(
+        (
+            param.name
+            for param in interface.tensors
+            if param.written and param.name in mapped
+            if interface.extent(param.indices[-1]) == extent
+        ),
+        None,
+    )

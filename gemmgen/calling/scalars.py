@@ -30,9 +30,20 @@ def number(param: Param, value: object) -> float:
         if value is None:
             raise CallError(f"{name} is missing: it has no default")
     found = value if type(value) is float else _float(name, value)
+    if param.dtype == "i32":
+        return _integer(name, found)
     if param.dtype != "f64" and not -_FLOAT_MAX <= found <= _FLOAT_MAX and math.isfinite(found):
         raise CallError(f"{name} = {found} is more than a float32 holds")
     return found
+
+
+def _integer(name: str, value: float) -> int:
+    """``value`` as an i32."""
+    if not (math.isfinite(value) and value == int(value)):
+        raise CallError(f"{name} = {value} is no integer, which the kernel takes")
+    if not -(2**31) <= value < 2**31:
+        raise CallError(f"{name} = {int(value)} is more than an int32 holds")
+    return int(value)
 
 
 def _float(name: str, value: object) -> float:

@@ -11,7 +11,7 @@ import click
 from gemmgen.analyze.explain import explain
 from gemmgen.analyze.figures import as_figures
 from gemmgen.analyze.figures import as_json as values
-from gemmgen.analyze.tables import Section
+from gemmgen.analyze.section import Section
 from gemmgen.cli import explain as explaining
 from gemmgen.cli import options, shape_option
 from gemmgen.cli.files import name_of, put

@@ -34,6 +34,12 @@ def _replay(text: str) -> tuple[int, int]:
 @click.option("--budget", type=click.FloatRange(min=1), metavar="SECONDS", help="Ends after these.")
 @click.option("--count", type=click.IntRange(1), help="Ends after so many schedules.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, help="Processes; 2 by default.")
+@click.option(
+    "--without",
+    multiple=True,
+    metavar="WORD",
+    help="No directive, or word of its arguments: persistent, tma. Repeatable.",
+)
 @click.option("--nvrtc", is_flag=True, help="Compile every tenth kernel for its target, too.")
 @click.option("--coverage", is_flag=True, help="List the legal pairs that were not seen.")
 @click.option(
@@ -46,6 +52,7 @@ def command(
     budget: float | None,
     count: int | None,
     jobs: int,
+    without: tuple[str, ...],
     nvrtc: bool,
     coverage: bool,
     save: Path | None,
@@ -63,13 +70,16 @@ def command(
 
     if save is not None and not save.is_dir():
         raise UsageError(f"--save: there is no folder {click.format_filename(save)}")
+    _check_words(without)
     _needs_compilers(nvrtc)
     if replay is not None:
-        tally = _one(*replay, nvrtc)
+        tally = _one(*replay, without, nvrtc)
         seed = replay[0]
     else:
         limits = campaign.Limits(count, budget if budget or count else 60.0)
-        tally = campaign.run(seed, limits, jobs, compiled=nvrtc, progress=_Progress())
+        tally = campaign.run(
+            seed, limits, jobs, compiled=nvrtc, without=without, progress=_Progress()
+        )
     if save is not None:
         for path in report.saved(tally, save):
             click.echo(f"wrote {click.format_filename(path)}", err=True)
@@ -77,6 +87,15 @@ def command(
     if coverage and not as_json:
         put(report.coverage(tally))
     click.get_current_context().exit(1 if tally.found else 0)
+
+
+def _check_words(without: tuple[str, ...]) -> None:
+    """Refuses words that no directive is or takes."""
+    from gemmgen.fuzz.factors import WORDS
+
+    for word in without:
+        if word not in WORDS:
+            raise UsageError(f"--without: {word} is no directive, nor a word that one takes")
 
 
 def _needs_compilers(nvrtc: bool) -> None:
@@ -91,13 +110,13 @@ def _needs_compilers(nvrtc: bool) -> None:
             raise CannotCheck(missing)
 
 
-def _one(seed: int, index: int, nvrtc: bool) -> Tally:
+def _one(seed: int, index: int, without: tuple[str, ...], nvrtc: bool) -> Tally:
     """Repeats one schedule, whose text is first printed to standard error."""
     from gemmgen.fuzz import campaign
     from gemmgen.fuzz.random_schedules import schedule_at
 
-    click.echo(schedule_at(seed, index), err=True)
-    return campaign.replay(seed, index, compiled=nvrtc)
+    click.echo(schedule_at(seed, index, without), err=True)
+    return campaign.replay(seed, index, without, compiled=nvrtc)
 
 
 class _Progress:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 
 from gemmgen.analyze.plain_text import is_numeric, plain
-from gemmgen.analyze.tables import Section
+from gemmgen.analyze.section import Section
 from gemmgen.cli.files import put
 
 RULES = 3

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from gemmgen.draw.marks import COMPUTE, LOAD, A, B, C, Cell, Drawing, Label, Mark, Meaning, Stroke
 from gemmgen.draw.multiply_adds import MultipliedElement, MultiplyAdds, multiply_adds
-from gemmgen.draw.scene import Scene
+from gemmgen.draw.scene import Scene, check_threads_read
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.edit import contraction
 
@@ -20,6 +20,7 @@ _OPERAND, _BESIDE = 80.0, 24.0
 def draw(scene: Scene) -> Drawing:
     """A's registers to the left, B's above, the sums where they meet, with the path of the
     multiply-adds."""
+    check_threads_read(scene)
     found = multiply_adds(scene)
     marks = [*_operands(scene, found), *_sums(scene, found)]
     whole = contraction(scene.main).atom != "fma"

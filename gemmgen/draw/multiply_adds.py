@@ -129,7 +129,9 @@ def _in_tile(scene: Scene, word: ReadWord) -> dict[str, int]:
     """The indices of an element of a tile in shared memory."""
     tile = scene.main.buffer(word.array)
     array = next(x for x in scene.kernel.lowered.shared if x.name == word.array)
-    row, column = (int(x) for x in np.unravel_index(word.address, array.sizes)[-2:])
+    *outer, row, column = (int(x) for x in np.unravel_index(word.address, array.sizes))
     if tile.swizzle is not None:
         column = tile.swizzle.column(row, column)
+    if tile.slab:
+        column += outer[-1] * tile.slab
     return dict(zip(tile.letters, (row, column), strict=True))

@@ -220,6 +220,13 @@ def _notes(layout: _Layout) -> tuple[str, ...]:
         found.append(
             f"It reads {of_k}(BM + BN) = {depth} x ({bm} + {bn}) = {depth * (bm + bn)} elements."
         )
+        if work.cluster:
+            rows, columns = (count for _, count in work.cluster)
+            asked = depth * (bm // columns + bn // rows)
+            found.append(
+                f"Blocks of a cluster, {rows} x {columns} of them, share these: each asks for "
+                f"{depth} x ({bm} / {columns} + {bn} / {rows}) = {asked}."
+            )
     else:
         direct = [x.name for x in (a, b) if not scene.staged(x)]
         found.append(f"Threads read {' and '.join(direct)} themselves, not by shared memory.")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gemmgen.analyze.block_steps import BlockStep, block_steps
+from gemmgen.analyze.block_step import BlockStep
+from gemmgen.analyze.block_steps import block_steps
 from gemmgen.analyze.schematic_time import TILE, StepTime, times_of
 from gemmgen.analyze.whole_tiles import k_step, stages_of
 from gemmgen.base.source import counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gemmgen.analyze.block_steps import BlockStep
+from gemmgen.analyze.block_step import BlockStep
 from gemmgen.analyze.schematic_time import StepTime
 from gemmgen.base.record import record
 from gemmgen.draw.marks import COMPUTE, LOAD, STORE, WAIT, Meaning

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gemmgen.analyze.block_steps import BlockStep
+from gemmgen.analyze.block_step import IN_TURN, BlockStep
 from gemmgen.analyze.schematic_time import StepTime
 from gemmgen.base.record import record
 from gemmgen.draw.marks import COMPUTE, LOAD, PLAIN, STORE, WAIT, Meaning
 from gemmgen.draw.timeline_lanes import Interval, Lane, arithmetic, awaits, barriers, waits
 
 PRODUCER = "producer"
+TURN = "turn"
+"""The barriers by which consumers that take tiles in turn hand it on."""
 
 
 @record
@@ -39,24 +41,32 @@ def has_stages(times: Sequence[StepTime]) -> bool:
 
 
 def computing(times: Sequence[StepTime]) -> list[StepTime]:
-    """The times of the warps that multiply."""
-    return [time for time in times if time.step.duty != PRODUCER]
+    """The times of the warps that multiply; of those that take tiles in turn the first ones'."""
+    return _by_duty(times)[0]
+
+
+def _by_duty(times: Sequence[StepTime]) -> list[list[StepTime]]:
+    """The times of those who multiply, apart if they take turns."""
+    own = [time for time in times if time.step.duty != PRODUCER]
+    duties = {time.step.duty for time in own}
+    apart = [[time for time in own if time.step.duty == name] for name in IN_TURN if name in duties]
+    return apart or [own]
 
 
 def lanes_of_stages(times: Sequence[StepTime]) -> list[Lane]:
     """What a producer does, if there is one; each stage; those who multiply."""
     producer = [time for time in times if time.step.duty == PRODUCER]
     own = computing(times)
-    stages = sorted({t.step.stage for t in times if t.step.barrier and t.step.stage is not None})
+    stages = sorted(
+        {t.step.stage for t in times if _has_stage(t.step) and t.step.stage is not None}
+    )
     held = [Lane(f"stage {s}", LOAD, tuple(_stage(times, s))) for s in stages]
     if producer:
         return [
             Lane("producer asks", LOAD, tuple(_asks(producer))),
             Lane("producer waits", WAIT, tuple(waits(producer))),
             *held,
-            Lane("consumers wait", WAIT, tuple(waits(own))),
-            Lane("they multiply", COMPUTE, tuple(arithmetic(own))),
-            Lane("they write C", STORE, tuple(_writes(own))),
+            *(lane for each in _by_duty(times) for lane in _of_consumers(each)),
         ]
     return [
         *held,
@@ -66,15 +76,39 @@ def lanes_of_stages(times: Sequence[StepTime]) -> list[Lane]:
     ]
 
 
+def _has_stage(step: BlockStep) -> bool:
+    """Whether its barrier is that of a stage, and not of a turn."""
+    return step.barrier not in ("", TURN)
+
+
+def _of_consumers(times: Sequence[StepTime]) -> Iterator[Lane]:
+    """What those do who multiply a tile."""
+    wait, multiply, write = _names(times[0].step.duty)
+    yield Lane(wait, WAIT, tuple(waits(times)))
+    yield Lane(multiply, COMPUTE, tuple(arithmetic(times)))
+    yield Lane(write, STORE, tuple(_writes(times)))
+
+
+def _names(duty: str) -> tuple[str, str, str]:
+    """The lanes of all consumers, or of one that takes tiles in turn."""
+    if duty in IN_TURN:
+        return f"{duty} waits", f"{duty} computes", f"{duty} writes C"
+    return "consumers wait", "they multiply", "they write C"
+
+
 def passings(times: Sequence[StepTime], lanes: Sequence[Lane]) -> Iterator[Passing]:
     """Each wait for a phase that something had to end."""
     at = {lane.name: number for number, lane in enumerate(lanes)}
     who = {PRODUCER: "producer waits", "consumers": "consumers wait"}
+    who |= {name: _names(name)[0] for name in IN_TURN}
     for time in times:
         step = time.step
         if step.what == "await" and step.phase >= 0:
-            end = at[who.get(step.duty, "waits")]
-            yield Passing(time.end, at[f"stage {step.stage}"], end, step)
+            begin = f"stage {step.stage}"
+            if step.barrier == TURN:
+                other = IN_TURN[1 - IN_TURN.index(step.duty)]
+                begin = _names(other)[1]
+            yield Passing(time.end, at[begin], at[who.get(step.duty, "waits")], step)
 
 
 def _asks(times: Sequence[StepTime]) -> Iterator[Interval]:

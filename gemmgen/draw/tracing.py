@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from typing import cast
 
 import numpy as np
@@ -14,11 +15,21 @@ from gemmgen.base.record import record
 from gemmgen.draw.recorded import Values
 from gemmgen.draw.scene import Scene
 from gemmgen.interpreter.code import Code
+from gemmgen.interpreter.fragments import first_of
 from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.node_table import NODES
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.expr import Element, Int
+from gemmgen.ir.lane_matrices import (
+    ROWS,
+    LoadMatrices,
+    MultiplyMatrices,
+    OperandArray,
+    SplitMatrices,
+    packed,
+)
+from gemmgen.ir.simplify import add
 from gemmgen.ir.thread_code import RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray, LoadFragment, MultiplyFragments
 
@@ -46,7 +57,14 @@ def trace(scene: Scene, values: Values) -> Trace:
     """Of thread 0 of the first block."""
     kernel = scene.kernel.lowered
     tracer = _Tracer(scene, values)
-    nodes = {**NODES, LoadFragment: tracer.load_fragment, MultiplyFragments: tracer.multiply}
+    nodes = {
+        **NODES,
+        LoadFragment: tracer.load_fragment,
+        MultiplyFragments: tracer.multiply,
+        LoadMatrices: tracer.load_matrices,
+        SplitMatrices: tracer.split_matrices,
+        MultiplyMatrices: tracer.multiply_matrices,
+    }
     run = Code(tracer, nodes).kernel(kernel)
     assert run is not None
     run(None)
@@ -58,7 +76,7 @@ class _Traced(Unwatched):
 
     recorded = True
 
-    def __init__(self, tracer: _Tracer, array: RegisterArray | FragmentArray):
+    def __init__(self, tracer: _Tracer, array: RegisterArray | FragmentArray | OperandArray):
         super().__init__(array.name, array.dtype)
         self._tracer = tracer
 
@@ -88,7 +106,7 @@ class _Tracer(Recorder):
             self.note(site.buffer, site.write, index, site.width, mask)
 
     def registers(
-        self, array: RegisterArray | FragmentArray, size: int
+        self, array: RegisterArray | FragmentArray | OperandArray, size: int
     ) -> tuple[Memory, Step | None]:
         self.sizes[array.name] = array.sizes
         return _Traced(self, array), None
@@ -115,14 +133,72 @@ class _Tracer(Recorder):
 
         return step
 
-    def _fragment(self, element: Element, code: Code, *, write: bool) -> Step:
-        memory, index = code.element(Element(element.buffer, (*element.indices, Int(0))))
-        array = code.scope.array(element.buffer)
-        each = array.sizes[-1] if array.sizes else 1
+    def load_matrices(self, node: LoadMatrices, code: Code) -> Step:
+        """A read of each matrix's first element, which a lane of its own names; then the register
+        of it is written."""
+        tile, first = code.element(node.source)
+        *outer, last = node.target.indices
+        registers = [
+            self._fragment(
+                Element(node.target.buffer, (*outer, add(last, Int(at)))), code, write=True
+            )
+            for at in range(node.count)
+        ]
 
         def step(mask: Mask) -> None:
-            first = index(mask)
-            assert isinstance(first, int)
-            self.note(memory.name, write, first // each, 1, mask)
+            named = self.lanes.every(first(mask))
+            for at, written in enumerate(registers):
+                self.note(tile.name, False, int(named[ROWS * at]), 1, mask)
+                written(mask)
+
+        return step
+
+    def split_matrices(self, node: SplitMatrices, code: Code) -> Step:
+        """For each register of a part, a read of the first number in it, and its write."""
+
+        def register(of: Element, at: int, *, write: bool) -> Step:
+            *outer, last = of.indices
+            first = Element(of.buffer, (*outer, add(last, Int(at))))
+            return self._fragment(first, code, write=write)
+
+        each = packed(node.dtype)
+        steps = [
+            one
+            for number, at in product(range(node.parts), range(node.count))
+            for one in (
+                register(node.source, each * at, write=False),
+                register(node.part(number), at, write=True),
+            )
+        ]
+
+        def step(mask: Mask) -> None:
+            for one in steps:
+                one(mask)
+
+        return step
+
+    def multiply_matrices(self, node: MultiplyMatrices, code: Code) -> Step:
+        """In the same order; of several sums the first."""
+        operands = [self._fragment(x, code, write=False) for x in (node.a, node.b)]
+        sums, first = code.element(node.sum)
+
+        def step(mask: Mask) -> None:
+            for operand in operands:
+                operand(mask)
+            for write in (False, True):
+                self.note(sums.name, write, first(mask), 1, mask)
+
+        return step
+
+    def _fragment(self, element: Element, code: Code, *, write: bool) -> Step:
+        first = first_of(element, code)
+        memory, index = code.element(first)
+        array = code.scope.array(element.buffer)
+        each = array.sizes[-1] if array.sizes and first != element else 1
+
+        def step(mask: Mask) -> None:
+            number = index(mask)
+            assert isinstance(number, int)
+            self.note(memory.name, write, number // each, 1, mask)
 
         return step

@@ -11,6 +11,7 @@ PRIMARY, PREFIX, CHOICE = 16, 15, 3
 PRECEDENCE: dict[str, int] = {
     **dict.fromkeys(("*", "/", "%"), 13),
     **dict.fromkeys(("+", "-"), 12),
+    "<<": 11,
     **dict.fromkeys(("<", "<=", ">", ">="), 10),
     **{"==": 9, "!=": 9, "^": 7, "&&": 5, "||": 4},
 }
@@ -28,6 +29,9 @@ C_NAMES = {
     "hilbert": "gg_hilbert",
     "shuffle_xor": "gg_shuffle_xor",
     "shuffle_xor_f64": "gg_shuffle_xor",
+    "shuffle_xor_i32": "gg_shuffle_xor",
+    "uniform": "gg_uniform",
+    "mad": "gg_mad",
     "fma": "fma",
     "exp_f64": "exp",
     "tanh_f64": "tanh",
@@ -42,6 +46,14 @@ C_NAMES = {
     "to_f16": "gg_to_f16",
     "from_bf16": "gg_from_bf16",
     "to_bf16": "gg_to_bf16",
+    **{
+        f"{way}_{dtype}": f"gg_{way}_{dtype}"
+        for way in ("from", "to")
+        for dtype in ("e4m3", "e5m2")
+    },
+    "to_i8": "gg_to_i8",
+    "is_finite": "gg_is_finite",
+    "from_tf32": "gg_from_tf32",
     **{name: name for name in ("relu", "sigmoid", "silu", "gelu", "gelu_tanh", "clamp")},
     "address": "reinterpret_cast<size_t>",
     "dim3": "dim3",
@@ -109,9 +121,9 @@ def _binary(expr: Binary) -> tuple[str, int]:
 
 def _operand(parent: Binary, expr: Expr, least: int) -> str:
     """An operand; readers (and compilers) want parentheses in ``(a && b) || c`` and
-    ``(a / b) * c``, and around the operands of ``^``."""
+    ``(a / b) * c``, and around the operands of ``^`` and ``<<``."""
     if isinstance(expr, Binary) and expr.op != parent.op:
-        if "^" in (parent.op, expr.op):
+        if {"^", "<<"} & {parent.op, expr.op}:
             return f"({c_text(expr)})"
         mixes = parent.op == "||" and expr.op == "&&"
         mixes |= parent.op == "*" and expr.op in ("/", "%")

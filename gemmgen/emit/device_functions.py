@@ -10,48 +10,45 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from pathlib import Path
-from string import Template
 from typing import Any
 
-from gemmgen.base.record import record
+from gemmgen.emit import matrix_functions, warpgroup_functions
 from gemmgen.emit.ctypes import STORED, vector_type
-from gemmgen.ir.barriers import ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
-from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
+from gemmgen.emit.device_function import DeviceFunction, function
+from gemmgen.ir.barriers import (
+    ExpectBytes,
+    FenceBarriers,
+    InitBarrier,
+    TestBarrier,
+    WaitBarrier,
+)
+from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync, StoreBox
+from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Commit, Wait
 from gemmgen.ir.dependent_launch import LaunchDependents, WaitGrid
 from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType, widths
 from gemmgen.ir.duties import ArriveBarrier, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Call
+from gemmgen.ir.lane_matrices import (
+    LoadMatrices,
+    MultiplyMatrices,
+    SplitMatrices,
+    StoreMatrices,
+)
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parts import inside
+from gemmgen.ir.shared_copies import CopyAsync, LoadBox
 from gemmgen.ir.tensor_map import RANKS
-from gemmgen.ir.thread_code import (
-    AtomicAdd,
-    CopyAsync,
-    CountArrival,
-    LoadBox,
-    Move,
-    Point,
-    StoreBox,
-)
+from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Move, Point
 from gemmgen.ir.warp_matrices import Line, LoadFragment, MultiplyFragments, StoreFragment
-
-FILES = Path(__file__).parent / "intrinsics"
-
-
-@record
-class DeviceFunction:
-    """One function: its file, and the text of each ``$name`` in it."""
-
-    file: str
-    names: tuple[tuple[str, str], ...] = ()
-
-    def text(self) -> str:
-        """Its CUDA C."""
-        source = (FILES / f"{self.file}.cuh").read_text(encoding="utf-8")
-        return Template(source).substitute(dict(self.names)).rstrip("\n")
-
+from gemmgen.ir.warpgroup_matrices import (
+    AwaitMultiplies,
+    CommitMultiplies,
+    DescribeMatrix,
+    EndMultiplies,
+    FenceMultiplies,
+    MultiplyAsync,
+)
 
 TENSOR_MAP = DeviceFunction("tensor_map")
 """The type of tensor maps, which is no function."""
@@ -63,7 +60,8 @@ def called(body: object) -> list[str]:
     found = {_CALLED[type(node)](node) for node in nodes if type(node) in _CALLED}
     hinted = (node.evict for node in nodes if isinstance(node, CopyAsync | LoadBox))
     found |= {_evict(when) for when in hinted if when != "normal"}
-    return [function.text() for function in FUNCTIONS if function in found]
+    ours = [each for each in found if each.file in _FIRST]
+    return [each.text() for each in sorted(ours, key=_place)]
 
 
 def above(kernel: LoweredKernel) -> list[str]:
@@ -72,12 +70,8 @@ def above(kernel: LoweredKernel) -> list[str]:
     return [*maps, *called(kernel.body)]
 
 
-def _function(file: str, **names: object) -> DeviceFunction:
-    return DeviceFunction(file, tuple((name, str(text)) for name, text in names.items()))
-
-
 def _evict(when: str) -> DeviceFunction:
-    return _function("evict", when=when)
+    return function("evict", when=when)
 
 
 def _hint(hinted: bool, number: int) -> dict[str, str]:
@@ -95,18 +89,21 @@ def _hint(hinted: bool, number: int) -> dict[str, str]:
 
 def _copy_async(stored: str, size: int, hinted: bool) -> DeviceFunction:
     cache = "cg" if size == ACCESS else "ca"
-    return _function("copy_async", type=stored, bytes=size, cache=cache, **_hint(hinted, 3))
+    return function("copy_async", type=stored, bytes=size, cache=cache, **_hint(hinted, 3))
 
 
 def _copy(dtype: DType, width: int) -> DeviceFunction:
-    return _function("copy", type=STORED[dtype], width=width, vector=vector_type(dtype, width))
+    return function("copy", type=STORED[dtype], width=width, vector=vector_type(dtype, width))
 
 
 def _base(stored: str) -> DeviceFunction:
-    return _function("base", type=stored)
+    return function("base", type=stored)
 
 
-def _load_box(rank: int, hinted: bool) -> DeviceFunction:
+def _load_box(rank: int, hinted: bool, shared: bool = False) -> DeviceFunction:
+    if shared:
+        blocks = f"%{3 + rank}"
+        return _of_box("multicast_box", rank, 3, blocks=blocks, **_hint(hinted, 4 + rank))
     more = _hint(hinted, 3 + rank)
     if hinted:  # else the lines would be too long
         more["hint"] += '"\n' + 17 * " " + '"'
@@ -121,7 +118,7 @@ def _store_box(rank: int) -> DeviceFunction:
 def _of_box(file: str, rank: int, first: int, **more: object) -> DeviceFunction:
     """A copy of a box whose coordinates are the operands from ``first`` on."""
     names = [f"i{at}" for at in range(rank)]
-    return _function(
+    return function(
         file,
         rank=rank,
         parameters=", ".join(f"int {name}" for name in names),
@@ -132,8 +129,8 @@ def _of_box(file: str, rank: int, first: int, **more: object) -> DeviceFunction:
 
 
 def _add(dtype: DType) -> DeviceFunction:
-    register = "d" if dtype == "f64" else "f"
-    return _function("add", type=STORED[dtype], dtype=dtype, register=register)
+    register, added = {"f64": ("d", "f64"), "i32": ("r", "s32")}.get(dtype, ("f", "f32"))
+    return function("add", type=STORED[dtype], dtype=added, register=register)
 
 
 _LINES: dict[Line, str] = {"row": "rows", "col": "columns"}
@@ -141,23 +138,23 @@ _LINES: dict[Line, str] = {"row": "rows", "col": "columns"}
 
 def _wmma_load(side: str, line: Line, dtype: DType) -> DeviceFunction:
     names = {"side": side, "operand": side.upper(), "line": line, "lines": _LINES[line]}
-    return _function(f"wmma_load_{dtype}", **names)
+    return function(f"wmma_load_{dtype}", **names)
 
 
 def _wmma_multiply(a: Line, b: Line, dtype: DType) -> DeviceFunction:
     names = {"a_line": a, "a_lines": _LINES[a], "b_line": b, "b_lines": _LINES[b]}
-    return _function(f"wmma_multiply_{dtype}", **names)
+    return function(f"wmma_multiply_{dtype}", **names)
 
 
 def _wmma_store(line: Line) -> DeviceFunction:
-    return _function("wmma_store", line=line, lines=_LINES[line])
+    return function("wmma_store", line=line, lines=_LINES[line])
 
 
 def _set_registers(more: bool) -> DeviceFunction:
     if more:
-        how = ",\n// once other warpgroups have given up theirs."
-        return _function("set_registers", way="more", change="inc", how=how)
-    return _function("set_registers", way="fewer", change="dec", how=".")
+        how = ", once others gave theirs up."
+        return function("set_registers", way="more", change="inc", how=how)
+    return function("set_registers", way="fewer", change="dec", how=" from here on.")
 
 
 _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
@@ -173,14 +170,16 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     FenceBarriers: lambda node: DeviceFunction("fence_barrier_init"),
     ExpectBytes: lambda node: DeviceFunction("expect_bytes"),
     WaitBarrier: lambda node: DeviceFunction("try_wait"),
-    LoadBox: lambda node: _load_box(len(node.at), node.evict != "normal"),
+    TestBarrier: lambda node: DeviceFunction("test_wait"),
+    LoadBox: lambda node: _load_box(len(node.at), node.evict != "normal", node.blocks is not None),
     StoreBox: lambda node: _store_box(len(node.at)),
     FenceAsync: lambda node: DeviceFunction("fence_async"),
     CommitBoxes: lambda node: DeviceFunction("commit_boxes"),
     AwaitBoxes: lambda node: DeviceFunction("await_boxes"),
     AtomicAdd: lambda node: _add(node.dtype),
     CountArrival: lambda node: DeviceFunction("count_in"),
-    ArriveBarrier: lambda node: DeviceFunction("arrive"),
+    ArriveBarrier: lambda node: DeviceFunction("arrive" if node.block is None else "arrive_at"),
+    ClusterBarrier: lambda node: DeviceFunction("sync_cluster"),
     NamedBarrier: lambda node: DeviceFunction("sync_warps"),
     WaitGrid: lambda node: DeviceFunction("wait_grid"),
     LaunchDependents: lambda node: DeviceFunction("launch_dependents"),
@@ -188,6 +187,18 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     LoadFragment: lambda node: _wmma_load(node.side, node.line, node.dtype),
     MultiplyFragments: lambda node: _wmma_multiply(node.a_line, node.b_line, node.dtype),
     StoreFragment: lambda node: _wmma_store(node.line),
+    LoadMatrices: lambda node: matrix_functions.ldmatrix(node.dtype, node.count, node.turned),
+    SplitMatrices: lambda node: matrix_functions.split(node.count),
+    MultiplyMatrices: lambda node: matrix_functions.mma(node.atom, node.types),
+    StoreMatrices: lambda node: warpgroup_functions.stmatrix(node.count, turned=False),
+    DescribeMatrix: lambda node: warpgroup_functions.matrix(node.swizzle, node.turned),
+    FenceMultiplies: lambda node: DeviceFunction("wgmma_fence"),
+    MultiplyAsync: lambda node: warpgroup_functions.multiply(
+        node.n, node.types, (node.a_turned, node.b_turned)
+    ),
+    CommitMultiplies: lambda node: DeviceFunction("wgmma_commit"),
+    AwaitMultiplies: lambda node: DeviceFunction("wgmma_wait"),
+    EndMultiplies: lambda node: warpgroup_functions.end(node.dtype),
 }
 """The function that a node calls; a ``Call`` of one that CUDA itself has is no file's."""
 
@@ -196,8 +207,20 @@ _TYPES = tuple(dict.fromkeys(STORED.values()))
 FUNCTIONS: tuple[DeviceFunction, ...] = (
     *dict.fromkeys(_copy(dtype, width) for dtype in STORED for width in widths(dtype)),
     DeviceFunction("hilbert"),
-    *map(DeviceFunction, ("shuffle_xor", "shuffle_xor_f64")),
-    *map(DeviceFunction, ("from_f16", "to_f16", "from_bf16", "to_bf16")),
+    *map(
+        DeviceFunction,
+        (
+            "shuffle_xor",
+            "shuffle_xor_f64",
+            "shuffle_xor_i32",
+            "uniform",
+            "mad",
+            "to_i8",
+            "is_finite",
+        ),
+    ),
+    *map(DeviceFunction, ("from_f16", "to_f16", "from_bf16", "to_bf16", "from_tf32")),
+    *map(DeviceFunction, ("from_e4m3", "to_e4m3", "from_e5m2", "to_e5m2")),
     *map(_evict, ("first", "last")),
     *(
         _copy_async(stored, size, hinted)
@@ -209,17 +232,29 @@ FUNCTIONS: tuple[DeviceFunction, ...] = (
     DeviceFunction("commit_group"),
     DeviceFunction("wait_group"),
     *map(DeviceFunction, ("init_barrier", "fence_barrier_init", "expect_bytes", "try_wait")),
-    *map(DeviceFunction, ("arrive", "sync_warps")),
+    DeviceFunction("test_wait"),
+    *map(DeviceFunction, ("arrive", "arrive_at", "sync_warps", "sync_cluster")),
     *map(_set_registers, (False, True)),
     *map(DeviceFunction, ("wait_grid", "launch_dependents")),
-    *(_load_box(rank, hinted) for rank in RANKS for hinted in (False, True)),
+    *(_load_box(*choice) for choice in product(RANKS, (False, True), (False, True))),
     *map(_store_box, RANKS),
     *map(DeviceFunction, ("fence_async", "commit_boxes", "await_boxes")),
     _add("f32"),
     _add("f64"),
+    _add("i32"),
     DeviceFunction("count_in"),
     *(_wmma_load(*choice) for choice in product("ab", _LINES, HALVES)),
     *(_wmma_multiply(*choice) for choice in product(_LINES, _LINES, HALVES)),
     *map(_wmma_store, _LINES),
+    *matrix_functions.FUNCTIONS,
+    *warpgroup_functions.FUNCTIONS,
 )
-"""All there are, in the order in which a text has them."""
+"""All there are, in the order in which a text has them; of wgmma's multiplications, some sizes."""
+
+_NUMBERS = {each: number for number, each in enumerate(FUNCTIONS)}
+_FIRST = {each.file: number for each, number in reversed(_NUMBERS.items())}
+
+
+def _place(each: DeviceFunction) -> tuple[int, tuple[tuple[str, str], ...]]:
+    """Where a text has it: one that ``FUNCTIONS`` does not list goes with those of its file."""
+    return _NUMBERS.get(each, _FIRST[each.file]), each.names

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import SOFT, filled
-from gemmgen.ir.dtypes import HALVES, DType
+from gemmgen.ir.dtypes import RAW, ROUNDED, DType
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
+
+EXACT_DEPTH = (2**31 - 1) // 128**2
+"""Products of i8 whose sum fits i32, whatever they are."""
 
 
 def types_text(interface: Interface) -> str:
@@ -15,7 +18,8 @@ def types_text(interface: Interface) -> str:
     stored: dict[str, list[str]] = {}
     for param in interface.params:
         if param.kind == "tensor":
-            bits = f" ({param.dtype} bits)" if param.dtype in HALVES else ""
+            bits = f" ({param.dtype} bits)" if param.dtype in RAW else ""
+            bits = f" (rounded to {param.dtype})" if param.dtype in ROUNDED else bits
             stored.setdefault(STORED[param.dtype] + bits, []).append(param.name)
     listed = [f"{text} for {', '.join(names)}" for text, names in stored.items()]
     pointers = ", ".join(listed if len(listed) > 1 else stored)
@@ -38,13 +42,20 @@ def launch_lines(interface: Interface) -> list[str]:
         blocks += f" * {interface.parts}"
     x, y = interface.block
     threads = f"{x} x {y} threads" if y > 1 else f"{x} threads"
+    if interface.cluster:
+        blocks += f" * {interface.cluster_blocks}"
     lines = [f"{blocks} blocks of {threads}; {SOFT}none if C is empty"]
     if interface.resident:
-        held = f"{interface.resident} x multiprocessors"
+        each = interface.cluster_blocks if interface.cluster else interface.resident
+        held = f"{each} x {'clusters' if interface.cluster else 'multiprocessors'}"
         lines = [
             f"min({blocks}, {SOFT}{held.removeprefix('1 x ')}) blocks of {threads}",
             "each walks over its share of the tiles; none if C is empty",
         ]
+    if interface.cluster:
+        sides = " x ".join(map(str, interface.cluster))
+        asked = ", as many as the GPU runs at a time" if interface.resident else ""
+        lines.append(f"in clusters of {sides} blocks{asked}")
     if interface.overlaps:
         lines.append("blocks may begin before the kernel in front has ended, and wait for its end")
     if interface.dynamic_shared:
@@ -55,7 +66,34 @@ def launch_lines(interface: Interface) -> list[str]:
         lines.append(
             f"{terms} = 0 if {scale} == 0: as in BLAS, {' and '.join(inputs)} are not read"
         )
+    a, b, *_ = (param for param in interface.tensors if not param.written)
+    if a.dtype == b.dtype == "i8":
+        depth = next(interface.extent(letter) for letter in a.indices if letter in b.indices)
+        lines.append(f"sums wrap to 32 bits; {SOFT}none does while {depth} <= {EXACT_DEPTH}")
+    if interface.products > 1:
+        lines += _parts_lines(interface)
     return lines
+
+
+def _parts_lines(interface: Interface) -> list[str]:
+    """What products of parts give, and the bound of their error.
+
+    Tensor cores add at least 4 products and the sum at a time, each truncated at the last bit of
+    the greatest, 2^-23 of it, and then the new sum: (4 + 2) / 4 times 2^-23 for each product of
+    parts (Fasi, Higham, Mikaitis and Pranesh, PeerJ Computer Science 7, 2021, have 4, 8 or 16).
+    Products that are left out are at most 2^-24 of their product, within what 4 in place of 8
+    leaves.  The last bit of a number from 2^-110 on is no smaller than bf16's least, 2^-133.
+    """
+    a, b, *_ = (param for param in interface.tensors if not param.written)
+    depth = next(interface.extent(letter) for letter in a.indices if letter in b.indices)
+    lost = f"{3 * interface.products} * {interface.terms or depth}"
+    if interface.terms:
+        lost = f"({lost} + {depth} / {interface.terms} + 1)"
+    return [
+        f"f32 by {interface.products} products of parts in bf16: the error of a sum is below",
+        f"{lost} * 2^-24 of the sum of |{a.name} * {b.name}|, "
+        f"{SOFT}if no element but 0 is below 2^-110",
+    ]
 
 
 def units_text(interface: Interface) -> str:
@@ -64,8 +102,10 @@ def units_text(interface: Interface) -> str:
 
 
 def _tiles(interface: Interface) -> str:
-    """The number of tiles of C, as a formula."""
-    tiles = (f"ceil({name} / {size})" for name, size in interface.tiles)
+    """The number of tiles of C, or of clusters, as a formula."""
+    sides = interface.cluster or (1,) * len(interface.tiles)
+    covered = zip(interface.tiles, sides, strict=True)
+    tiles = (f"ceil({name} / {size * side})" for (name, size), side in covered)
     return " * ".join((*tiles, *(name for _, name in interface.batches)))
 
 

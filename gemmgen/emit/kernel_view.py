@@ -7,11 +7,13 @@ from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import WIDTH, comment_lines, plain
 from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.emit.printing import printed
-from gemmgen.emit.views import View, fields_view, function_text, statements
+from gemmgen.emit.statement_text import function_text, statements
+from gemmgen.emit.views import View, fields_view
+from gemmgen.ir import names
 from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.duties import SetRegisters
 from gemmgen.ir.expr import Binary, Int, Var
-from gemmgen.ir.lowered import Check, Constant, LoweredKernel, SharedArray, unit_of
+from gemmgen.ir.lowered import Check, Constant, LoweredKernel, SharedArray, ends_at
 from gemmgen.ir.target import STATIC_SHARED, TARGETS
 from gemmgen.ir.thread_code import contains
 
@@ -34,6 +36,7 @@ def kernel_view(kernel: LoweredKernel) -> View:
         "comment": _bounds_comment(kernel),
         "threads": c_text(kernel.launch.count),
         "resident": [kernel.blocks] if kernel.blocks > 1 or _sets_registers(kernel) else [],
+        "cluster": [names.CLUSTER.name] if kernel.interface.cluster else [],
         "name": kernel.interface.name,
         "parameters": parameter_rows(
             # What is restricted and constant may be read before the kernel in front has ended.
@@ -80,9 +83,12 @@ def _value(constant: Constant) -> str:
 
 def _shared_bytes(kernel: LoweredKernel) -> str:
     """The bytes of dynamic shared memory of a block, as they follow from the constants."""
-    *padded, last = (_array_view(array, unit_of(kernel.shared)) for array in kernel.shared)
-    unpadded: View = {**last, "padded": []}
-    return printed("shared_bytes.j2", {"arrays": [*padded, unpadded]})
+    return printed("shared_bytes.j2", {"arrays": _array_views(kernel)})
+
+
+def _array_views(kernel: LoweredKernel) -> list[View]:
+    units = zip(kernel.shared, ends_at(kernel.shared), strict=True)
+    return [_array_view(array, unit) for array, unit in units]
 
 
 def _array_view(array: SharedArray, unit: int) -> View:
@@ -118,7 +124,7 @@ def _shared(kernel: LoweredKernel) -> str:
     aligned for wide accesses.
     """
     origins = dict.fromkeys(origin for array in kernel.shared for origin in array.origins)
-    arrays = [_array_view(array, unit_of(kernel.shared)) for array in kernel.shared]
+    arrays = _array_views(kernel)
     view: View = {"comment": comment_lines("tiles in shared memory", tuple(origins))}
     if not kernel.interface.dynamic_shared:
         return printed("shared.j2", {**view, "arrays": arrays, "kib": STATIC_SHARED // 1024})

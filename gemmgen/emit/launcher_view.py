@@ -9,8 +9,9 @@ from gemmgen.emit.kernel_view import SHARED_BYTES
 from gemmgen.emit.line_breaks import filled
 from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.emit.printing import printed
-from gemmgen.emit.tensor_maps import encoded_views, type_notes
+from gemmgen.emit.tensor_maps import encoding_calls, has_swizzles, type_notes
 from gemmgen.emit.views import View
+from gemmgen.ir import names
 from gemmgen.ir.expr import Binary, BinaryOp, Call, Expr, Int, Select, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
@@ -30,10 +31,12 @@ def launcher_view(kernel: LoweredKernel) -> View:
     misaligned = _lines(_pointer_conditions(interface))
     batches = tuple(Var(name) for _, name in interface.batches)
     parts = (kernel.launch.parts,) if kernel.launch.parts else ()
-    tiles = _chain("*", *_tiles(kernel))
+    tiles = _chain("*", *_tiles(kernel), *([names.CLUSTER] if interface.cluster else []))
     every = Var("tiles" if interface.resident else "blocks")
     counted = (MATRIX_TILES if interface.resident else Var("tiles")) if batches else every
     extents = dict.fromkeys(interface.shaping())
+    walking = [c_text(_walking_blocks(interface))] if interface.resident else []
+    calls = _calls(kernel)
     return {
         "name": interface.name,
         "namespace": namespace(interface.name),
@@ -48,17 +51,43 @@ def launcher_view(kernel: LoweredKernel) -> View:
             _chain("/", Int(interface.most_tiles), *batches, *(parts if batches else ()))
         ),
         "times": [(every.name, c_text(_chain("*", counted, *batches, *parts)))] if batches else [],
-        "walked": [c_text(_walking_blocks(interface.resident))] if interface.resident else [],
-        "dynamic": [range(not interface.resident)] if dynamic else [],
+        "walking": walking,
+        "walked": [] if interface.cluster else walking,
+        "clustered": walking if interface.cluster else [],
+        "calls": calls,
+        "only_call": calls if len(calls) == 1 else [],
+        "first_call": calls[:1] if len(calls) > 1 else [],
+        "other_calls": calls[1:],
         "block": c_text(Call("dim3", threads) if len(threads) == 2 else threads[0]),
         "shared": c_text(SHARED_BYTES if dynamic else Int(0)),
         "overlaps": range(interface.overlaps),
         "plain": range(not interface.overlaps),
-        "encode": [printed("encode_map.j2", {})] if interface.maps else [],
-        "type_notes": type_notes(interface),
-        "maps": encoded_views(kernel),
+        "encode": _encode(interface),
+        "type_notes": [notes] if (notes := type_notes(interface)) else [],
+        "maps": [map_name(one.tensor) for one in interface.maps],
         "arguments": _arguments(interface),
     }
+
+
+def _calls(kernel: LoweredKernel) -> list[str]:
+    """The calls of CUDA before the launch, each made if those before it succeeded."""
+    interface, calls = kernel.interface, encoding_calls(kernel)
+    kernel_name: View = {"name": interface.name}
+    if interface.resident and not interface.cluster:
+        counting = ("get_device", "count_multiprocessors")
+        calls = [*(printed(f"calls/{call}.j2", kernel_name) for call in counting), *calls]
+    if interface.dynamic_shared > 0:
+        calls.append(printed("calls/allow_shared.j2", kernel_name))
+    if interface.resident and interface.cluster:
+        calls.append(printed("calls/count_clusters.j2", kernel_name))
+    return calls
+
+
+def _encode(interface: Interface) -> list[str]:
+    """The function that encodes a map, which may be swizzled if any is."""
+    swizzled = has_swizzles(interface)
+    view: View = {"swizzled": range(swizzled), "plain": range(not swizzled)}
+    return [printed("encode_map.j2", view)] if interface.maps else []
 
 
 def _arguments(interface: Interface) -> list[str]:
@@ -69,11 +98,15 @@ def _arguments(interface: Interface) -> list[str]:
     ]
 
 
-def _walking_blocks(resident: int) -> Expr:
-    """How many blocks walk over the tiles: as many as the GPU holds, or one for each tile."""
-    held = Var("multiprocessors")
-    blocks = held if resident == 1 else Binary("*", Int(resident), held)
-    return Select(Binary("<", Var("tiles"), blocks), Var("tiles"), blocks)
+def _walking_blocks(interface: Interface) -> Expr:
+    """How many blocks walk over the tiles: as many as the GPU runs at a time, or one for each
+    tile."""
+    held: Expr = Var("multiprocessors")
+    if interface.cluster:
+        held = Binary("*", names.CLUSTER, Var("clusters"))
+    elif interface.resident > 1:
+        held = Binary("*", Int(interface.resident), held)
+    return Select(Binary("<", Var("tiles"), held), Var("tiles"), held)
 
 
 def _chain(op: BinaryOp, first: Expr, *others: Expr) -> Expr:
@@ -81,12 +114,17 @@ def _chain(op: BinaryOp, first: Expr, *others: Expr) -> Expr:
 
 
 def _tiles(kernel: LoweredKernel) -> list[Expr]:
-    """How many tiles cover each extent, as 64-bit integers: none of their products wraps."""
+    """How many tiles, or clusters, cover each extent, as 64-bit integers: none of their products
+    wraps."""
     extents = [Var(name) for name, _ in kernel.interface.tiles]
     last = [Binary("-", extent, Int(1)) for extent in extents]
+    sizes: list[Expr] = [*kernel.launch.tiles]
+    for at, name in enumerate(kernel.launch.cluster):
+        if kernel.interface.cluster[at] > 1:
+            sizes[at] = Binary("*", sizes[at], name)
     return [
         Binary("+", Binary("/", index, size), Wide(Int(1)))
-        for index, size in zip(last, kernel.launch.tiles, strict=True)
+        for index, size in zip(last, sizes, strict=True)
     ]
 
 

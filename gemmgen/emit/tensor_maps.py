@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from gemmgen.emit.ctext import c_text
-from gemmgen.emit.views import View
+from gemmgen.emit.printing import printed
 from gemmgen.ir import names
+from gemmgen.ir.dtypes import DTYPES
 from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.ir.tensor_map import DATA_TYPES, TensorMap, map_name
+from gemmgen.ir.tensor_map import SWIZZLES, TensorMap, map_name
+
+IN_A_LINE = 2
+"""Names of element types that a line of the launcher has room for."""
 
 
 def map_lines(interface: Interface) -> list[str]:
@@ -18,21 +22,29 @@ def map_lines(interface: Interface) -> list[str]:
     return [
         "tensor maps (cuTensorMapEncodeTiled; the innermost dimension first, strides in bytes):",
         *(f"    {_line(interface, one)}" for one in interface.maps),
-        "    neither interleaved nor swizzled, ↵L2 promotion 256B, element strides 1, "
-        "zeros outside",
+        f"    {_plain(interface)}, ↵L2 promotion 256B, element strides 1, zeros outside",
     ]
 
 
-def encoded_views(kernel: LoweredKernel) -> list[View]:
-    """What ``launcher.j2`` sees of each map."""
-    return [_encoded(kernel, one) for one in kernel.interface.maps]
+def encoding_calls(kernel: LoweredKernel) -> list[str]:
+    """The launcher's calls that encode the kernel's maps."""
+    return [_encoding(kernel, one) for one in kernel.interface.maps]
 
 
 def type_notes(interface: Interface) -> list[str]:
-    """What the numbers of the maps' element types mean, in a line; none without maps."""
+    """What the numbers of the maps' element types and swizzles mean, in lines; none without
+    maps."""
     found = dict.fromkeys(_element(interface, one) for one in interface.maps)
     notes = [f"{number}: CU_TENSOR_MAP_DATA_TYPE_{kind}" for number, _, kind in found]
-    return [", ".join(notes)] if notes else []
+    swizzles = dict.fromkeys(one.swizzle for one in interface.maps if has_swizzles(interface))
+    modes = [f"{SWIZZLES[s]}: CU_TENSOR_MAP_SWIZZLE_{f'{s}B' if s else 'NONE'}" for s in swizzles]
+    lines = [notes[at : at + IN_A_LINE] for at in range(0, len(notes), IN_A_LINE)]
+    return [", ".join(found) for found in (*lines, modes) if found]
+
+
+def has_swizzles(interface: Interface) -> bool:
+    """Whether some map is swizzled, so that the launcher says of each whether it is."""
+    return any(one.swizzle for one in interface.maps)
 
 
 def _line(interface: Interface, tensor_map: TensorMap) -> str:
@@ -41,30 +53,40 @@ def _line(interface: Interface, tensor_map: TensorMap) -> str:
     sizes = " x ".join(one.size for one in dimensions)
     strides = ", ".join(f"{item} * {one.stride}" for one in dimensions if one.stride is not None)
     box = " x ".join(map(str, tensor_map.box))
-    return f"{tensor_map.tensor}: {kind}, {sizes}, ↵strides {strides}, ↵box {box}"
+    swizzle = f", ↵swizzle {tensor_map.swizzle}B" if tensor_map.swizzle else ""
+    return f"{tensor_map.tensor}: {kind}, {sizes}, ↵strides {strides}, ↵box {box}{swizzle}"
 
 
-def _encoded(kernel: LoweredKernel, tensor_map: TensorMap) -> View:
-    interface = kernel.interface
+def _plain(interface: Interface) -> str:
+    """What none of the maps is, or none but those that say so."""
+    swizzled = [one.swizzle for one in interface.maps if one.swizzle]
+    if len(swizzled) == len(interface.maps):
+        return "not interleaved"
+    return f"neither interleaved nor {'otherwise ' if swizzled else ''}swizzled"
+
+
+def _encoding(kernel: LoweredKernel, tensor_map: TensorMap) -> str:
+    interface, tensor = kernel.interface, tensor_map.tensor
     dimensions = interface.map_dimensions(tensor_map)
     number, item, _ = _element(interface, tensor_map)
     letters = _param(interface, tensor_map).indices[::-1]
     strides = [Var(one.stride) for one in dimensions if one.stride is not None]
+    shared = _shared_along(kernel, letters)
     sides = zip(letters, tensor_map.box, strict=True)
-    return {
-        "map": map_name(tensor_map.tensor),
-        "tensor": tensor_map.tensor,
-        "number": number,
-        "sizes": [one.size for one in dimensions],
-        "strides": [c_text(Binary("*", Wide(Int(item)), stride)) for stride in strides],
-        "box": [c_text(_side(kernel, letter, side)) for letter, side in sides],
-    }
+    lists = (
+        [one.size for one in dimensions],
+        [c_text(Binary("*", Wide(Int(item)), stride)) for stride in strides],
+        [c_text(_side(kernel, letter, side, shared)) for letter, side in sides],
+    )
+    swizzle = [str(SWIZZLES[tensor_map.swizzle])] if has_swizzles(interface) else []
+    view = {"map": map_name(tensor), "number": number, "tensor": tensor}
+    return printed("calls/encode_map.j2", {**view, "lists": lists, "swizzles": swizzle})
 
 
 def _element(interface: Interface, tensor_map: TensorMap) -> tuple[int, int, str]:
     """The number of a tensor's elements' type, their bytes, and the type's name."""
     param = _param(interface, tensor_map)
-    number, name = DATA_TYPES[param.dtype]
+    number, name = DTYPES[param.dtype].tensor_map
     return number, param.item, name
 
 
@@ -73,8 +95,21 @@ def _param(interface: Interface, tensor_map: TensorMap) -> Param:
     return param
 
 
-def _side(kernel: LoweredKernel, letter: str, side: int) -> Expr:
-    """A side of a box: the extent of the tile, if it is that constant."""
+def _shared_along(kernel: LoweredKernel, letters: tuple[str, ...]) -> Var | None:
+    """The number of blocks of a cluster that share a tile with these letters, if any do."""
+    own = {names.block(letter) for letter in letters}
+    launch = zip(kernel.launch.tiles, kernel.launch.cluster, kernel.interface.cluster, strict=True)
+    others = (name for tile, name, count in launch if count > 1 and tile not in own)
+    return next(others, None) if kernel.interface.cluster else None
+
+
+def _side(kernel: LoweredKernel, letter: str, side: int, shared: Var | None) -> Expr:
+    """A side of a box: the extent of the tile, or of a block's share of it, if it is that."""
     tile = names.block(letter)
     known = {constant.name: constant.value for constant in kernel.constants}
-    return tile if known.get(tile.name) == side else Int(side)
+    extent = known.get(tile.name)
+    if extent == side:
+        return tile
+    if shared is not None and extent == side * known[shared.name]:
+        return Binary("/", tile, shared)
+    return Int(side)

@@ -1,7 +1,6 @@
-"""Statements as text: each kind of node has a template, ``nodes/If.j2``, that prints its fields.
+"""What the template of a node sees: its fields, expressions as C, and what ``LEAVES`` adds to them.
 
-A template sees a node's fields, expressions as C, and what ``_MORE`` adds to them.  It decides
-nothing: a flag is a list of one item or none.
+A template decides nothing: a flag is a list of one item or none.
 """
 
 from __future__ import annotations
@@ -11,88 +10,40 @@ from dataclasses import fields
 from functools import cache
 from typing import cast, get_args
 
-from gemmgen.emit.ctext import c_text, factor, increment
-from gemmgen.emit.ctypes import REGISTERS, STORED, fragment_type
-from gemmgen.emit.line_breaks import comment_lines, plain
-from gemmgen.emit.printing import printed
-from gemmgen.ir.barriers import BARRIER, BarrierArray
-from gemmgen.ir.control import Assign, Block, Define, For, If
-from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.duties import Duties, SetRegisters
-from gemmgen.ir.expr import Binary, Element, Expr, Int, Select, walk
-from gemmgen.ir.thread_code import (
-    Advance,
-    CopyAsync,
-    Function,
-    Invoke,
-    LoadBox,
-    Move,
-    Node,
-    Parameter,
-    Point,
-    RegisterArray,
-    StoreBox,
+from gemmgen.emit.ctext import c_text, factor
+from gemmgen.emit.ctypes import (
+    REGISTERS,
+    STORED,
+    fragment_type,
+    how_loaded,
+    product_name,
+    register_type,
 )
+from gemmgen.emit.warpgroup_functions import turned_name
+from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.barriers import BARRIER, BarrierArray, WaitBarrier
+from gemmgen.ir.box_stores import StoreBox
+from gemmgen.ir.control import Assign, Define
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.duties import ArriveBarrier, SetRegisters
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
+from gemmgen.ir.lane_matrices import (
+    LoadMatrices,
+    MultiplyMatrices,
+    OperandArray,
+    SplitMatrices,
+    StoreMatrices,
+)
+from gemmgen.ir.shared_copies import CopyAsync, LoadBox
+from gemmgen.ir.simplify import add
+from gemmgen.ir.thread_code import Advance, Invoke, Move, Point, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray
+from gemmgen.ir.warpgroup_matrices import DescribeMatrix, MultiplyAsync
 
 View = dict[str, object]
 """What a template sees, by its names there."""
 
 _EXPRESSIONS = frozenset(get_args(Expr))
-
-SHORT = 76
-"""Columns, without its indentation, of a line with two declarations, or with a statement after its
-``if`` or ``for``."""
-
-
-def statements(body: tuple[Node, ...]) -> list[str]:
-    """A body's statements as text; a blank line before each part that has a comment of its own."""
-    texts: list[str] = []
-    together: tuple[Node, ...] = ()
-    for node in body:
-        if together and _are_alike(together[-1], node):
-            text = _text(*together, node)
-            if len(plain(text)) <= SHORT:
-                texts[-1], together = text, (*together, node)
-                continue
-        if texts and isinstance(node, Block) and node.note:
-            texts.append("")
-        texts.append(_text(node))
-        together = (node,)
-    return texts
-
-
-def _are_alike(before: Node, node: Node) -> bool:
-    """Two declarations, such as a row and a column, that may share a line."""
-    if isinstance(before, RegisterArray) and isinstance(node, RegisterArray):
-        shareable = before.wide == node.wide and before.dtype == node.dtype
-        return shareable and not (before.zero or node.zero)
-    return (
-        isinstance(before, Define)
-        and isinstance(node, Define)
-        and not (before.mutable or node.mutable)
-        and before.kind == node.kind == "int"
-        and _stem(before.name) == _stem(node.name)
-    )
-
-
-def _stem(name: str) -> str:
-    """What the names of a row and a column share: ``A`` of ``A_m``, nothing of ``m``."""
-    return name.rpartition("_")[0]
-
-
-def _text(*nodes: Node) -> str:
-    """One statement, or the declarations that share one."""
-    kind = type(nodes[0])
-    template = f"nodes/{kind.__name__}.j2"
-    view = {**fields_view(nodes[0]), **(_MORE[kind](*nodes) if kind in _MORE else {})}
-    if (short := view.get("short")) is not None:
-        text = printed(template, {**view, "body": short})
-        if len(plain(text.rpartition("\n")[2])) <= SHORT + len(" "):
-            return text
-        if len(plain(str(short))) <= SHORT:
-            return printed(template, {**view, "body": printed("below.j2", {"text": short})})
-    return printed(template, view)
 
 
 def fields_view(node: object) -> View:
@@ -121,7 +72,12 @@ def _declared(*nodes: Define | RegisterArray) -> View:
 
 
 def _define(*nodes: Define) -> View:
-    return {"constant": range(not nodes[0].mutable), **_declared(*nodes)}
+    kind = nodes[0].kind
+    return {
+        "constant": range(not nodes[0].mutable),
+        "kind": STORED[kind] if kind == "i32" else kind,
+        **_declared(*nodes),
+    }
 
 
 def _register_array(*nodes: RegisterArray) -> View:
@@ -130,6 +86,54 @@ def _register_array(*nodes: RegisterArray) -> View:
 
 def _fragment_array(node: FragmentArray) -> View:
     return {"type": fragment_type(node.dtype), "registers": REGISTERS[node.dtype]}
+
+
+def _operand_array(node: OperandArray) -> View:
+    return {"type": register_type(node.dtype)}
+
+
+def _load_matrices(node: LoadMatrices) -> View:
+    return {
+        "turned": how_loaded(node.dtype, node.turned),
+        "to": address(node.target),
+        "from": address(node.source),
+    }
+
+
+def _split_matrices(node: SplitMatrices) -> View:
+    return {
+        "to": [address(node.part(number)) for number in range(node.parts)],
+        "from": address(node.source),
+    }
+
+
+def _multiply_matrices(node: MultiplyMatrices) -> View:
+    traits = ATOMS[node.atom]
+    assert traits.sums is not None
+    pieces, _, width = traits.sums.along("row")
+    (*outer, row, column), array = node.sum.indices, node.sum.buffer
+    sums = [Element(array, (*outer, add(row, Int(r)), column)) for r in range(pieces * width)]
+    return {
+        "product": product_name(node.atom, node.types),
+        "sums": [address(one) for one in sums],
+        "a": address(node.a),
+        "b": address(node.b),
+    }
+
+
+def _describe_matrix(node: DescribeMatrix) -> View:
+    return {"first": _begin(node.first), "turned": "_turned" if node.turned else ""}
+
+
+def _multiply_async(node: MultiplyAsync) -> View:
+    return {
+        "product": product_name(node.atom, node.types, node.n),
+        "turned": turned_name((node.a_turned, node.b_turned)),
+        "upper": address(node.upper),
+        "lower": address(node.lower),
+        "a": c_text(add(Var(node.a), node.a_step)),
+        "b": c_text(add(Var(node.b), node.b_step)),
+    }
 
 
 def _assign(node: Assign) -> View:
@@ -141,7 +145,7 @@ def _assign(node: Assign) -> View:
             return {"adds": range(0)}
 
 
-def _move(node: Move) -> View:
+def _move(node: Move | StoreMatrices) -> View:
     return {"to": address(node.target), "from": address(node.source)}
 
 
@@ -160,38 +164,6 @@ def address(element: Element) -> str:
     if last == Int(0):
         return c_text(Element(element.buffer, tuple(outer)))
     return f"&{c_text(element)}"
-
-
-def function_text(function: Function) -> str:
-    """A function of the kernel, under its comment."""
-    view: View = {
-        "comment": comment_lines(function.note, function.origins),
-        "name": function.name,
-        "parameters": [_parameter(parameter) for parameter in function.parameters],
-        "body": _function_body(function.body),
-    }
-    return printed("function.j2", view)
-
-
-def _function_body(body: tuple[Node, ...]) -> list[str]:
-    """Statements; of a choice between one and others, the one returns."""
-    if len(body) == 1 and isinstance(body[0], If) and len(body[0].body) == 1:
-        choice = body[0]
-        (text,) = statements(choice.body)
-        view: View = {"condition": c_text(choice.condition), "statement": text}
-        return [printed("early_return.j2", view), *statements(choice.otherwise)]
-    return statements(body)
-
-
-def _parameter(parameter: Parameter) -> str:
-    view: View = {"name": parameter.name}
-    if parameter.dtype is None:
-        return printed("parameters/extent.j2", view)
-    view |= {"type": STORED[parameter.dtype], "constant": range(not parameter.written)}
-    if parameter.shape:
-        shape = [c_text(extent) for extent in parameter.shape]
-        return printed("parameters/array.j2", {**view, "shape": shape})
-    return printed("parameters/tensor.j2", {**view, "restrict": range(0)})
 
 
 def _advance(node: Advance) -> View:
@@ -221,7 +193,27 @@ def _barrier_array(_node: BarrierArray) -> View:
 
 
 def _load_box(node: LoadBox) -> View:
-    return {"to": _begin(node.target), "rank": len(node.at), **_hint(node)}
+    return {
+        "name": "load" if node.blocks is None else "multicast",
+        "to": _begin(node.target),
+        "rank": len(node.at),
+        "blocks": _optional(node.blocks),
+        **_hint(node),
+    }
+
+
+def _arrive_barrier(node: ArriveBarrier) -> View:
+    name = "arrive" if node.block is None else "arrive_at"
+    return {"name": name, "block": _optional(node.block)}
+
+
+def _wait_barrier(node: WaitBarrier) -> View:
+    return {"unless": _optional(node.unless)}
+
+
+def _optional(expr: Expr | None) -> list[str]:
+    """One item or none."""
+    return [] if expr is None else [c_text(expr)]
 
 
 def _store_box(node: StoreBox) -> View:
@@ -236,79 +228,32 @@ def _begin(element: Element) -> str:
     return c_text(begin) if len(begin.indices) < len(element.indices) else address(begin)
 
 
-def _for(node: For[Node]) -> View:
-    stop = c_text(node.stop)
-    chosen = any(isinstance(part, Select) for part in walk(node.stop))
-    times = "" if node.unroll is True else str(node.unroll)
-    return {
-        "stop": f"({stop})" if chosen else stop,
-        "next": increment(node.variable, node.step),
-        "unroll": [times] if node.unroll else [],
-        **_body(statements(node.body)),
-    }
-
-
-def _if(node: If[Node]) -> View:
-    body = _body(statements(_unscoped(node.body)))
-    if not node.otherwise:
-        return body
-    other = _body(statements(_unscoped(node.otherwise)))
-    return {"body": body["body"], "otherwise": [other["body"]]}
-
-
-def _unscoped(body: tuple[Node, ...]) -> tuple[Node, ...]:
-    """A branch that is one scope needs no braces but its own."""
-    if len(body) == 1 and isinstance(body[0], Block) and body[0].scoped:
-        return body[0].body
-    return body
-
-
-def _body(texts: list[str]) -> View:
-    """Statements in braces; also, as ``short``, one that takes one line and could do without."""
-    body: View = {"body": printed("braces.j2", {"body": texts})}
-    return {**body, "short": texts[0]} if len(texts) == 1 and "\n" not in texts[0] else body
-
-
-def _block(node: Block[Node]) -> View:
-    body = statements(node.body)
-    return {
-        "comment": comment_lines(node.note, node.origins),
-        "body": [printed("braces.j2", {"body": body})] if node.scoped else body,
-    }
-
-
-def _duties(node: Duties[Node]) -> View:
-    """One branch for each duty, which begins with its comment."""
-    branches: list[View] = []
-    for duty in node.duties:
-        body = statements((Block(duty.note, duty.origins, duty.body),))
-        condition = [] if duty.condition is None else [c_text(duty.condition)]
-        branch: View = {"condition": condition, "body": printed("braces.j2", {"body": body})}
-        branches.append(branch)
-    return {"first": branches[:1], "others": branches[1:]}
-
-
 def _set_registers(node: SetRegisters) -> View:
     return {"way": "more" if node.more else "fewer"}
 
 
-_MORE: dict[type, Callable[..., View]] = {
+LEAVES: dict[type, Callable[..., View]] = {
     Assign: _assign,
     Define: _define,
     RegisterArray: _register_array,
     FragmentArray: _fragment_array,
+    OperandArray: _operand_array,
+    LoadMatrices: _load_matrices,
+    StoreMatrices: _move,
+    SplitMatrices: _split_matrices,
+    MultiplyMatrices: _multiply_matrices,
+    DescribeMatrix: _describe_matrix,
+    MultiplyAsync: _multiply_async,
     Move: _move,
     Invoke: _invoke,
     Advance: _advance,
     Point: _point,
     CopyAsync: _copy_async,
     LoadBox: _load_box,
+    WaitBarrier: _wait_barrier,
+    ArriveBarrier: _arrive_barrier,
     StoreBox: _store_box,
     BarrierArray: _barrier_array,
-    For: _for,
-    If: _if,
-    Block: _block,
-    Duties: _duties,
     SetRegisters: _set_registers,
 }
-"""What a template needs besides the fields of its node."""
+"""What a template needs besides the fields of its node, which has no statements within it."""

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from typing import Any, cast
 
 from gemmgen.expand.pipeline_duties import DutyPipeline
-from gemmgen.ir import names
-from gemmgen.ir.control import Barrier
+from gemmgen.expand.turns import consumers_of_a_tile
+from gemmgen.ir import clusters, names
+from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.clusters import ClusterBarrier
+from gemmgen.ir.control import Barrier, Block, Define
 from gemmgen.ir.duties import Duties, Duty, NamedBarrier, SetRegisters
-from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.expanded import Timed
-from gemmgen.ir.expr import Binary, Var
+from gemmgen.ir.edit import contraction, pipeline_of
+from gemmgen.ir.expanded import OneThread, Tiles, Timed
+from gemmgen.ir.expr import Binary, Call, Expr, Int, Var
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.occupancy import registers_by_duty
 from gemmgen.ir.parts import rebuilt
 
 PRODUCER = "copy tiles into the stages that are empty, as far ahead as there are stages"
 CONSUMERS = "multiply the tiles that have landed, and store the sums"
-MEETING = 1
-"""The named barrier of the consumers; 0 is the block's."""
+IN_TURN = "in turn "
+END = "no block ends while others arrive at its barriers"
+MEETING = Int(1)
+"""The named barrier of the consumers, or of the first of those that take turns; 0 is the block's.
+"""
 
 
 def with_producers(program: Program, kernel: Kernel, tiles: tuple[Timed, ...]) -> tuple[Timed, ...]:
@@ -29,7 +35,7 @@ def with_producers(program: Program, kernel: Kernel, tiles: tuple[Timed, ...]) -
     assert pipeline is not None
     ring = DutyPipeline(program, kernel, pipeline)
     behind = Binary(">=", Var("threadIdx.x"), names.CONSUMERS)
-    count, origins = kernel.spread.threads, kernel.producers.origins
+    count, origins = kernel.consumers, kernel.producers.origins
     fewer, more = _registers(program, kernel)
     producer = (*fewer, ring.produced())
     duties = (
@@ -45,23 +51,51 @@ def with_producers(program: Program, kernel: Kernel, tiles: tuple[Timed, ...]) -
         Duty(
             "consumers",
             0,
-            count,
-            f"the consumers: {CONSUMERS}",
+            kernel.spread.threads,
+            f"the consumers: {IN_TURN if kernel.producers.turns > 1 else ''}{CONSUMERS}",
             origins,
-            (*more, *_among_consumers(tiles)),
+            (*more, *_in_turn(kernel), *_among_consumers(kernel, tiles)),
+            groups=kernel.producers.turns,
         ),
     )
-    return (ring.barriers(), Duties(duties))
+    return (ring.barriers(), Duties(duties), *_end(kernel))
 
 
-def _among_consumers(node: Any) -> Any:
-    """``node`` with the consumers' own barrier in place of the block's, to which the producer does
-    not come."""
-    if isinstance(node, Barrier):
-        return NamedBarrier(MEETING, names.CONSUMERS)
-    if isinstance(node, tuple) or is_dataclass(node):
-        return rebuilt(cast("object", node), _among_consumers)
-    return node
+def _end(kernel: Kernel) -> tuple[Timed, ...]:
+    """Blocks of a cluster end together."""
+    if not kernel.work.cluster:
+        return ()
+    return (Block(END, clusters.origins_of(kernel.work), (ClusterBarrier(),)),)
+
+
+def _in_turn(kernel: Kernel) -> tuple[Timed, ...]:
+    """Which of the consumers that take turns the thread belongs to."""
+    if kernel.producers.turns == 1:
+        return ()
+    number: Expr = Binary("/", Var("threadIdx.x"), names.CONSUMER)
+    if ATOMS[contraction(kernel).atom].in_place:
+        number = Call("uniform", (number,))  # as addresses in descriptors follow from it
+    return (Define(names.CONSUMER_NUMBER.name, number),)
+
+
+def _among_consumers(kernel: Kernel, tiles: tuple[Timed, ...]) -> tuple[Timed, ...]:
+    """``tiles`` with the own barrier of those who share one in place of the block's, to which the
+    producer does not come."""
+    several = kernel.producers.turns > 1
+    meeting: Expr = Binary("+", MEETING, names.CONSUMER_NUMBER) if several else MEETING
+
+    def own(node: Any) -> Any:
+        if isinstance(node, Barrier):
+            return NamedBarrier(meeting, consumers_of_a_tile(kernel))
+        if isinstance(node, OneThread) and several:
+            node = replace(node, among="tile")
+        if isinstance(node, Tiles):
+            node = replace(node, turns=kernel.producers.turns)
+        if isinstance(node, tuple) or is_dataclass(node):
+            return rebuilt(cast("object", node), own)
+        return node
+
+    return own(tiles)
 
 
 def _registers(program: Program, kernel: Kernel) -> tuple[tuple[Timed, ...], tuple[Timed, ...]]:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gemmgen.expand.groups_of_terms import groups_of
 from gemmgen.expand.k_range import k_range_of
 from gemmgen.ir import names
+from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Define, For, If
-from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.expanded import Fetch, Multiply, Stage, Timed
+from gemmgen.ir.edit import contraction, fold_of, pipeline_of
+from gemmgen.ir.expanded import DescribeOperands, Fetch, Multiply, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Program
 from gemmgen.ir.occupancy import registers_are_scarce
 from gemmgen.ir.simplify import div, less
+from gemmgen.ir.warpgroup_matrices import CommitMultiplies, EndMultiplies, FenceMultiplies
 
 StageOf = Callable[[str], Stage]
 """The stage that a shared tile is read from, by the tile's name."""
 
+ALWAYS = Int(1)
+"""Sums are added to."""
 SINGLE_UNROLL = 8
 """Steps unrolled if a thread owns one element.  With full unrolling, compilers move some loads of
 the next tile after the arithmetic."""
@@ -65,7 +70,9 @@ def fetch(
     return Fetch(copy, k, origin, stage(copy.src), slot(kernel, loop, copy.dst, k))
 
 
-def multiply(kernel: Kernel, loop: Loop, k: Expr, origin: Expr | None, stage: StageOf) -> Multiply:
+def multiply(
+    kernel: Kernel, loop: Loop, k: Expr, origin: Expr | None, stage: StageOf
+) -> tuple[Timed, ...]:
     """The contraction at step ``k``: its operands are fragments (slots) or tiles (stages)."""
     contract = next(s for s in loop.body if isinstance(s, Contract))
 
@@ -73,7 +80,9 @@ def multiply(kernel: Kernel, loop: Loop, k: Expr, origin: Expr | None, stage: St
         is_tile = kernel.buffer(name).space is not Space.REGISTER
         return stage(name) if is_tile else slot(kernel, loop, name, k)
 
-    return Multiply(contract, k, origin, where(contract.a), where(contract.b))
+    one = Multiply(contract, k, origin, where(contract.a), where(contract.b))
+    groups = groups_of(kernel)
+    return (one, *(groups.behind_step(k, step_of(loop)) if groups else ()))
 
 
 def unroll_of(kernel: Kernel, loop: Loop, usual: bool | int) -> bool | int:
@@ -106,12 +115,42 @@ def _serial(kernel: Kernel, loop: Loop, start: Expr, stop: Expr) -> For[Timed]:
     body: list[Timed] = [
         fetch(kernel, loop, copy, k, None, lambda _: None) for copy in fetches(loop)
     ]
-    body.append(multiply(kernel, loop, k, None, lambda _: None))
+    body.extend(multiply(kernel, loop, k, None, lambda _: None))
     return For(loop.letter, start, stop, Int(1), tuple(body), unroll=loop.unroll)
+
+
+def group(
+    kernel: Kernel, loop: Loop, stages: tuple[Stage, Stage], accumulate: Expr = ALWAYS
+) -> tuple[Timed, ...]:
+    """Begins the multiplications of one tile, whose operands are in these ``stages``, as a group;
+    ends them, too, if their sums are folded into others."""
+    contract, (a, b), k = contraction(kernel), stages, Var(loop.letter)
+    groups, begun = groups_of(kernel), FenceMultiplies()
+    ended: tuple[Timed, ...] = (CommitMultiplies(),)
+    each: tuple[Timed, ...] = ()
+    if groups:
+        accumulate, ended = groups.goes_on(k), (*ended, end_multiplies(kernel))
+        each = groups.behind_step(k, step_of(loop), ended, (begun,))
+    one = Multiply(contract, k, None, a, b, accumulate)
+    size, unroll = names.block(loop.letter), unroll_of(kernel, loop, True)
+    steps = For[Timed](loop.letter, Int(0), size, step_of(loop), (one, *each), unroll)
+    described = DescribeOperands(contract, a, b)
+    return (described, begun, steps, *(() if each else ended))
+
+
+def end_multiplies(kernel: Kernel) -> EndMultiplies:
+    """Waits for all groups, and has the sums of their type."""
+    acc = kernel.buffer(contraction(kernel).acc)
+    return EndMultiplies(acc.name, acc.dtype)
 
 
 def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ...]:
     """The steps of one tile in shared memory; fragments with two slots are read one step ahead."""
+    contract = contraction(kernel)
+    if ATOMS[contract.atom].in_place:
+        stages = stage(contract.a), stage(contract.b)
+        ended = () if fold_of(kernel) else (end_multiplies(kernel),)
+        return (*group(kernel, loop, stages), *ended)
     k, size = Var(loop.letter), names.block(loop.letter)
     origin = names.tile_origin(loop.letter)
     ahead = [c for c in fetches(loop) if reads_ahead(kernel, c)]
@@ -125,6 +164,6 @@ def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ..
     if registers_are_scarce(kernel):
         present.reverse()  # decision 26: compilers spill less, and the loop is faster
     body.extend(fetch(kernel, loop, c, k, origin, stage) for c in present)
-    body.append(multiply(kernel, loop, k, origin, stage))
+    body.extend(multiply(kernel, loop, k, origin, stage))
     unroll = unroll_of(kernel, loop, True if fetches(loop) else SINGLE_UNROLL)
     return (*first, For(loop.letter, Int(0), size, step_of(loop), tuple(body), unroll=unroll))

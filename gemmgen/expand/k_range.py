@@ -24,10 +24,16 @@ class KRange:
 
 def k_range_of(program: Program, kernel: Kernel, letter: str) -> KRange:
     """The range of ``letter`` that a block of ``kernel`` sums over."""
+    start = start_of(kernel, letter)
     if kernel.work.parts > 1:
-        return KRange(names.start(letter), names.stop(letter))
-    start: Expr = names.start(letter) if begins_early(kernel) else Int(0)
+        return KRange(start, names.stop(letter))
     return KRange(start, Var(program.problem.extent(letter)))
+
+
+def start_of(kernel: Kernel, letter: str) -> Expr:
+    """The begin of that range."""
+    moves = kernel.work.parts > 1 or begins_early(kernel)
+    return names.start(letter) if moves else Int(0)
 
 
 def begins_early(kernel: Kernel) -> bool:

@@ -10,17 +10,27 @@ from gemmgen.expand.pipeline_lanes import LanePipeline
 from gemmgen.expand.pipeline_registers import RegisterPipeline
 from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.pipeline_tma import TmaPipeline
+from gemmgen.expand.pipeline_warpgroups import GroupDutyPipeline, GroupPipeline
 from gemmgen.expand.split import reduction
 from gemmgen.expand.way_out import behind_tiles, way_out
+from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.control import Block
 from gemmgen.ir.dependent_launch import LaunchDependents
-from gemmgen.ir.edit import copy_outward, pipeline_of
-from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, Tiles, Timed, Transfer
+from gemmgen.ir.edit import contraction, copy_outward, pipeline_of
+from gemmgen.ir.expanded import (
+    ExpandedKernel,
+    ExpandedProgram,
+    MultiplyAgain,
+    Tiles,
+    Timed,
+    Transfer,
+)
 from gemmgen.ir.expr import Int
 from gemmgen.ir.nodes import (
     Contract,
     Copy,
     CopyMode,
+    Init,
     Kernel,
     Loop,
     Map,
@@ -29,8 +39,14 @@ from gemmgen.ir.nodes import (
     Statement,
 )
 
-MECHANISMS = {"registers": RegisterPipeline, "cp_async": AsyncPipeline, "tma": TmaPipeline}
+MECHANISMS: dict[CopyMode, type[StagedPipeline]] = {
+    "registers": RegisterPipeline,
+    "cp_async": AsyncPipeline,
+    "tma": TmaPipeline,
+}
 """The expansion of each way of copying tiles into shared memory."""
+IN_GROUPS: dict[CopyMode, type[StagedPipeline]] = {**MECHANISMS, "tma": GroupPipeline}
+"""The same where asynchronous groups of instructions multiply the tiles."""
 
 
 def expand(program: Program) -> ExpandedProgram:
@@ -51,15 +67,25 @@ def _kernel(program: Program, kernel: Kernel) -> ExpandedKernel:
 
 
 def _before_tiles(program: Program, kernel: Kernel) -> tuple[Timed, ...]:
+    staged = _staged_of(program, kernel)
+    return staged.before_tiles() if staged else ()
+
+
+def _staged_of(program: Program, kernel: Kernel) -> StagedPipeline | None:
+    """The kernel's pipeline, if it has one through stages."""
     pipeline = pipeline_of(kernel)
     if pipeline is None or kernel.spread.holding == "lanes":
-        return ()
-    return _staged(program, kernel, pipeline).before_tiles()
+        return None
+    return _staged(program, kernel, pipeline)
 
 
 def _staged(program: Program, kernel: Kernel, pipeline: Pipeline) -> StagedPipeline:
     """The pipeline by the mechanism that expands it."""
-    mechanism = DutyPipeline if kernel.producers.warpgroups else MECHANISMS[_mode(pipeline)]
+    in_groups = kernel.spread.holding == "warpgroup"
+    if kernel.producers.warpgroups:
+        mechanism = GroupDutyPipeline if in_groups else DutyPipeline
+    else:
+        mechanism = (IN_GROUPS if in_groups else MECHANISMS)[_mode(pipeline)]
     return mechanism(program, kernel, pipeline)
 
 
@@ -77,6 +103,16 @@ def _launched(kernel: Kernel) -> tuple[Timed, ...]:
     )
 
 
+def _again(kernel: Kernel) -> tuple[Timed, ...]:
+    """Behind the whole sums: those of parts that are not finite, without parts."""
+    contract = contraction(kernel)
+    if ATOMS[contract.atom].splits is None:
+        return ()
+    origins = tuple(x for x in contract.origins if x.split()[0] == "decompose")
+    note = "sums that are not finite again: parts of an infinity are NaN"
+    return (Block(note, origins, (MultiplyAgain(contract),)),)
+
+
 def _mode(pipeline: Pipeline) -> CopyMode:
     """How the pipeline's tiles are copied, which is the same for all."""
     modes: set[CopyMode] = {copy.mode for copy in pipeline.produce} or {"registers"}
@@ -91,11 +127,13 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
             if kernel.spread.holding == "lanes":
                 return LanePipeline(program, kernel, statement).expand()
             steps = _staged(program, kernel, statement).expand()
-            return (*steps, *_launched(kernel), *reduction(kernel))
+            return (*steps, *_launched(kernel), *reduction(kernel), *_again(kernel))
         case Loop():
             note = f"main loop along {program.problem.extent(statement.letter)}"
             steps = (Block(note, (), steps_over_problem(program, kernel, statement)),)
             return (*steps, *_launched(kernel))
+        case Init() if staged := _staged_of(program, kernel):
+            return staged.zeroed(statement)
         case Map() if outward:
             return way_out(kernel, statement, outward)
         case Copy():

@@ -1,28 +1,40 @@
 """Tiles copied by a producer warpgroup while consumers multiply them (CUTLASS: warp
 specialization).
 
-Each stage has two barriers.  The producer waits until the stage is empty, and asks the copy engine
-for the tiles that go there; the phase of ``full`` ends when their bytes have landed.  A consumer
+Each stage has two barriers. The producer waits until the stage is empty, and asks the copy engine
+for the tiles that go there; the phase of ``full`` ends when their bytes have landed. A consumer
 waits for that, and once its warp has read the stage for the last time one of its lanes arrives at
-``empty``.  So neither waits at a barrier of the block, and the producer is ahead by as many tiles
-as there are stages.
+``empty``, behind a fence: without it the copy engine overtakes the warp's last reads. So neither
+waits at a barrier of the block, and the producer is ahead by as many tiles as there are stages.
 
 The producer asks for no tile that is not consumed: none is under way when the last consumer ends.
+
+In a cluster each producer asks for a share of the tiles that its blocks share, for all of them.  So
+a stage is empty once the consumers of all blocks have read it: they arrive at the barriers of all
+blocks.  Nobody may do so before these are initialized, or when their block has ended.
 """
 
 from __future__ import annotations
 
 from gemmgen.base.record import record
+from gemmgen.expand import turns
 from gemmgen.expand.inner_loop import plus, steps_in_tile
 from gemmgen.expand.k_range import first_tile
-from gemmgen.expand.pipeline_tma import ARRIVALS, TmaPipeline, waits
+from gemmgen.expand.pipeline_tma import ARRIVALS, LANDED, TmaPipeline, waits
 from gemmgen.expand.ring import Ring
-from gemmgen.ir import names
-from gemmgen.ir.barriers import BarrierArray, FenceBarriers, InitBarrier, WaitBarrier
+from gemmgen.ir import clusters, names
+from gemmgen.ir.barriers import (
+    BarrierArray,
+    FenceBarriers,
+    InitBarrier,
+    WaitBarrier,
+)
+from gemmgen.ir.box_stores import FenceAsync
 from gemmgen.ir.buffers import Origins
+from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Assign, Barrier, Block, Define, For
 from gemmgen.ir.expanded import OneThread, Release, Tiles, Timed
-from gemmgen.ir.expr import Binary, Expr, Int
+from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.target import WARP
 
 EMPTY_AT_FIRST = Int(1)
@@ -38,23 +50,42 @@ class DutyPipeline(TmaPipeline):
         """Two for each stage, initialized by one thread."""
         ring = self._ring()
         count, stage = ring.number(), ring.stage
+        warps: Expr = Binary("/", turns.consumers_of_a_tile(self.kernel), Int(WARP))
+        meeting: Timed = Barrier()
+        if self.kernel.work.cluster:
+            warps, meeting = Binary("*", names.CLUSTER, warps), ClusterBarrier()
         each = (
             InitBarrier(ring.full_at(stage), ARRIVALS),
-            InitBarrier(ring.empty_at(stage), Binary("/", names.CONSUMERS, Int(WARP))),
+            InitBarrier(ring.empty_at(stage), warps),
         )
         body = (
             BarrierArray(ring.full, count, ring.stages),
             BarrierArray(ring.empty, count, ring.stages),
-            OneThread((For(stage.name, Int(0), count, Int(1), each), FenceBarriers())),
-            Barrier(),
+            *turns.declared(self.kernel),
+            OneThread(
+                (
+                    For(stage.name, Int(0), count, Int(1), each),
+                    *turns.initialized(self.kernel),
+                    FenceBarriers(),
+                )
+            ),
+            meeting,
         )
-        note = (
-            "barriers of each stage: full, a tile has landed there; empty, all warps have read it"
-        )
+        read = "all warps of the cluster have" if self.kernel.work.cluster else "all warps have"
+        note = f"barriers of each stage: full, a tile has landed there; empty, {read} read it"
+        if self._in_turn:
+            note += "; turn, of each consumer: the other has ended its steps"
         return Block(note, self._origins(), body)
 
     def before_tiles(self) -> tuple[Timed, ...]:
+        if self._in_turn:
+            extent, step = Var(self.program.problem.extent(self.letter)), names.block(self.letter)
+            return turns.begun(self.kernel, self._ring(), extent, step)
         return self._begun(self._ring()) if self._goes_on else ()
+
+    @property
+    def _in_turn(self) -> bool:
+        return self.kernel.producers.turns > 1
 
     def produced(self) -> Timed:
         """What the producer does: one of its threads asks for the tiles, one after another."""
@@ -69,6 +100,7 @@ class DutyPipeline(TmaPipeline):
         k_range = self.k_range
         loop = For(tile.name, k_range.start, k_range.stop, names.block(self.letter), step)
         begun = (
+            *self._shares(),
             Define(stage.name, Int(0), mutable=True),
             Define(ring.phase.name, EMPTY_AT_FIRST, mutable=True),
         )
@@ -79,6 +111,19 @@ class DutyPipeline(TmaPipeline):
         asks = OneThread((*begun, loop), thread=names.CONSUMERS)
         return Tiles((*first, asks), computes=False)
 
+    def _shares(self) -> tuple[Timed, ...]:
+        """Where the block's share of each tile begins that its cluster shares."""
+        work, found = self.kernel.work, list[Timed]()
+        for copy in self._ring().copies:
+            tile = self.kernel.buffer(copy.dst)
+            letter, outer = clusters.shared_along(work, tile), tile.letters[0]
+            if letter is not None:
+                rows = Binary("/", names.block(outer), names.cluster(letter))
+                first = Binary("*", names.rank(letter), rows)
+                found.append(Define(names.share_origin(copy.src, outer).name, first))
+        note = "the block's share of the tiles that its cluster shares: so many rows from here on"
+        return (Block(note, clusters.origins_of(work), tuple(found)),) if found else ()
+
     def _reads_to_the_end(self) -> bool:
         """Nobody overwrites a stage that is not released."""
         return False
@@ -86,7 +131,11 @@ class DutyPipeline(TmaPipeline):
     def _prologue(self) -> tuple[Timed, ...]:
         ring = self._ring()
         begun = () if self._goes_on else self._begun(ring)
-        return (*begun, *self._read_first(ring))
+        waited = (turns.awaited(self.kernel),) if self._in_turn else ()
+        return (*begun, *waited, *self._read_first(ring))
+
+    def _drain(self) -> tuple[Timed, ...]:
+        return (turns.handed_on(self.kernel, self._ring()),) if self._in_turn else ()
 
     def _body(self) -> tuple[Timed, ...]:
         ring = self._ring()
@@ -94,7 +143,7 @@ class DutyPipeline(TmaPipeline):
         return (
             *self._landed(ring, ring.stage),
             self._multiply(steps),
-            self._released(ring),
+            *self._released(ring),
             *self._following(ring),
             *ring.advance_late(False),
         )
@@ -103,33 +152,33 @@ class DutyPipeline(TmaPipeline):
         ring = self._ring()
         note = "release the stage, wait for the next tile if there is one, then read ahead into it"
         following = plus(names.tile_origin(self.letter), names.block(self.letter))
+        exists = self._exists(following)
         multiply = self._multiply_reading_ahead(
             ring,
             note,
-            self._landed(ring, ring.following_stage),
-            self._exists(following),
-            (self._released(ring),),
+            self._landed(ring, ring.following_stage, LANDED),
+            exists,
+            self._released(ring),
         )
-        return (*self._following(ring), multiply, *ring.advance_late(True))
+        asked = self._asked_early(ring, exists, (self._named(ring),))
+        return (asked, multiply, *ring.advance_late(True))
 
-    def _landed(self, ring: Ring, stage: Expr) -> tuple[Timed, ...]:
+    def _landed(self, ring: Ring, stage: Expr, unless: Var | None = None) -> tuple[Timed, ...]:
         """Waits for the tile in ``stage``."""
-        return waits(ring, stage)
+        return waits(ring, stage, unless)
 
-    def _released(self, ring: Ring) -> Timed:
-        return Release(ring.empty_at(ring.stage))
+    def _released(self, ring: Ring) -> tuple[Timed, ...]:
+        return (FenceAsync(), Release(ring.empty_at(ring.stage)))
 
     def _following(self, ring: Ring) -> tuple[Define, ...]:
         """The stage that is read in the next step, where a name for it is used."""
-        if ring.stages == 2:
-            unused = ring.unrolled and not self._crosses()
-            return () if unused else (Define(ring.next_stage.name, ring.before()),)
-        if self._crosses() and ring.unrolled:
-            return (Define(ring.next_stage.name, ring.after()),)
-        return ()
+        if ring.stages > 2 or ring.unrolled:
+            return ()
+        return (self._named(ring),)
 
     def _origins(self) -> Origins:
-        return (*self._copied_by(), *self.kernel.producers.origins)
+        cluster = clusters.origins_of(self.kernel.work)
+        return (*self._copied_by(), *self.kernel.producers.origins, *cluster)
 
 
 def _next(ring: Ring) -> Expr:

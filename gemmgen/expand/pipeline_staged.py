@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from gemmgen.base.record import record
 from gemmgen.expand import inner_loop
+from gemmgen.expand.groups_of_terms import groups_of
 from gemmgen.expand.inner_loop import fetches, plus, step_of
 from gemmgen.expand.k_range import KRange, first_tile, k_range_of
 from gemmgen.expand.ring import Ring, over_tiles, rings
@@ -20,7 +21,7 @@ from gemmgen.ir.control import Barrier, Block, Define, For, If
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Fetch, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
-from gemmgen.ir.nodes import Copy, Kernel, Loop, Pipeline, Program
+from gemmgen.ir.nodes import Copy, Init, Kernel, Loop, Pipeline, Program
 from gemmgen.ir.simplify import less
 
 ZERO = Int(0)
@@ -49,6 +50,10 @@ class StagedPipeline(ABC):
     def before_tiles(self) -> tuple[Timed, ...]:
         """Before a persistent block's first tile: what goes on from tile to tile."""
         return ()
+
+    def zeroed(self, init: Init) -> tuple[Timed, ...]:
+        """Before the first product of a tile of C."""
+        return (init,)
 
     @abstractmethod
     def _prologue(self) -> tuple[Timed, ...]:
@@ -158,10 +163,13 @@ class StagedPipeline(ABC):
         return inner_loop.fetch(self.kernel, self.loop, copy, k, None, lambda _: stage)
 
     def _multiply(self, steps: tuple[Timed, ...]) -> Timed:
-        """The steps of a tile, under what shaped them and their reads of shared memory."""
+        """The steps of a tile, under what shaped them and their reads of shared memory; and what
+        is done with the sums behind them."""
         read = (o for c in fetches(self.loop) for o in c.origins if ".shared" in o)
         shaped = (*contraction(self.kernel).origins, *read, *self.loop.origins)
-        return Block("multiply the tile", tuple(dict.fromkeys(shaped)), steps)
+        groups = groups_of(self.kernel)
+        folded = groups.behind_tile(self.k_range.stop) if groups else ()
+        return Block("multiply the tile", tuple(dict.fromkeys(shaped)), (*steps, *folded))
 
     def _multiply_reading_ahead(
         self,
@@ -186,16 +194,20 @@ class StagedPipeline(ABC):
         if exists is not None:
             crossing = (If(exists, crossing),)
         if ring.advances_early:
-            crossing = (*ring.advance(), *crossing)
+            crossing = (*self._advanced(ring), *crossing)
         crossing = (*released, *crossing)
         last = Block(note, self._cited(copies, "double_buffer"), crossing)
         step = (
             If(less(following, size), within, (last,)),
-            inner_loop.multiply(kernel, loop, k, None, lambda _: ring.stage),
+            *inner_loop.multiply(kernel, loop, k, None, lambda _: ring.stage),
         )
         unroll = inner_loop.unroll_of(kernel, loop, True)
         steps = For(loop.letter, Int(0), size, step_of(loop), step, unroll=unroll)
         return self._multiply((steps,))
+
+    def _advanced(self, ring: Ring) -> tuple[Timed, ...]:
+        """The next stage is the present one, before its first fragments are read."""
+        return ring.advance()
 
     def _copied_by(self) -> Origins:
         """The statements that say how the tiles are copied."""

@@ -13,12 +13,22 @@ from gemmgen.expand.inner_loop import plus, steps_in_tile
 from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
-from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
-from gemmgen.ir.control import Barrier, Block, Define, For, If
+from gemmgen.ir.barriers import (
+    BarrierArray,
+    ExpectBytes,
+    FenceBarriers,
+    InitBarrier,
+    TestBarrier,
+    WaitBarrier,
+)
+from gemmgen.ir.box_stores import FenceAsync
+from gemmgen.ir.control import Assign, Barrier, Block, Define, For, If
 from gemmgen.ir.expanded import CopyBox, OneThread, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.simplify import less
 
+LANDED = Var("landed")
+"""Whether the next tile has landed, as was asked at the beginning of a step."""
 ARRIVALS = Int(1)
 """The thread that asks for a tile arrives at the stage's barrier, and no other."""
 
@@ -71,10 +81,28 @@ class TmaPipeline(StagedPipeline):
         ring = self._ring()
         note = "wait for the next tile, if there is one, then read ahead into it"
         following = plus(names.tile_origin(self.letter), names.block(self.letter))
-        multiply = self._multiply_reading_ahead(
-            ring, note, self._landed(ring, ring.following_stage), self._exists(following)
-        )
-        return (*self._issue_ahead(ring), multiply, *ring.advance_late(True))
+        exists = self._exists(following)
+        landed = self._landed(ring, ring.following_stage, LANDED)
+        multiply = self._multiply_reading_ahead(ring, note, landed, exists)
+        issued = self._issue_ahead(ring)
+        named = (self._named(ring),) if ring.advances_early else ()
+        asked = self._asked_early(ring, exists, named)
+        return (*issued, asked, multiply, *ring.advance_late(True))
+
+    def _named(self, ring: Ring) -> Define:
+        """The stage that is read in the next step."""
+        return Define(ring.next_stage.name, ring.before() if ring.stages == 2 else ring.after())
+
+    def _asked_early(self, ring: Ring, exists: Expr, named: tuple[Define, ...]) -> Timed:
+        """Whether the next tile has landed, which the end of the step has to know: the answer takes
+        some time, in which the tile is multiplied.  Its stage is ``named`` here, if nothing else
+        has a name for it."""
+        test = TestBarrier(LANDED.name, ring.full_at(ring.next_stage), ring.phase, exists)
+        note = "ask early whether the next tile has landed"
+        return Block(note, self._copied_by(), (*named, test))
+
+    def _advanced(self, ring: Ring) -> tuple[Timed, ...]:
+        return (Assign(ring.stage.name, ring.next_stage),)
 
     def _barriers(self, ring: Ring) -> Timed:
         """One for each stage, initialized by one thread."""
@@ -89,9 +117,14 @@ class TmaPipeline(StagedPipeline):
         note = "a barrier for each stage, whose phases end when a tile has landed there"
         return Block(note, self._copied_by(), body)
 
-    def _landed(self, ring: Ring, stage: Expr) -> tuple[Timed, ...]:
-        """Waits for the tile in ``stage``, and for all threads' last reads of the one before."""
-        return (*waits(ring, stage), Barrier())
+    def _landed(self, ring: Ring, stage: Expr, unless: Var | None = None) -> tuple[Timed, ...]:
+        """Waits for the tile in ``stage``, and for all threads' last reads of the one before: a
+        fence has the copy engine wait for these, too."""
+        return (*waits(ring, stage, unless), FenceAsync(), Barrier())
+
+    def _release(self) -> tuple[Timed, ...]:
+        barrier = super()._release()
+        return (FenceAsync(), *barrier) if barrier else ()
 
     def _exists(self, origin: Expr) -> Expr:
         """Whether the block sums a tile that begins at ``origin``."""
@@ -134,6 +167,7 @@ class TmaPipeline(StagedPipeline):
         return (ExpectBytes(full, names.STAGE_BYTES), *boxes)
 
 
-def waits(ring: Ring, stage: Expr) -> tuple[Timed, ...]:
-    """Waits for the tile in ``stage``; behind the last one the ring's next round begins."""
-    return (WaitBarrier(ring.full_at(stage), ring.phase), ring.turn_phase(stage))
+def waits(ring: Ring, stage: Expr, unless: Var | None = None) -> tuple[Timed, ...]:
+    """Waits for the tile in ``stage``, unless it is known to have landed; behind the last one the
+    ring's next round begins."""
+    return (WaitBarrier(ring.full_at(stage), ring.phase, unless), ring.turn_phase(stage))

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Barrier, Block
-from gemmgen.ir.expanded import Arrive, ReducePartials, ReduceScope, StorePartial, Timed
+from gemmgen.ir.expanded import Timed
 from gemmgen.ir.nodes import Kernel
+from gemmgen.ir.partial_sums import Arrive, ReducePartials, ReduceScope, StorePartial
 
 LEAVE = "the last block to arrive reduces"
 

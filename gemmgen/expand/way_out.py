@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from gemmgen.ir import names
 from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
-from gemmgen.ir.control import Barrier, Block, For
+from gemmgen.ir.control import Barrier, Block, For, If
 from gemmgen.ir.edit import copy_outward
-from gemmgen.ir.expanded import OneThread, StageSlice, StoreBoxes, StoreSlice, Timed
-from gemmgen.ir.expr import Expr, Int, Var
+from gemmgen.ir.expanded import OneThread, Stage, Timed
+from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.names import registers
 from gemmgen.ir.nodes import Copy, Kernel, Map
+from gemmgen.ir.output_slices import StageSlice, StoreBoxes, StoreSlice
+from gemmgen.ir.simplify import add, mul
 
 NOTE = "the epilogue"
 IN, OUT = "stage it in shared memory", "store it, neighbouring threads along its rows"
@@ -20,15 +23,39 @@ def way_out(kernel: Kernel, final: Map, outward: Copy) -> tuple[Timed, ...]:
     """One row of each thread's micro-tile after another: all threads write theirs to the slice,
     which they store together once it is whole, and write again once it is stored."""
     slice_ = kernel.buffer(final.dst)
-    outer = slice_.letters[0]
-    free = (*_has_left(outward), Barrier())
+    outer, stages = slice_.letters[0], slice_.stages // kernel.producers.turns
     if kernel.spread.axis(outer).registers == 1:
-        again = free if kernel.work.persistent else ()  # the tile before may be stored yet
-        return (Block(NOTE, (), (*again, *_slice(final, outward, Int(0)))),)
+        # The tile before may be stored yet.
+        again = _again(outward, 1) if kernel.work.persistent else ()
+        stage = _stage(kernel, Int(0), 1)
+        return (Block(NOTE, (), (*again, *_slice(final, outward, Int(0), stage))),)
     row = Var(f"reg_{outer}")
-    body = (*free, *_slice(final, outward, row))
+    stage, again = _stage(kernel, row, stages), _again(outward, stages)
+    if stages > 1 and again and not kernel.work.persistent:
+        again = (If[Timed](Binary(">=", row, Int(stages)), again),)
+    body = (*again, *_slice(final, outward, row, stage))
     rows = For[Timed](row.name, Int(0), registers(outer), Int(1), body, unroll=True)
     return (Block(f"{NOTE}: one row of each micro-tile at a time", slice_.origins, (rows,)),)
+
+
+def _stage(kernel: Kernel, row: Expr, stages: int) -> Stage:
+    """The slice that a row passes through, of the ``stages`` that those have who share a tile."""
+    in_turn = None if stages == 1 else Binary("%", row, Int(stages))
+    if kernel.producers.turns == 1:
+        return in_turn
+    first = mul(names.CONSUMER_NUMBER, Int(stages))
+    return first if in_turn is None else add(first, in_turn)
+
+
+def _again(outward: Copy, stages: int) -> tuple[Timed, ...]:
+    """Until a slice that was stored may be written again, and all threads know it.
+
+    Threads that store by themselves do so before they write the next slice: with two of them the
+    barrier behind that one is enough.
+    """
+    if outward.mode != "tma":
+        return (Barrier(),) if stages == 1 else ()
+    return (*_has_left(outward, stages - 1), Barrier())
 
 
 def behind_tiles(kernel: Kernel) -> tuple[Timed, ...]:
@@ -39,16 +66,17 @@ def behind_tiles(kernel: Kernel) -> tuple[Timed, ...]:
     return (Block(LAST, outward.origins, _has_left(outward)),)
 
 
-def _slice(final: Map, outward: Copy, row: Expr) -> tuple[Timed, ...]:
-    staged = Block[Timed](IN, final.origins, (StageSlice(final, row),), scoped=True)
+def _slice(final: Map, outward: Copy, row: Expr, stage: Stage = None) -> tuple[Timed, ...]:
+    staged = Block[Timed](IN, final.origins, (StageSlice(final, row, stage),), scoped=True)
     if outward.mode == "tma":
-        sent = OneThread((StoreBoxes(outward, row), CommitBoxes()))
+        sent = OneThread((StoreBoxes(outward, row, stage), CommitBoxes()))
         stored = Block[Timed](BY_ENGINE, outward.origins, (sent,))
         return (staged, FenceAsync(), Barrier(), stored)
-    stored = Block[Timed](OUT, outward.origins, (StoreSlice(outward, row),), scoped=True)
+    stored = Block[Timed](OUT, outward.origins, (StoreSlice(outward, row, stage),), scoped=True)
     return (staged, Barrier(), stored)
 
 
-def _has_left(outward: Copy) -> tuple[Timed, ...]:
-    """The thread that asks the copy engine to store a slice waits until the slice is read."""
-    return (OneThread((AwaitBoxes(Int(0)),)),) if outward.mode == "tma" else ()
+def _has_left(outward: Copy, pending: int = 0) -> tuple[Timed, ...]:
+    """The thread that asks the copy engine to store slices waits until all but the last
+    ``pending`` are read."""
+    return (OneThread((AwaitBoxes(Int(pending)),)),) if outward.mode == "tma" else ()

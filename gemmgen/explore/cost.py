@@ -16,6 +16,7 @@ from typing import Literal
 
 from gemmgen.base.record import record
 from gemmgen.gpu.gpus import REGISTERS, SCHEDULERS, Gpu
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.target import WARP
 
 Kind = Literal["block", "lanes", "direct", "tensor"]
@@ -24,7 +25,8 @@ SECTOR = 8
 LOOP = 14
 """Issue slots of a step in addition to its accesses: counters, stages, the branch."""
 TENSOR = 10.0
-"""Multiply-adds of tensor cores in the time of one FMA of a thread, by issue slots of a warp."""
+"""Multiply-adds of halves by tensor cores in the time of one FMA of a thread, by issue slots of a
+warp."""
 L2_BYTES = 40e6
 """The share of the L2 cache that is kept from one launch to the next."""
 MEMORY = 0.8
@@ -45,8 +47,9 @@ class BlockSizes:
     slots; ``port`` are clocks of shared memory, ``waits`` those in which a warp alone waits for it.
     ``sums``: of a thread.  ``scatter``: sectors touched by a store of C, relative to a coalesced
     one.  ``through``: bytes that blocks read for a multiply-add.  ``bytes``: of an element of A, B
-    and C.  ``spills``: the slowdown by registers that are missing.  ``producers``: threads that
-    only ask for tiles, which are no warps of a step.  ``boxes``: the copy engine copies tiles.
+    and C; ``operands``: the type of A.  ``spills``: the slowdown by registers that are missing.
+    ``producers``: threads that only ask for tiles, which are no warps of a step.  ``boxes``: the
+    copy engine copies tiles.
     """
 
     kind: Kind
@@ -71,6 +74,7 @@ class BlockSizes:
     double: bool
     waits: float = 0.0
     spills: float = 1.0
+    operands: DType = "f32"
     producers: int = 0
     boxes: bool = False
 
@@ -100,16 +104,24 @@ def launched(block: BlockSizes, shape: tuple[int, ...], gpu: Gpu) -> Sizes:
     (rows, columns, step), (a, b, c) = block.tile, block.bytes
     blocks = ceil(m / rows) * ceil(n / columns) * prod(batches) * block.parts
     lanes = gpu.double_lanes if block.double else gpu.lanes
+    slower = LANES / lanes
+    if block.kind == "tensor":
+        slower = _reached(gpu, "f16") / _reached(gpu, block.operands)
     return Sizes(
         block,
         blocks,
         residents(block.threads, block.shared, min(block.registers, block.allowed), gpu),
         steps=ceil(ceil(k / step) / block.parts),
-        fmas=block.fmas if block.kind == "tensor" else block.fmas * LANES / lanes,
+        fmas=block.fmas * slower,
         once=float(a * m * k + b * k * n + c * m * n) * prod(batches),
         through=prod(shape) * block.through,
         handed=8.0 * blocks * rows * columns if block.parts > 1 else 0.0,
     )
+
+
+def _reached(gpu: Gpu, operands: DType) -> float:
+    """Multiply-adds a clock and SM of instructions of a warp, on tensor cores."""
+    return gpu.tensor_lanes(operands) * gpu.through_mma(operands)
 
 
 def residents(threads: int, shared: int, registers: int, gpu: Gpu) -> int:

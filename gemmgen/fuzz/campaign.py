@@ -27,6 +27,9 @@ COMPILED = 10
 SHRUNK = 5
 """Failures of different kinds that are shrunk."""
 
+Words = tuple[str, ...]
+"""Words that no schedule has."""
+
 
 @record
 class Judged:
@@ -36,11 +39,12 @@ class Judged:
     index: int
     text: str
     verdict: Verdict
+    without: Words = ()
 
     @property
     def replay(self) -> str:
-        """The argument of ``--replay``."""
-        return f"{self.seed}:{self.index}"
+        """The argument of ``--replay``, and what the schedule was drawn with."""
+        return " ".join((f"{self.seed}:{self.index}", *(f"--without {w}" for w in self.without)))
 
 
 @record
@@ -90,14 +94,17 @@ class Limits:
         return iter(range(self.schedules)) if self.schedules is not None else numbers()
 
 
-def trial_at(seed: int, index: int, *, compiled: bool = False) -> Judged:
+def trial_at(seed: int, index: int, without: Words = (), *, compiled: bool = False) -> Judged:
     """Draws one schedule and tests it."""
-    return tested(seed, index, schedule_at(seed, index), compiled=compiled)
+    return tested(seed, index, schedule_at(seed, index, without), without, compiled=compiled)
 
 
-def tested(seed: int, index: int, text: str, *, compiled: bool = False) -> Judged:
+def tested(
+    seed: int, index: int, text: str, without: Words = (), *, compiled: bool = False
+) -> Judged:
     """Tests a drawn schedule."""
-    return Judged(seed, index, text, judge(text, Dice(seed, index, "cases"), compiled=compiled))
+    verdict = judge(text, Dice(seed, index, "cases"), compiled=compiled)
+    return Judged(seed, index, text, verdict, without)
 
 
 def run(
@@ -106,14 +113,18 @@ def run(
     jobs: int = 2,
     *,
     compiled: bool = False,
+    without: Words = (),
     progress: Callable[[Tally], None] = lambda _: None,
 ) -> Tally:
-    """A campaign; failures are attributed to a pass and, the first of each kind, shrunk."""
+    """A campaign; failures are attributed to a pass and, the first of each kind, shrunk.
+
+    No schedule has a word in ``without`` (of ``factors.WORDS``).
+    """
     tally, start = Tally(), time.monotonic()
     deadline = start + limits.seconds if limits.seconds is not None else None
-    source = _here(seed, limits, compiled, deadline)
+    source = _here(seed, limits, compiled, without, deadline)
     if jobs > 1:
-        source = _spread(seed, limits, compiled, deadline, jobs)
+        source = _spread(seed, limits, compiled, without, deadline, jobs)
     for trial in source:
         count(tally, trial)
         tally.seconds = time.monotonic() - start
@@ -129,10 +140,10 @@ def count(tally: Tally, trial: Judged) -> None:
         tally.found.append(_known(trial, tally.found))
 
 
-def replay(seed: int, index: int, *, compiled: bool = False) -> Tally:
+def replay(seed: int, index: int, without: Words = (), *, compiled: bool = False) -> Tally:
     """Repeats one schedule's trial, with all layers."""
     tally, start = Tally(), time.monotonic()
-    count(tally, trial_at(seed, index, compiled=compiled))
+    count(tally, trial_at(seed, index, without, compiled=compiled))
     tally.seconds = time.monotonic() - start
     return tally
 
@@ -154,27 +165,31 @@ def _kind(failure: Failure) -> tuple[str, str, str]:
     return failure.layer, failure.kind, failure.blame
 
 
-def _here(seed: int, limits: Limits, compiled: bool, deadline: float | None) -> Iterator[Judged]:
+def _here(
+    seed: int, limits: Limits, compiled: bool, without: Words, deadline: float | None
+) -> Iterator[Judged]:
     """All trials in this process."""
     for index in limits.indices():
         if deadline is not None and time.monotonic() > deadline:
             return
-        yield trial_at(seed, index, compiled=compiled and index % COMPILED == 0)
+        yield trial_at(seed, index, without, compiled=compiled and index % COMPILED == 0)
 
 
-def batch(seed: int, drawn: tuple[tuple[int, str], ...], compiled: bool) -> list[Judged]:
+def batch(
+    seed: int, drawn: tuple[tuple[int, str], ...], compiled: bool, without: Words
+) -> list[Judged]:
     """One job of a process: drawn schedules, since each depends on those before it."""
     return [
-        tested(seed, index, text, compiled=compiled and index % COMPILED == 0)
+        tested(seed, index, text, without, compiled=compiled and index % COMPILED == 0)
         for index, text in drawn
     ]
 
 
 def _spread(
-    seed: int, limits: Limits, compiled: bool, deadline: float | None, jobs: int
+    seed: int, limits: Limits, compiled: bool, without: Words, deadline: float | None, jobs: int
 ) -> Iterator[Judged]:
     """Trials from ``jobs`` processes, in the order in which they end."""
-    drawn = ((index, schedule_at(seed, index)) for index in limits.indices())
+    drawn = ((index, schedule_at(seed, index, without)) for index in limits.indices())
     running: set[Future[list[Judged]]] = set()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, context, initializer=end_with_parent) as pool:
@@ -182,7 +197,7 @@ def _spread(
             late = deadline is not None and time.monotonic() > deadline
             some = () if late or len(running) > 2 * jobs else tuple(islice(drawn, BATCH))
             if some:
-                running.add(pool.submit(batch, seed, some, compiled))
+                running.add(pool.submit(batch, seed, some, compiled, without))
             elif not running:
                 return
             # Results are taken between draws, each of which takes a while.

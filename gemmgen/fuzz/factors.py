@@ -100,6 +100,17 @@ EVERY_PAIR: tuple[Pair, ...] = tuple(
 )
 """All pairs of classes, legal or not."""
 
+WORDS = frozenset(slot.spec.name for slot in SLOTS) | {
+    word for slot in SLOTS for argument in slot.spec.arguments for word in argument.choices
+}
+"""Directives, and the words that are values of their arguments."""
+
+
+def has_word(one: Class, words: frozenset[str]) -> bool:
+    """Whether a schedule with this class has one of ``WORDS``."""
+    name, label = one
+    return label != NONE and (label in words or name.split()[0] in words)
+
 
 def pairs(plan: Plan) -> Iterator[Pair]:
     """The pairs of classes in a plan."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gemmgen.ir.dtypes import BYTE_FLOATS
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Select, Var, walk
 from gemmgen.ir.parameters import ld_name
 from gemmgen.ir.target import SINCE, has
@@ -14,8 +15,19 @@ NONE = "-"
 Plan = dict[str, str]
 """Each factor's class."""
 
-_TYPES = ("f32", "f64", "f16", "bf16", "halves to f32", "f32 to halves")
-HALVES = ("f16", "bf16")
+_TYPES = (
+    "f32",
+    "f64",
+    "f16",
+    "bf16",
+    "halves to f32",
+    "f32 to halves",
+    "i8 to f32",
+    "i8 to i32",
+    "i8 to i8",
+    "bytes to f32",
+    "bytes to bytes",
+)
 
 NEWER = "sm_90"
 """The target of what older ones have not."""
@@ -34,7 +46,8 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "target": (NONE, NEWER),
 }
 """``batch`` letters are in both inputs or in one; ``halves`` are f16 and bf16, equal or not;
-``some`` threads of a block are 33 to 256; ``reads`` are an epilogue's operands besides the sums."""
+``bytes`` are e4m3 and e5m2, equal or not; ``some`` threads of a block are 33 to 256; ``reads`` are
+an epilogue's operands besides the sums."""
 
 DRAWN = tuple(name for name in FACTORS if name != "threads")
 """Those that are chosen; threads follow from the directives."""
@@ -95,6 +108,10 @@ def _usual(schedule: Schedule) -> bool:
 def _types(schedule: Schedule) -> str:
     gemm, stored = schedule.gemm, dict(schedule.dtypes)
     a, b, c = (stored[access.tensor] for access in (gemm.a, gemm.b, gemm.c))
+    if a in BYTE_FLOATS or b in BYTE_FLOATS:
+        return "bytes to f32" if c == "f32" else "bytes to bytes"
+    if "i8" in (a, b):
+        return f"i8 to {c}"
     if a == b == c:
         return a
     return "halves to f32" if c == "f32" else "f32 to halves"

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from gemmgen.base.record import record
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.epilogues import Names, epilogue
-from gemmgen.fuzz.head_classes import HALVES, NEWER, NONE
+from gemmgen.fuzz.head_classes import NEWER, NONE
+from gemmgen.ir.dtypes import BYTE_FLOATS, HALVES
 from gemmgen.ir.parameters import ld_name
 
 _LETTERS = (("row", "col", "d"), ("i", "j", "d"), ("r", "s", "t"), ("u", "v", "w"))
@@ -48,6 +49,8 @@ class DrawnHead:
         self.gemm = f"gemm {self._access('C')} = {self._access('A')} * {self._access('B')}"
         self.dtype = [f"dtype {types}"] if types else []
         self.target = [f"target {dice.pick(_NEWER)}"] if plan["target"] == NEWER else []
+        if plan["types"].startswith("bytes") and not self.target:
+            self.target = ["target sm_89"]
         self.problem = (self.gemm, *self.dtype, *self.target)
 
     def first(self) -> list[str]:
@@ -136,6 +139,15 @@ class DrawnHead:
             one = self.dice.pick(HALVES)
             other = one if self.dice.chance(0.6) else self.dice.pick(HALVES)
             return f"{names[0]}={one} {names[1]}={other}"
+        if plan.startswith("bytes"):
+            out = "f32" if plan == "bytes to f32" else self.dice.pick(BYTE_FLOATS)
+            one, other = self.dice.pick(BYTE_FLOATS), self.dice.pick(BYTE_FLOATS)
+            return f"{names[0]}={one} {names[1]}={other} {names[2]}={out}"
+        if plan.startswith("i8"):
+            out = plan.removeprefix("i8 to ")
+            if out == "i32" and self.plan["epilogue"] != NONE:
+                out = "f32"  # an expression of any kind is no expression of integers
+            return f"{names[0]}=i8 {names[1]}=i8 {names[2]}={out}"
         if plan == "f32 to halves":
             return f"{names[2]}={self.dice.pick(HALVES)}"
         if plan == "f32":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from gemmgen.base import caches
@@ -18,24 +18,25 @@ _STORED = 10
 _KEPT = "schedules.json"
 
 
-def schedule_at(seed: int, index: int) -> str:
-    """The text of the ``index``-th random schedule of a seed."""
+def schedule_at(seed: int, index: int, without: Iterable[str] = ()) -> str:
+    """The text of the ``index``-th random schedule of a seed, or of those that have none of the
+    words in ``without``."""
     epoch, at = divmod(index, EPOCH)
-    return _drawn(seed, epoch).text(at)
+    return _drawn(seed, epoch, frozenset(without)).text(at)
 
 
 @cache
-def _drawn(seed: int, epoch: int) -> _Drawn:
-    return _Drawn(seed, epoch)
+def _drawn(seed: int, epoch: int, without: frozenset[str]) -> _Drawn:
+    return _Drawn(seed, epoch, without)
 
 
 class _Drawn:
     """An epoch's texts as far as they are needed; drawing one takes a tenth of a second, so they
     are cached."""
 
-    def __init__(self, seed: int, epoch: int):
-        self._epoch = seed, epoch
-        self._key = caches.key(verdicts.checker(), str(seed), str(epoch))
+    def __init__(self, seed: int, epoch: int, without: frozenset[str] = frozenset()):
+        self._epoch = seed, epoch, without
+        self._key = caches.key(verdicts.checker(), str(seed), str(epoch), *sorted(without))
         self._texts: list[str] = []
         self._more: Iterator[Written] | None = None
         while (kept := caches.read(self._name)) is not None:

@@ -16,7 +16,7 @@ from gemmgen.fuzz.factors import Plan, plan_of
 from gemmgen.gpu import compiler
 from gemmgen.ir.nodes import Program
 from gemmgen.language import parse_schedule
-from gemmgen.pipeline import Emitted, compile_schedule, make_concrete
+from gemmgen.pipeline import Emitted, compile_schedule
 from gemmgen.proof.calls import Caller, landings_of, orders_of
 from gemmgen.proof.cases import SPAN, reaching, work
 from gemmgen.proof.equivalence import same_meaning
@@ -160,7 +160,7 @@ def check_meaning(emitted: Emitted, dice: Dice) -> None:
         rows, columns = dice.pick(((2, n + 1), (m + 1, 3), (3, 5), (1, 1)))
         depth = dice.pick((1, 3, k + 1, ring_of(emitted.program) - 1))
         shape = fit(emitted, (min(rows, 64), min(columns, 64), min(depth, 96)))
-        found = same_meaning(make_concrete(emitted.program), emitted.program.problem, shape)
+        found = same_meaning(emitted.lowered, emitted.program.problem, shape)
     if found is not None:
         raise _Failed(Failure("C1", "meaning", f"{spelled(shape)}: {found.text()}"))
 

@@ -22,11 +22,16 @@ class Unseen:
     """All pairs at first; those of a class are the bits of an integer.  A class and itself are a
     pair, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, barred: Iterable[Class] = ()) -> None:
+        """``barred``: classes of which no pair is hoped for."""
         every = {name: bits((name, label) for label in FACTORS[name]) for name in FACTORS}
         others = sum(every.values())
         self._unseen = {one: others - every[one[0]] + _BIT[one] for one in CLASSES}
-        self._hoped = dict(self._unseen)  # without those that were given up
+        hoped = ~bits(barred)
+        # without those that were given up
+        self._hoped = {
+            one: b & hoped if hoped & _BIT[one] else 0 for one, b in self._unseen.items()
+        }
         self._failed: Counter[frozenset[Class]] = Counter()
 
     def __contains__(self, pair: Pair) -> bool:

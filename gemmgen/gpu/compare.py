@@ -16,13 +16,15 @@ from gemmgen.calling.inputs import as_stored
 from gemmgen.calling.launches import Case, Data
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import held, numbers
-from gemmgen.ir.dtypes import HALVES, DType
+from gemmgen.ir.dtypes import BYTE_FLOATS, HALVES, ROUNDED, DType
 from gemmgen.ir.interface import Interface
-from gemmgen.numerics.formats import TINY, UNIT, Real
+from gemmgen.numerics.formats import GREATEST, TINY, UNIT, Real
 
 Reference = Callable[[Mapping[str, np.ndarray | float]], np.ndarray]
 """C from the tensors (C's old values too), in their roles, and the scalars, by name."""
-EXACT: tuple[Data, ...] = ("integers", "permutation", "NaN in A", "infinity in B")
+EXACT: tuple[Data, ...] = (
+    *("integers", "wide integers", "permutation", "NaN in A", "infinity in B"),
+)
 """Numbers whose sums are exact in any order."""
 
 
@@ -98,7 +100,9 @@ def wanted(
         return exactly(interface, value)
     scale = abs(numbers.get("alpha", 1.0))
     size = product_of(interface, values, absolute=True) * scale + abs(value)
-    return within(interface, value, size * rounding(contraction(interface), values, "normal"))
+    product = contraction(interface)
+    data = "normal" if product.fraction is None else case.data
+    return within(interface, value, size * rounding(product, values, data))
 
 
 def expected(interface: Interface, values: Mapping[str, DeviceArray], case: Case) -> Expected:
@@ -133,6 +137,8 @@ def within(interface: Interface, value: DeviceArray, bound: DeviceArray) -> Expe
     """``value`` give or take ``bound`` (both in their roles), and then rounded to C's type."""
     product = contraction(interface)
     dtype = product.c.dtype
+    if dtype in GREATEST:
+        value = cupy().clip(value, *GREATEST[dtype])
     if dtype != product.types.acc:
         bound = bound + abs(value) * (2 * UNIT[dtype]) + TINY[dtype]
     return Expected(in_storage(interface, value), in_storage(interface, bound))
@@ -140,6 +146,21 @@ def within(interface: Interface, value: DeviceArray, bound: DeviceArray) -> Expe
 
 def rounding(product: Contraction, values: Mapping[str, DeviceArray], data: Data) -> float:
     """The bound of the sums' rounding error, as a share of G.
+
+    Sums that are folded every so many terms lose a share of their own terms' part of G, and these
+    parts add up to G: so all of them lose the share of one, and what additions of so many sums
+    lose (Higham, section 3.1).
+    """
+    depth, unit = values[product.a.name].shape[-1] + 2, UNIT[product.types.acc]
+    if product.terms is None:
+        return _of_a_sum(product, depth, data)
+    folds = -(-depth // product.terms)
+    each = _of_a_sum(product, min(depth, product.terms + 2), data)
+    return (1 + each) * (1 + folds * unit / (1 - folds * unit)) - 1
+
+
+def _of_a_sum(product: Contraction, depth: int, data: Data) -> float:
+    """The same of one sum of ``depth`` terms.
 
     Products of both signs, rounded to nearest, lose a few u G for any K: 16 is far above.  Tensor
     cores multiply halves exactly, but add N products at a time (8 on an A100, 16 on an H100): they
@@ -153,10 +174,44 @@ def rounding(product: Contraction, values: Mapping[str, DeviceArray], data: Data
     0.7 z sqrt(K) / (1.3 N) of u G: with N = 8 and z = 5.5, the worst of 10^7 elements, that is
     0.37 sqrt(K), or 24 for K = 4096, for which an NVIDIA H200 loses up to 18 (cuBLAS as well).
     sqrt(K) / 2 is above that and, from K = 1024 on, above 16.
+
+    Where products of parts are multiplied in place of one, each of them truncates the sum as a
+    whole one would: as many times the depth, and as many times sqrt(K) / 2.  What the products
+    that are left out add, u, is within that (``ir/decompositions.py``).
     """
+    if product.fraction is not None:
+        return _of_few_bits(depth, product.fraction, data)
     unit = UNIT[product.types.acc]
-    depth = values[product.a.name].shape[-1] + 2
+    if product.products > 1:
+        most = product.products * (depth if data == "positive" else max(16.0, depth**0.5 / 2))
+        return unit * most / (1 - depth * product.products * unit)
     if data != "positive":
-        by_tensor_cores = product.a.dtype in HALVES and product.b.dtype in HALVES
+        by_tensor_cores = {product.a.dtype, product.b.dtype} <= {*HALVES, *BYTE_FLOATS, *ROUNDED}
         return unit * (max(16.0, depth**0.5 / 2) if by_tensor_cores else 16.0)
     return depth * unit / (1 - depth * unit)
+
+
+def _of_few_bits(depth: int, fraction: int, data: Data) -> float:
+    """The same of a sum that keeps ``fraction`` bits after the leading one (wgmma of floats of a
+    byte on Hopper).
+
+    32 products at a time are aligned to the largest exponent among them and the sum so far, cut off
+    at ``fraction`` bits after its leading one, and added to the sum, which is cut off at as many
+    (DeepSeek-AI, Insights into DeepSeek-V3, 2025, section 3.1; DeepSeek-V3 Technical Report, 2024,
+    section 3.3.2, has seen errors of 2% for K = 4096).
+
+    All that is aligned in a step is at most G, as what is cut off only lessens a magnitude.  So
+    each of 33 addends and the new sum lose less than 2^-fraction G: in ceil(K / 32) steps at most
+    34 ceil(K / 32) 2^-fraction G, whatever the signs.  Positive products lose a seventh of that.
+
+    Of products of both signs it is as in ``rounding``, with u = 2^-fraction / 2 and N = 32: 16 u G,
+    and from K = 16384 on sqrt(K) / 8.
+    """
+    lost = 2.0**-fraction
+    if data == "positive":
+        return 34 * -(-depth // _AT_A_TIME) * lost
+    return lost / 2 * max(16.0, 4 * depth**0.5 / _AT_A_TIME)
+
+
+_AT_A_TIME = 32
+"""Products of bytes that Hopper's tensor cores add together."""

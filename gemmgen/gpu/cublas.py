@@ -18,11 +18,10 @@ from pathlib import Path
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.record import record
 from gemmgen.gpu.device import DeviceArray, cupy
-from gemmgen.ir.dtypes import BYTES, HALVES, DType
+from gemmgen.ir.dtypes import BYTES, DTYPES, HALVES, DType, in_blas
 
 PEDANTIC = 2  # CUBLAS_PEDANTIC_MATH: no TF32, no reduced-precision shortcuts
 DEFAULT = 0  # CUBLAS_DEFAULT_MATH
-_TYPES: dict[DType, int] = {"f32": 0, "f64": 1, "f16": 2, "bf16": 14}  # cudaDataType_t
 _SUMS: dict[DType, int] = {"f32": 68, "f64": 70}  # CUBLAS_COMPUTE_32F, _64F
 _DEFAULT_ALGORITHM = -1
 _WORKSPACE = 32 << 20  # cuBLAS's own default on Hopper
@@ -61,7 +60,7 @@ def matrix(array: DeviceArray, dtype: DType = "f32", *, transposed: bool = False
 
 def multiplies(a: DType, b: DType, c: DType) -> bool:
     """Whether cuBLAS has a call for these types, with sums in f32, or in f64 if all are f64."""
-    return a == b and (c == a or (a in HALVES and c == "f32"))
+    return in_blas(a, b, c)
 
 
 @record
@@ -139,7 +138,7 @@ def gemm(
     pointer, size, long = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong
 
     def operand(matrix: Matrix) -> tuple[object, ...]:
-        single = (pointer(matrix.pointer), size(_TYPES[matrix.dtype]), size(matrix.ld))
+        single = (pointer(matrix.pointer), size(DTYPES[matrix.dtype].cuda[0]), size(matrix.ld))
         return single if batch == 1 else (*single, long(matrix.stride))
 
     arguments = (

@@ -1,4 +1,5 @@
-"""A loaded kernel and its launches: ``cuLaunchKernel`` with packed arguments.
+"""A loaded kernel and its launches: ``cuLaunchKernel`` (with attributes ``cuLaunchKernelEx``) with
+packed arguments.
 
 The arguments are packed in the order tensor maps, tensors, scratch, scalars, integers; the driver
 gets a pointer to each, in the order of the kernel's parameters, and copies the arguments before it
@@ -8,7 +9,7 @@ returns.  A tensor with a map is packed, too, and not pointed to.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from struct import Struct, calcsize
 from typing import Any
@@ -20,6 +21,8 @@ from gemmgen.ir.interface import Interface, Param
 MAP_BYTES, MAP_ALIGNMENT = 128, 128
 """Of a tensor map: CUDA 13 has it so; 64 was enough before."""
 Value = float | bytes
+Launch = Callable[[int, int, int], None]
+"""Of a stream, a raw handle; the address of pointers to the arguments; and 0."""
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
 
 
@@ -53,6 +56,15 @@ class Loaded:
         from gemmgen.gpu.tensor_maps import MappedStarter
 
         return MappedStarter(self, blocks, integers, extents)
+
+    def launch(self, blocks: int) -> Launch:
+        """The driver's launch of ``blocks`` blocks."""
+        shape = (self.function.ptr, blocks, *self.shape)
+        if not self.interface.overlaps:
+            return partial(cupy().cuda.driver.launchKernel, *shape)
+        from gemmgen.gpu.overlapping import overlapping
+
+        return overlapping(*shape)
 
     def adopt_context(self, failure: RuntimeError) -> None:
         """Makes the GPU's context current in this thread, if it has none yet."""
@@ -90,8 +102,7 @@ class Starter:
     def __init__(self, loaded: Loaded, blocks: int, integers: tuple[int, ...]) -> None:
         self._loaded, self._integers = loaded, integers
         self._fill = loaded.changing.pack_into
-        launch = cupy().cuda.driver.launchKernel
-        self._launch = partial(launch, loaded.function.ptr, blocks, *loaded.shape)
+        self._launch = loaded.launch(blocks)
         self._free: list[Packed] = []  # pop and append are atomic
 
     def start(self, stream: int, values: Sequence[Value]) -> None:
@@ -121,7 +132,7 @@ class Prepared:
 
     __slots__ = ("_keep", "_launch", "_loaded", "_packed")
 
-    def __init__(self, loaded: Loaded, launch: partial[None], packed: Packed, keep: object) -> None:
+    def __init__(self, loaded: Loaded, launch: Launch, packed: Packed, keep: object) -> None:
         self._loaded, self._launch, self._packed, self._keep = loaded, launch, packed, keep
 
     def start(self, stream: int) -> None:
@@ -141,7 +152,7 @@ def _code(param: Param) -> str:
         case "stride":
             return "q"
         case "scalar":
-            return "d" if param.dtype == "f64" else "f"
+            return {"f64": "d", "i32": "i"}.get(param.dtype, "f")
         case "map":
             return f"{MAP_BYTES}s"
         case _:

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmgen.gpu.device import DeviceArray, cupy
-from gemmgen.ir.dtypes import DType
+from gemmgen.ir.dtypes import BYTE_FLOATS, INTEGERS, DType
 from gemmgen.numerics.drawing import ArrayLibrary
-from gemmgen.numerics.formats import STORAGE, Real
+from gemmgen.numerics.formats import GREATEST, NUMBERS_OF_BYTES, STORAGE, Real, to_byte, to_tf32
 
-_UNSIGNED = {2: "uint16", 4: "uint32", 8: "uint64"}
+_UNSIGNED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 NAN_BF16 = 0x7FC0
 
 
@@ -25,7 +25,13 @@ def storage(dtype: DType) -> str:
 
 
 def elements(numbers: DeviceArray, dtype: DType) -> DeviceArray:
-    """``numbers`` rounded to ``dtype``, to the nearest, ties to even."""
+    """``numbers`` rounded to ``dtype``, to the nearest, ties to even; to i8 they saturate."""
+    if dtype == "i8":
+        numbers = cupy().clip(cupy().nan_to_num(numbers), *GREATEST[dtype])
+    if dtype in INTEGERS:
+        return cupy().rint(numbers).astype(storage(dtype))
+    if dtype in BYTE_FLOATS:
+        return to_byte(numbers, dtype, cupy())
     if dtype != "bf16":
         return numbers.astype(storage(dtype))
     bits = numbers.astype("float32").view("uint32")
@@ -35,9 +41,13 @@ def elements(numbers: DeviceArray, dtype: DType) -> DeviceArray:
 
 def numbers(found: DeviceArray, dtype: DType) -> DeviceArray:
     """Elements as numbers to compute with: float64 if they are, else float32."""
+    if dtype in BYTE_FLOATS:
+        return cupy().asarray(NUMBERS_OF_BYTES[dtype])[found]
     if dtype == "bf16":
         return (found.astype("uint32") << 16).view("float32")
-    return found.astype("float64" if dtype == "f64" else "float32")
+    if dtype == "tf32":
+        return to_tf32(found, cupy())
+    return found.astype("float64" if dtype in ("f64", "i32") else "float32")
 
 
 def held(values: DeviceArray, dtype: DType) -> DeviceArray:
@@ -46,7 +56,11 @@ def held(values: DeviceArray, dtype: DType) -> DeviceArray:
 
 
 def nan(dtype: DType) -> float:
-    """The fill value that makes elements NaN."""
+    """The fill value that makes elements NaN; of integers, one that results seldom are."""
+    if dtype in INTEGERS:
+        return 85
+    if dtype in BYTE_FLOATS:
+        return 0x7F
     return NAN_BF16 if dtype == "bf16" else float("nan")
 
 

@@ -24,11 +24,14 @@ rely on one.
 from __future__ import annotations
 
 from gemmgen.base.record import record
+from gemmgen.ir.dtypes import BYTE_FLOATS, BYTES, DType
 
 REGISTERS = 65536
 """32-bit registers of an SM, on all of these GPUs."""
 SCHEDULERS = 4
 """Of an SM; each issues one instruction of a warp a clock."""
+GPC = 18
+"""The most SMs of a GPC, within which a cluster lies; the H200's have 16 or 18."""
 
 
 @record
@@ -53,16 +56,24 @@ class Gpu:
         """FP64 multiply-adds a clock and SM (the guide's "Arithmetic Instructions")."""
         return {"sm_80": 32, "sm_90": 64}.get(self.arch, 2)
 
-    @property
-    def tensor_lanes(self) -> int:
-        """Multiply-adds of f16 or bf16 into f32 sums a clock and SM (the white papers)."""
+    def tensor_lanes(self, dtype: DType) -> int:
+        """Multiply-adds of operands of a type into f32 or i32 sums a clock and SM (the white
+        papers): of bytes twice as many as of halves, and half as many of 4 bytes.  Of f64, sums of
+        f64: twice as many as CUDA cores do where there are units for it (data sheets of the A100,
+        19.5 of 9.7 TFLOP/s, and the H100, 67 of 34)."""
+        if dtype == "f64":
+            return self.double_lanes * (2 if self.double_lanes > 2 else 1)
         wide = {"sm_75": 512, "sm_80": 1024, "sm_90": 2048}.get(self.arch, 256)
-        return 512 if self.name == "L40S" else wide
+        halves = 512 if self.name == "L40S" else wide
+        return halves * 2 // BYTES[dtype]
 
-    @property
-    def through_mma(self) -> float:
-        """The share of them that instructions of one warp reach (measured on an NVIDIA H200)."""
-        return 0.66 if self.arch == "sm_90" else 1.0
+    def through_mma(self, dtype: DType) -> float:
+        """The share of them that instructions of one warp reach: of halves, measured on an NVIDIA
+        H200.  Floats of a byte the compiler for sm_90 converts to f16 first; of f64 there are no
+        other instructions."""
+        if self.arch != "sm_90" or dtype == "f64":
+            return 1.0
+        return 0.33 if dtype in BYTE_FLOATS else 0.66
 
     @property
     def flops(self) -> float:

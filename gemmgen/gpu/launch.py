@@ -267,9 +267,10 @@ class Kernel:
         return self._pool.check(plan.scratch, views)
 
     def _reserve_shared(self) -> None:
-        """Allows dynamic shared memory beyond the default limit of 48 KiB."""
+        """Allows dynamic shared memory, of which a block has 48 KiB without, static memory
+        included."""
         wanted = self.interface.dynamic_shared
-        if wanted <= 48 * 1024:
+        if not wanted:
             return
         limit = device.shared_limit(self.device)
         if wanted + self.interface.static_shared > limit:

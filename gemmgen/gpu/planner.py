@@ -29,6 +29,7 @@ class Planner:
         self._interface, self._binding, self._loaded, self._gpu = interface, binding, loaded, gpu
         self._plans: dict[tuple[arrays.Library, bool], arrays.Plans] = {}
         self._current_device = cupy().cuda.runtime.getDevice
+        self._held = held(loaded) if interface.resident else 1
 
     def find(self, tensors: Sequence[object], is_absent: bool) -> Planned | None:
         """The cached plan of a call; ``is_absent``: C is not among ``tensors``."""
@@ -107,7 +108,7 @@ class Planner:
             layout = output_layout(output, interface, views)
             allocate = library.allocator(*layout, output.dtype, self._gpu)
             views = {**views, output.name: View(0, *layout, NAMES[output.dtype], self._gpu)}
-        found = geometry(interface, views, multiprocessors(self._gpu) if interface.resident else 1)
+        found = geometry(interface, views, self._held)
         values = found.values
         no_product = {interface.product[1]: 0} if interface.product else {}
         return LaunchPlan(
@@ -119,3 +120,12 @@ class Planner:
             allocate,
             clearance(limits_of(found, interface, binding), binding.output),
         )
+
+
+def held(loaded: Loaded) -> int:
+    """The multiprocessors of a kernel's GPU, or the clusters that run there at a time."""
+    if not loaded.interface.cluster:
+        return multiprocessors(loaded.gpu)
+    from gemmgen.gpu.active_clusters import active_clusters
+
+    return active_clusters(loaded)

@@ -21,8 +21,7 @@ from gemmgen.base.record import record
 from gemmgen.gpu import nvcc
 
 # HFMA2 is left out: ptxas also uses it to set a register to zero.
-ARITHMETIC = ("FFMA", "FFMA2", "HMMA", "HGMMA", "IMMA", "QGMMA", "DFMA")
-GLOBAL_LOADS = ("LDG", "LDGSTS", "UTMALDG", "UBLKCP")
+ARITHMETIC = ("FFMA", "FFMA2", "HMMA", "HGMMA", "IMMA", "QGMMA", "IGMMA", "DFMA", "DMMA")
 _LISTING = "listing"
 
 
@@ -30,7 +29,7 @@ _LISTING = "listing"
 class SassInstruction:
     """One instruction: ``LDG.E.128.CONSTANT`` with its operands and guard (``@!P0`` or empty).
 
-    ``target`` is the address that a branch goes to.
+    ``target`` is the address that a branch or a call goes to.
     """
 
     address: int
@@ -110,31 +109,6 @@ def reuse_share(code: Iterable[SassInstruction], name: str = "FFMA") -> float:
     return sum(".reuse" in i.operands for i in found) / len(found) if found else 0.0
 
 
-def loops(code: Code) -> tuple[Code, ...]:
-    """The bodies of the backward branches, branch included, in the order of the text."""
-    index = {instruction.address: at for at, instruction in enumerate(code)}
-    bodies = [
-        code[index[instruction.target] : at + 1]
-        for at, instruction in enumerate(code)
-        if instruction.target is not None
-        and instruction.target < instruction.address
-        and instruction.target in index
-    ]
-    return tuple(sorted(bodies, key=lambda body: body[0].address))
-
-
-def main_loop(code: Code) -> Code | None:
-    """The loop over k tiles: of the innermost loops that load from global memory and compute,
-    the one with the most arithmetic; if none does both, of those that compute."""
-    computing = [body for body in loops(code) if count(body, *ARITHMETIC)]
-    loading = [body for body in computing if count(body, *GLOBAL_LOADS)]
-    candidates = loading or computing
-    innermost = [
-        body for body in candidates if not any(_inside(other, body) for other in candidates)
-    ]
-    return max(innermost, key=lambda body: count(body, *ARITHMETIC), default=None)
-
-
 def overlap(loop: Code) -> float:
     """Share of ``loop``'s arithmetic that is after the global loads of the next tile and before
     their stores to shared memory (of asynchronous copies: before the wait for some): near 1 if
@@ -198,6 +172,8 @@ def _listing(path: Path, command: tuple[str, ...]) -> str:
 
 _LABEL = re.compile(r"\s*(\.L_\w+):")
 _LINE = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+\{?\s*(@!?U?P\w+\s+)?([A-Z][\w.]*)\s*([^;]*?)\s*;")
+# ptxas also leaves a loop by a call from which nothing returns: @P1 CALL.REL.NOINC `(.L_x_0).
+_BRANCHES = ("BRA", "JMP", "CALL")
 _TARGET = re.compile(r"`\((\.L_\w+)\)|(0x[0-9a-f]+)\s*$")
 
 
@@ -224,15 +200,9 @@ def _function(lines: list[str]) -> Code:
 
 
 def _target(opcode: str, operands: str, labels: dict[str, int]) -> int | None:
-    if opcode.split(".")[0] not in ("BRA", "JMP"):
+    if opcode.split(".")[0] not in _BRANCHES:
         return None
     match = _TARGET.search(operands)
     if match is None:
         return None
     return labels.get(match[1]) if match[1] else int(match[2], 16)
-
-
-def _inside(inner: Code, outer: Code) -> bool:
-    """Whether ``inner`` is a smaller part of ``outer``."""
-    starts, ends = inner[0].address >= outer[0].address, inner[-1].address <= outer[-1].address
-    return starts and ends and len(inner) < len(outer)

@@ -7,15 +7,16 @@ are a ``Starter``'s, which keeps the maps that it has launched with; a prepared 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 
-from gemmgen.base.errors import CallError, CannotCheck
+from gemmgen.base.errors import CallError
 from gemmgen.gpu.driver import MAP_BYTES, Loaded, Prepared, Starter, Value, aligned
-from gemmgen.ir.tensor_map import DATA_TYPES, L2_PROMOTION, MapFields
+from gemmgen.gpu.driver_library import driver_function
+from gemmgen.ir.dtypes import DTYPES
+from gemmgen.ir.tensor_map import MapFields
 
-LIBRARY = "libcuda.so.1"
-"""The driver's library: it is wherever there is a driver."""
+_POINTER, _INT = ctypes.c_void_p, ctypes.c_int
+_TYPES = (_POINTER, _INT, ctypes.c_uint, *(_POINTER,) * 5, *(_INT,) * 4)
 _KEPT = 1024  # maps that a starter keeps
 
 
@@ -64,36 +65,18 @@ def encoded(name: str, fields: MapFields, address: int) -> bytes:
 
     Raises ``CallError`` if it refuses to, ``CannotCheck`` without a driver of CUDA 12 or later.
     """
-    encode, memory = _encode(), aligned(MAP_BYTES)
+    encode = driver_function("cuTensorMapEncodeTiled", "tensor maps", *_TYPES)
+    memory = aligned(MAP_BYTES)
     place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     rank = len(fields.sizes)
     sizes = (ctypes.c_uint64 * rank)(*fields.encoded_sizes)
     strides = (ctypes.c_uint64 * rank)(*fields.strides)
     box = (ctypes.c_uint32 * rank)(*fields.box)
     steps = (ctypes.c_uint32 * rank)(*(1,) * rank)
-    number, _ = DATA_TYPES[fields.dtype]
+    number, _ = DTYPES[fields.dtype].tensor_map
     # Nothing is read of a tensor without elements, but no map is of address 0.
     address = place if fields.is_empty else address
-    modes = 0, 0, L2_PROMOTION, 0  # neither interleaved nor swizzled; zeros outside
-    error = encode(place, number, rank, address, sizes, strides, box, steps, *modes)
+    error = encode(place, number, rank, address, sizes, strides, box, steps, *fields.modes)
     if error:
         raise CallError(f"the driver refuses a tensor map of {name}: CUDA error {error}")
     return bytes(memory)
-
-
-@cache
-def _encode() -> Callable[..., int]:
-    """``cuTensorMapEncodeTiled``."""
-    try:
-        function = ctypes.CDLL(LIBRARY).cuTensorMapEncodeTiled
-    except OSError as failure:
-        raise CannotCheck(f"the NVIDIA driver's library can't be loaded: {failure}") from None
-    except AttributeError:
-        raise CannotCheck(
-            "the NVIDIA driver is older than CUDA 12, whose tensor maps the kernel needs"
-        ) from None
-    pointer, number = ctypes.c_void_p, ctypes.c_int
-    arrays = (pointer,) * 4
-    function.argtypes = (pointer, number, ctypes.c_uint, pointer, *arrays, *(number,) * 4)
-    function.restype = number
-    return function

@@ -22,8 +22,9 @@ from gemmgen.gpu.compare import Expected, Reference, wanted
 from gemmgen.gpu.cublas_calls import is_plain, run_cublas
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import LIBRARY, bits, elements, nan, storage
+from gemmgen.ir.dtypes import ROUNDED
 from gemmgen.ir.interface import Interface, Param
-from gemmgen.numerics.formats import Real
+from gemmgen.numerics.formats import Real, near_tf32
 
 GUARD = 128
 """Poisoned elements before and after each tensor: 256 bytes, so alignment stays."""
@@ -133,6 +134,8 @@ class Placed:
         """Writes the numbers into the tensor; poison, if they are ``hidden`` from the kernel."""
         dtype = self.param.dtype
         self.array[...] = nan(dtype) if hidden else elements(self.values, dtype)
+        if dtype in ROUNDED and not hidden:
+            self.array[...] = near_tf32(self.array, cupy())
 
 
 def _run(

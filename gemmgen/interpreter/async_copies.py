@@ -24,9 +24,12 @@ from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.simt import Index, Mask, Trap
+from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.control import Commit, Wait
 from gemmgen.ir.lowered import LoweredProgram
-from gemmgen.ir.thread_code import CopyAsync, LoadBox, StoreBox, contains
+from gemmgen.ir.shared_copies import CopyAsync, LoadBox
+from gemmgen.ir.thread_code import contains
+from gemmgen.ir.warpgroup_matrices import MultiplyAsync
 from gemmgen.numerics.operators import Value
 
 
@@ -56,7 +59,7 @@ NODES: Statements = {CopyAsync: _copy_async, Commit: _commit, Wait: _wait}
 
 def landings_of(program: LoweredProgram) -> tuple[Landing, ...]:
     """Those under which ``program`` can behave differently: one, if nothing is asynchronous."""
-    kinds = (CopyAsync, LoadBox, StoreBox)
+    kinds = (CopyAsync, LoadBox, StoreBox, MultiplyAsync)
     copies = any(contains(kernel.body, kind) for kernel in program.kernels for kind in kinds)
     return LANDINGS if copies else LANDINGS[:1]
 

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 
 from gemmgen.calling.launches import Landing
-from gemmgen.interpreter.boxes import boxes_of, loaded
+from gemmgen.interpreter.boxes import boxes_of, lies_at, loaded
 from gemmgen.interpreter.checked_memory import FlatMemory
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Boxes, Step
@@ -23,13 +23,20 @@ from gemmgen.interpreter.phases import BarrierState, BoxLanding
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.interpreter.together import Together
 from gemmgen.interpreter.turns import Waiting
-from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
+from gemmgen.ir.barriers import (
+    BarrierArray,
+    ExpectBytes,
+    FenceBarriers,
+    InitBarrier,
+    TestBarrier,
+    WaitBarrier,
+)
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.duties import ArriveBarrier
 from gemmgen.ir.expr import Element
+from gemmgen.ir.shared_copies import LoadBox
 from gemmgen.ir.tensor_map import LANDS_AT
-from gemmgen.ir.thread_code import LoadBox
-from gemmgen.numerics.operators import Value
+from gemmgen.numerics.operators import Bools, Value
 
 MOST_BYTES = 2**20 - 1
 """Bytes that a phase may expect at once (PTX ISA, tx-count of an mbarrier)."""
@@ -64,13 +71,41 @@ def _expect(node: ExpectBytes, code: Code) -> Step:
 def _arrive(node: ArriveBarrier, code: Code) -> Step:
     name, index = _index(node.barrier, code)
     barriers = code.machine.barriers
-    return lambda mask: barriers.arrive(name, cast(Index, index(mask)), mask)
+    if node.block is None:
+        return lambda mask: barriers.arrive(name, cast(Index, index(mask)), mask)
+    block = code.expression(node.block).run
+    return lambda mask: barriers.arrive(name, cast(Index, index(mask)), mask, block(mask))
 
 
 def _wait(node: WaitBarrier, code: Code) -> Step:
     name, index = _index(node.barrier, code)
-    barriers, parity = code.machine.barriers, code.expression(node.parity).run
-    return lambda mask: barriers.wait(name, cast(Index, index(mask)), parity(mask), mask)
+    machine, parity = code.machine, code.expression(node.parity).run
+    barriers = machine.barriers
+    if node.unless is None:
+        return lambda mask: barriers.wait(name, cast(Index, index(mask)), parity(mask), mask)
+    known = code.expression(node.unless).run
+
+    def step(mask: Mask) -> None:
+        left = ~machine.lanes.every(known(mask)).astype(np.bool_)
+        others = left if mask is None else left & mask
+        barriers.wait(name, cast(Index, index(others)), parity(others), others)
+
+    return step
+
+
+def _test(node: TestBarrier, code: Code) -> Step:
+    name, index = _index(node.barrier, code)
+    machine, parity = code.machine, code.expression(node.parity).run
+    condition = code.expression(node.condition).run
+    frame, number = code.scope.frame, code.scope.variable(node.name, "bool").number
+
+    def step(mask: Mask) -> None:
+        asks = machine.lanes.every(condition(mask)).astype(np.bool_)
+        asking = asks if mask is None else asks & mask
+        barriers = machine.barriers
+        frame[number] = barriers.test(name, cast(Index, index(asking)), parity(asking), asking)
+
+    return step
 
 
 def _load_box(node: LoadBox, code: Code) -> Step:
@@ -78,10 +113,13 @@ def _load_box(node: LoadBox, code: Code) -> Step:
     target, to = code.element(node.target)
     starts = [code.expression(e).run for e in node.at]
     boxes, barriers = boxes_of(node.tensor, code), code.machine.barriers
+    blocks = None if node.blocks is None else code.expression(node.blocks).run
 
     def step(mask: Mask) -> None:
         at = [cast(Index, start(mask)) for start in starts]
-        barriers.load(boxes, at, target, to(mask), (name, cast(Index, index(mask))), mask)
+        counted = name, cast(Index, index(mask))
+        sharers = None if blocks is None else blocks(mask)
+        barriers.load(boxes, at, target, to(mask), counted, mask, sharers)
 
     return step
 
@@ -93,6 +131,7 @@ NODES: Statements = {
     ExpectBytes: _expect,
     ArriveBarrier: _arrive,
     WaitBarrier: _wait,
+    TestBarrier: _test,
     LoadBox: _load_box,
 }
 
@@ -120,18 +159,34 @@ class CheckedBarriers:
         for (_, block, _), barrier in self.known.items():
             barrier.fenced |= block in blocks
 
-    def arrive(self, name: str, index: Index, mask: Mask) -> None:
-        self.expect(name, index, 0, mask)
+    def arrive(self, name: str, index: Index, mask: Mask, block: Value | None = None) -> None:
+        if block is None:
+            self.expect(name, index, 0, mask)
+            return
+        ranks = self.lanes.every(block)
+        for lane, at in self._each(index, mask):
+            peer = self._peer(name, lane, at, int(ranks[lane]))
+            self._arrive(self._of(name, lane, at, peer), (name, lane, at), 0)
 
     def expect(self, name: str, index: Index, count: int, mask: Mask) -> None:
         for lane, at in self._each(index, mask):
-            barrier = self._of(name, lane, at)
-            barrier.bytes += count
-            barrier.pending -= 1
-            if barrier.pending < 0 or barrier.bytes > MOST_BYTES:
-                excess = "one arrival too many" if barrier.pending < 0 else "too many bytes"
-                raise self._trap(name, lane, at, f"{excess} in phase {barrier.phase}")
-            barrier.settle()
+            self._arrive(self._of(name, lane, at), (name, lane, at), count)
+
+    def _arrive(self, barrier: BarrierState, where: tuple[str, int, int], count: int) -> None:
+        """One arrival, and so many bytes more."""
+        barrier.bytes += count
+        barrier.pending -= 1
+        if barrier.pending < 0 or barrier.bytes > MOST_BYTES:
+            excess = "one arrival too many" if barrier.pending < 0 else "too many bytes"
+            raise self._trap(*where, f"{excess} in phase {barrier.phase}")
+        barrier.settle()
+
+    def _peer(self, name: str, lane: int, at: int, rank: int) -> int:
+        """The block of this rank in a lane's cluster."""
+        if not 0 <= rank < self.lanes.cluster:
+            wrong = f"of block {rank} of a cluster of {self.lanes.cluster}"
+            raise self._trap(name, lane, at, wrong)
+        return self.lanes.peer(lane, rank)
 
     def wait(self, name: str, index: Index, parity: Value, mask: Mask) -> None:
         every = self.lanes.every(parity)
@@ -152,6 +207,13 @@ class CheckedBarriers:
         lane, at = next(iter(awaited.values()))
         self._turns.wait(Waiting(lambda: not lasting(), name, at, self.lanes.name(lane), what))
 
+    def test(self, name: str, index: Index, parity: Value, mask: Mask) -> Bools:
+        """For each lane whether it takes part and the phase has ended; no box lands for that."""
+        every, found = self.lanes.every(parity), np.zeros(self.lanes.count, np.bool_)
+        for lane, at in self._each(index, mask):
+            found[lane] = self._of(name, lane, at).has_ended(int(every[lane]))
+        return found
+
     def load(
         self,
         boxes: Boxes,
@@ -160,22 +222,34 @@ class CheckedBarriers:
         to: Index,
         barrier: tuple[str, Index],
         mask: Mask,
+        blocks: Value | None = None,
     ) -> None:
         assert isinstance(target, FlatMemory)
         starts = [self.lanes.every(start) for start in at]
         addresses, (name, index) = self.lanes.every(to), barrier
         for lane, number in self._each(index, mask):
-            counted = self._of(name, lane, number)
-            if not counted.fenced:
-                raise self._trap(name, lane, number, "the copy engine does not see it yet")
             values = loaded(boxes, [int(start[lane]) for start in starts], lane)
             first = int(addresses[lane])
             if first * BYTES[target.dtype] % LANDS_AT:
                 raise target.trap(lane, first, f"no box lands there: no multiple of {LANDS_AT}")
-            target.check(np.array([first, first + len(values) - 1]), None)
-            base = 0 if target.base is None else int(target.base[lane])
-            landing = BoxLanding(target, base + first, values, lane)
-            self._issue(counted, landing)
+            places = lies_at(boxes, target, first)
+            target.check(places, None)
+            for block in self._targets(name, lane, number, blocks):
+                counted = self._of(name, lane, number, block)
+                if not counted.fenced:
+                    raise self._trap(name, lane, number, "the copy engine does not see it yet")
+                landing = BoxLanding(target, block * target.size + places, values, lane)
+                self._issue(counted, landing)
+
+    def _targets(self, name: str, lane: int, at: int, blocks: Value | None) -> Sequence[int]:
+        """The blocks that a box goes to: a lane's own, or those whose bits are set."""
+        if blocks is None:
+            return (lane // self.lanes.threads,)
+        bits = int(self.lanes.every(blocks)[lane])
+        ranks = [rank for rank in range(bits.bit_length()) if bits >> rank & 1]
+        if not ranks:
+            raise self._trap(name, lane, at, "of no block of the cluster")
+        return [self._peer(name, lane, at, rank) for rank in ranks]
 
     def _issue(self, barrier: BarrierState, landing: BoxLanding) -> None:
         if self.late:
@@ -190,13 +264,14 @@ class CheckedBarriers:
         lanes = range(self.lanes.count) if mask is None else np.flatnonzero(mask)
         return ((int(lane), int(every[lane])) for lane in lanes)
 
-    def _key(self, name: str, lane: int, at: int) -> tuple[str, int, int]:
+    def _key(self, name: str, lane: int, at: int, block: int | None = None) -> tuple[str, int, int]:
         if not 0 <= at < self.sizes[name]:
             raise self._trap(name, lane, at, f"out of bounds of {self.sizes[name]} barriers")
-        return name, lane // self.lanes.threads, at
+        return name, lane // self.lanes.threads if block is None else block, at
 
-    def _of(self, name: str, lane: int, at: int) -> BarrierState:
-        found = self.known.get(self._key(name, lane, at))
+    def _of(self, name: str, lane: int, at: int, block: int | None = None) -> BarrierState:
+        """The barrier of a lane's own block, or of another one."""
+        found = self.known.get(self._key(name, lane, at, block))
         if found is None:
             raise self._trap(name, lane, at, "used before it is initialized")
         return found

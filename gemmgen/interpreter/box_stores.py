@@ -15,16 +15,15 @@ import numpy as np
 
 from gemmgen.base.record import record
 from gemmgen.calling.launches import Landing
-from gemmgen.interpreter.boxes import boxes_of, places
+from gemmgen.interpreter.boxes import behind, boxes_of, lies_at, places
 from gemmgen.interpreter.checked_memory import FlatMemory, OutputMemory
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Boxes, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.simt import Index, Lanes, Mask
-from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
+from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync, StoreBox
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.tensor_map import LANDS_AT
-from gemmgen.ir.thread_code import StoreBox
 from gemmgen.numerics.operators import Ints
 
 
@@ -64,16 +63,19 @@ NODES: Statements = {
 
 @record
 class _Leaving:
-    """A box under way: the elements at ``read`` of a block's shared memory, to ``written``."""
+    """A box under way: the elements at ``read`` of a block's shared memory, to ``written``, and
+    zeros to ``behind``."""
 
     source: FlatMemory
     read: Ints
     tensor: OutputMemory
     written: Ints
+    behind: Ints
     lane: int
 
     def leave(self) -> None:
         self.tensor.data[self.written] = self.source.data[self.read]
+        self.tensor.data[self.behind] = 0
 
 
 class CheckedStores:
@@ -94,12 +96,15 @@ class CheckedStores:
             begin = int(addresses[lane])
             if begin * BYTES[source.dtype] % LANDS_AT:
                 raise source.trap(lane, begin, f"no box leaves here: no multiple of {LANDS_AT}")
-            inside, there = places(boxes, [int(start[lane]) for start in starts], lane)
-            source.check(np.array([begin, begin + inside.size - 1]), None)
-            boxes.tensor.claim(there, lane)
+            corner = [int(start[lane]) for start in starts]
+            inside, there = places(boxes, corner, lane)
+            beyond = behind(boxes, corner, lane)
+            lie = lies_at(boxes, source, begin)
+            source.check(lie, None)
+            boxes.tensor.claim(np.concatenate((there, beyond)), lane)
             base = 0 if source.base is None else int(source.base[lane])
-            read = base + begin + np.flatnonzero(inside)
-            leaving = _Leaving(source, cast(Ints, read), boxes.tensor, there, lane)
+            read = base + lie[inside]
+            leaving = _Leaving(source, read, boxes.tensor, there, beyond, lane)
             self.issued.setdefault(lane, []).append(leaving)
             if not self.late:
                 leaving.leave()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
 from typing import cast
 
 import numpy as np
@@ -10,8 +12,13 @@ import numpy as np
 from gemmgen.interpreter.checked_memory import Elements, FlatMemory
 from gemmgen.interpreter.code import Code
 from gemmgen.interpreter.machine import Boxes
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Var
+from gemmgen.ir.tensor_map import ALIGNMENT
 from gemmgen.numerics.operators import Bools, Ints
+
+ROW = 128
+"""Bytes: rows of shared memory, whose numbers permute chunks."""
 
 
 def boxes_of(tensor: str, code: Code) -> Boxes:
@@ -25,14 +32,34 @@ def boxes_of(tensor: str, code: Code) -> Boxes:
 
     strides = [1 if one.stride is None else number(one.stride) for one in dimensions]
     sizes = [number(one.size) for one in dimensions]
-    return Boxes(code.scope.array(tensor).memory, tuple(sizes), tuple(strides), found.box)
+    memory = code.scope.array(tensor).memory
+    return Boxes(memory, tuple(sizes), tuple(strides), found.box, found.swizzle)
+
+
+def lies_at(boxes: Boxes, shared: FlatMemory, first: int) -> Ints:
+    """Where in shared memory the elements of a box lie that begins at ``first``.
+
+    The engine permutes chunks by bits of addresses, and an array begins where it must, nowhere
+    better: at an odd multiple of the bytes that it is aligned to.
+    """
+    return permuted(first + np.arange(prod(boxes.sides)), shared, boxes.swizzle)
+
+
+def permuted(at: Ints, shared: FlatMemory, swizzle: int) -> Ints:
+    """Where the elements lie that would be ``at`` there without a swizzle."""
+    size = BYTES[shared.dtype]
+    address = shared.aligned + at * size
+    moved = (address // ROW & (swizzle // ALIGNMENT or 1) - 1) * ALIGNMENT
+    return cast(Ints, ((address ^ moved) - shared.aligned) // size)
 
 
 def places(boxes: Boxes, at: Sequence[int], lane: int) -> tuple[Bools, Ints]:
     """Which elements of a box, the first dimension innermost, are inside the tensor, and where
-    these are in its memory."""
+    these are in its memory; raises ``Trap`` if the box begins where none may."""
     memory = boxes.tensor
     assert isinstance(memory, FlatMemory)
+    if at[0] * BYTES[memory.dtype] % ALIGNMENT:
+        raise memory.trap(lane, at[0], f"no box begins here: no multiple of {ALIGNMENT} bytes")
     offset, inside = np.zeros((), np.int64), np.ones((), np.bool_)
     for start, size, stride, side in zip(at, boxes.sizes, boxes.strides, boxes.sides, strict=True):
         along = np.arange(start, start + side)
@@ -43,6 +70,19 @@ def places(boxes: Boxes, at: Sequence[int], lane: int) -> tuple[Bools, Ints]:
     if outside.any():
         raise memory.trap(lane, int(there[outside][0]), f"out of bounds of {memory.size}")
     return cast(Bools, inside.reshape(-1)), there
+
+
+def behind(boxes: Boxes, at: Sequence[int], lane: int) -> Ints:
+    """What a store of a box writes, too: where the elements are that are behind a row, in the same
+    unit of 16 bytes as its last ones.  They become zeros."""
+    unit = ALIGNMENT // BYTES[boxes.tensor.dtype]
+    row, *others = boxes.sizes
+    if row % unit == 0:
+        return np.empty(0, np.int64)
+    longer = replace(boxes, sizes=(-(-row // unit) * unit, *others))
+    inside, _ = places(boxes, at, lane)
+    reached, there = places(longer, at, lane)
+    return there[~inside[reached]]
 
 
 def loaded(boxes: Boxes, at: Sequence[int], lane: int) -> Elements:

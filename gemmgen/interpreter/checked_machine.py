@@ -9,6 +9,7 @@ import numpy as np
 
 from gemmgen.calling.launches import Landing
 from gemmgen.interpreter.async_copies import CheckedCopies
+from gemmgen.interpreter.async_products import CheckedMultiplies
 from gemmgen.interpreter.barriers import CheckedBarriers
 from gemmgen.interpreter.box_stores import CheckedStores
 from gemmgen.interpreter.checked_memory import (
@@ -21,13 +22,14 @@ from gemmgen.interpreter.checked_memory import (
 from gemmgen.interpreter.expressions import NUMBERS
 from gemmgen.interpreter.fragments import CheckedWarps
 from gemmgen.interpreter.machine import Step, Trip, Trips
-from gemmgen.interpreter.memory import Memory
+from gemmgen.interpreter.memory import KINDS, Memory
 from gemmgen.interpreter.scope import Closure, Scope, known
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap, left_out
-from gemmgen.interpreter.together import Together
+from gemmgen.interpreter.together import CLUSTER, NAMED, Together
 from gemmgen.interpreter.workspace import LaunchState
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
+from gemmgen.ir.lane_matrices import OperandArray
 from gemmgen.ir.lowered import SharedArray
 from gemmgen.ir.thread_code import Node, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray
@@ -55,6 +57,7 @@ class CheckedMachine:
         self.lanes, self.copies, self.warps = lanes, CheckedCopies(landing), CheckedWarps(lanes)
         self.barriers = CheckedBarriers(lanes, together, landing)
         self.stores = CheckedStores(lanes, landing)
+        self.multiplies = CheckedMultiplies(lanes, landing)
         self._arguments, self._written, self._state = arguments, written, state
         self._together, self.duty = together, duty
 
@@ -75,12 +78,14 @@ class CheckedMachine:
     def shared(self, array: SharedArray) -> Memory:
         count = self.lanes.blocks * prod(array.sizes)
         data = self._together.memory.setdefault(array.name, poisoned(count, array.dtype))
-        return FlatMemory(array.name, array.dtype, data, self.lanes, per_block=True)
+        return FlatMemory(
+            array.name, array.dtype, data, self.lanes, per_block=True, aligned=array.aligned
+        )
 
     def registers(
-        self, array: RegisterArray | FragmentArray, size: int
+        self, array: RegisterArray | FragmentArray | OperandArray, size: int
     ) -> tuple[Memory, Step | None]:
-        dtype = array.dtype if isinstance(array, RegisterArray) else "f32"
+        dtype = "f32" if isinstance(array, FragmentArray) else array.dtype
         memory = Registers(array.name, dtype, size, self.lanes, zero=array.zero, wide=array.wide)
         return memory, memory.declare
 
@@ -93,7 +98,18 @@ class CheckedMachine:
             self.meet(0, self.lanes.of_block, mask)
 
     def meet(self, number: int, threads: int, mask: Mask) -> None:
+        if not 0 <= number < NAMED:
+            first = 0 if mask is None else int(np.argmax(mask))
+            raise Trap("barrier", self.lanes.name(first), number, f"a block has {NAMED} of them")
         self._together.meetings.meet(number, threads, self.lanes, mask)
+
+    def meet_cluster(self, mask: Mask) -> None:
+        lane = left_out(mask, self.lanes.threads * self.lanes.cluster)
+        if lane is not None:
+            name = self.lanes.name(lane)
+            raise Trap("barrier", name, CLUSTER, "not all threads of the cluster come to its own")
+        if self.duty is not None:
+            self._together.meetings.meet(CLUSTER, self.lanes.of_block, self.lanes, mask)
 
     def trips(self, loop: For[Node], scope: Scope) -> Trips:
         return every_trip
@@ -113,5 +129,5 @@ def argument(param: Param, value: float) -> Closure:
     """A number that a kernel is called with."""
     if param.kind != "scalar":
         return known(int(value), "int")
-    kind = "double" if param.dtype == "f64" else "float"
+    kind = KINDS[param.dtype]
     return known(NUMBERS[kind](value), kind)

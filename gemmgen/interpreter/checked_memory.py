@@ -10,26 +10,31 @@ import numpy.typing as npt
 
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap, where
-from gemmgen.ir.dtypes import HALVES, DType
-from gemmgen.numerics.formats import STORAGE
+from gemmgen.ir.dtypes import BYTES, INTEGERS, RAW, DType
+from gemmgen.numerics.formats import STORAGE, poison
 from gemmgen.numerics.operators import COMPARE, Bools, Ints, Value
 
 F32 = npt.NDArray[np.float32]
-Elements = npt.NDArray[np.float32 | np.float64 | np.uint16]
-"""What memories hold: numbers, or the raw bits of f16 and bf16."""
+Elements = npt.NDArray[np.float32 | np.float64 | np.uint16 | np.uint8]
+"""What memories hold: numbers, or the raw bits of f16 and bf16.  Integers are held as f64, so that
+there is a NaN among them: what was never written is no integer."""
+_NAN = poison(1)[0]
 POISON: dict[type[np.generic], np.generic] = {
-    np.float32: np.float32(np.nan),
-    np.float64: np.float64(np.nan),
+    np.float32: _NAN,
+    np.float64: np.float64(_NAN),
     np.uint16: np.uint16(0x7FFF),
+    np.uint8: np.uint8(0x7F),
 }
-"""A NaN as an element of each type; the bits are one of f16 and of bf16."""
+"""A NaN as an element of each type; the bits are one of each type that they may be."""
 
 less = COMPARE["<"]
 
 
 def elements(dtype: DType) -> np.dtype[np.generic]:
     """What a memory of ``dtype`` is made of."""
-    return np.dtype(np.uint16) if dtype in HALVES else STORAGE[dtype]
+    if dtype in INTEGERS:
+        return np.dtype(np.float64)
+    return np.dtype(f"u{BYTES[dtype]}") if dtype in RAW else STORAGE[dtype]
 
 
 def poisoned(count: int | tuple[int, ...], dtype: DType) -> Elements:
@@ -103,13 +108,22 @@ def _lane(at: int, mask: Mask) -> int:
 
 
 class FlatMemory(CheckedMemory):
-    """Global memory, or the shared arrays of blocks side by side (``per_block``)."""
+    """Global memory, or the shared arrays of blocks side by side (``per_block``), each ``aligned``
+    to so many bytes."""
 
     def __init__(
-        self, name: str, dtype: DType, data: Elements, lanes: Lanes, *, per_block: bool = False
+        self,
+        name: str,
+        dtype: DType,
+        data: Elements,
+        lanes: Lanes,
+        *,
+        per_block: bool = False,
+        aligned: int = 0,
     ):
         super().__init__(name, dtype, data.size // lanes.blocks if per_block else data.size, lanes)
         self.data = data
+        self.aligned = aligned
         numbers = np.repeat(np.arange(lanes.blocks), lanes.threads)
         self.base = numbers * self.size if per_block and lanes.blocks > 1 else None
 

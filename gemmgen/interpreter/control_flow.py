@@ -8,6 +8,7 @@ from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.scope import UNKNOWN
 from gemmgen.interpreter.simt import Mask, narrowed, where
+from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Barrier, Block, Break, For, If
 from gemmgen.ir.thread_code import Leave, Node
 from gemmgen.numerics.operators import ARITHMETIC, COMPARE, Value, invert
@@ -63,14 +64,14 @@ def uniform(value: Value) -> Value:
 
 
 def _if(node: If[Node], code: Code) -> Step | None:
-    """On a condition that is ``UNKNOWN``, both sides are run."""
+    """On a condition that is ``UNKNOWN``, both sides are run, but not what seldom happens."""
     condition = code.expression(node.condition)
     body, otherwise = code.braces(node.body), code.braces(node.otherwise)
     if body is None and otherwise is None:
         return condition.accesses
 
     def step(mask: Mask) -> None:
-        some = others = True
+        some, others = not node.seldom, True
         on = off = mask
         holds = condition.run(mask)
         if holds is not UNKNOWN:
@@ -101,6 +102,10 @@ def _barrier(node: Barrier, code: Code) -> Step:
     return code.machine.barrier
 
 
+def _cluster_barrier(node: ClusterBarrier, code: Code) -> Step:
+    return code.machine.meet_cluster
+
+
 NODES: Statements = {
     Block: _block,
     For: _for,
@@ -108,4 +113,5 @@ NODES: Statements = {
     Leave: _leave,
     Break: _leave,
     Barrier: _barrier,
+    ClusterBarrier: _cluster_barrier,
 }

@@ -18,7 +18,7 @@ from gemmgen.ir.control import Block
 from gemmgen.ir.dependent_launch import LaunchDependents, WaitGrid
 from gemmgen.ir.duties import Duties, Duty, NamedBarrier, SetRegisters
 from gemmgen.ir.thread_code import Node, inner
-from gemmgen.numerics.operators import Bools
+from gemmgen.numerics.operators import Bools, Value
 
 
 def duties_of(body: tuple[Node, ...]) -> tuple[Duty[Node], ...]:
@@ -71,7 +71,17 @@ def _check_own(duty: Duty[Node], here: Bools, every: Bools, code: Code) -> None:
 
 def _meet(node: NamedBarrier, code: Code) -> Step:
     machine, threads = code.machine, cast(int, code.expression(node.threads).known)
-    return lambda mask: machine.meet(node.number, threads, mask)
+    number = code.expression(node.number).run
+    return lambda mask: machine.meet(_one(number(mask), mask, code), threads, mask)
+
+
+def _one(value: Value, mask: Mask, code: Code) -> int:
+    """A number that all threads have which take part."""
+    every = code.machine.lanes.every(value)
+    found = every if mask is None else every[mask]
+    if (found != found[0]).any():
+        raise Trap("barrier", code.machine.lanes.name(0), int(found[0]), "and others elsewhere")
+    return int(found[0])
 
 
 def _nothing(_node: Node, _code: Code) -> None:

@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 
 from gemmgen.interpreter.memory import Kind, Memory
-from gemmgen.interpreter.scope import UNKNOWN, Array, Closure, FrameSlot, Run, Scope, known, unknown
+from gemmgen.interpreter.scope import UNKNOWN, Closure, FrameSlot, Run, Scope, known, unknown
 from gemmgen.interpreter.simt import Index, Mask, left_out, where
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 from gemmgen.ir.target import WARP
@@ -75,9 +75,9 @@ def apply(function: Callable[..., Value], kind: Kind, *parts: Closure) -> Closur
 
 def _variable(name: str, scope: Scope) -> Closure:
     found = scope.find(name)
-    assert not isinstance(found, Array), f"{name} is an array"
     if isinstance(found, Closure):
         return found
+    assert isinstance(found, FrameSlot), f"{name} is no variable"
     frame, number = scope.frame, found.number
     return Closure(lambda _: frame[number], found.kind)
 
@@ -113,7 +113,12 @@ def from_first(first: FrameSlot, index: Run, scope: Scope) -> Run:
 NUMBERS: dict[Kind, type[np.float32] | type[np.float64]] = {
     "float": np.float32,
     "double": np.float64,
+    "i32": np.float64,
 }
+
+
+NUMBERS_FIRST: tuple[Kind, ...] = ("double", "float", "i32")
+"""The kinds of numbers; two are combined in the first that one of them has."""
 
 
 def converted(part: Closure, kind: Kind) -> Closure:
@@ -130,7 +135,7 @@ def converted(part: Closure, kind: Kind) -> Closure:
 
 def _common(left: Closure, right: Closure) -> tuple[Closure, Closure, Kind]:
     """Both converted to the type in which C combines them."""
-    for kind in ("double", "float"):
+    for kind in NUMBERS_FIRST:
         if kind in (left.kind, right.kind):
             return converted(left, kind), converted(right, kind), kind
     return left, right, "int"
@@ -152,8 +157,17 @@ def _call(function: str, parts: tuple[Closure, ...]) -> Closure:
         return apply(operators.FROM_BITS[function], "float", parts[0])
     if function in operators.TO_BITS:
         return apply(operators.TO_BITS[function], "int", converted(parts[0], "float"))
+    if function in operators.TO_INTEGERS:
+        return apply(operators.TO_INTEGERS[function], "i32", converted(parts[0], "float"))
+    if function == "is_finite":
+        return apply(cast(Callable[..., Value], np.isfinite), "bool", parts[0])
+    if function == "mad":
+        compute = cast(Callable[..., Value], operators.mad)
+        return apply(compute, "i32", *(converted(p, "i32") for p in parts))
     if function in operators.OF_INTS:
         return apply(operators.OF_INTS[function], "int", *parts)
+    if function == "uniform":
+        return _uniform(parts[0])
     if function in SHUFFLES:
         return _shuffle(parts, SHUFFLES[function])
     kind: Kind = "double" if function in operators.DOUBLE else "float"
@@ -161,7 +175,11 @@ def _call(function: str, parts: tuple[Closure, ...]) -> Closure:
     return apply(cast(Callable[..., Value], compute), kind, *(converted(p, kind) for p in parts))
 
 
-SHUFFLES: dict[str, Kind] = {"shuffle_xor": "float", "shuffle_xor_f64": "double"}
+SHUFFLES: dict[str, Kind] = {
+    "shuffle_xor": "float",
+    "shuffle_xor_f64": "double",
+    "shuffle_xor_i32": "i32",
+}
 
 
 def _shuffle(parts: tuple[Closure, ...], kind: Kind) -> Closure:
@@ -180,6 +198,21 @@ def _shuffle(parts: tuple[Closure, ...], kind: Kind) -> Closure:
         return cast(Value, found.reshape(-1, WARP)[:, lanes].reshape(-1))
 
     return Closure(shuffled, kind)
+
+
+def _uniform(value: Closure) -> Closure:
+    """The value of the first lane of each warp; all lanes of a warp take part, or none."""
+    if value.known is not None:
+        return value
+
+    def first(mask: Mask) -> Value:
+        found = value.run(mask)
+        if not isinstance(found, np.ndarray):
+            return found
+        assert left_out(mask, WARP) is None, "a part of a warp shuffles"
+        return cast(Value, np.repeat(found.reshape(-1, WARP)[:, 0], WARP))
+
+    return Closure(first, value.kind)
 
 
 def _logic(op: str, left: Closure, right: Closure) -> Closure:

@@ -7,7 +7,8 @@ rounded once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from math import prod
 from typing import cast
 
@@ -19,10 +20,11 @@ from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Lines, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import UNKNOWN, Array
-from gemmgen.interpreter.simt import Lanes, Mask, Trap, left_out
+from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap, left_out
 from gemmgen.ir.atoms import WMMA
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Element, Expr, Int
+from gemmgen.ir.lane_matrices import ROWS, LoadMatrices, StoreMatrices, packed, row_of
 from gemmgen.ir.target import WARP
 from gemmgen.ir.warp_matrices import (
     FragmentArray,
@@ -41,6 +43,9 @@ HALF = SIDE * SIDE // WARP
 ALIGNED = 32
 """Bytes that divide the address of a fragment (CUDA C++ Programming Guide, load_matrix_sync)."""
 
+LANES_OF_ROW = 4
+"""The lanes that get a row of a matrix that ldmatrix loads."""
+
 
 def _fragment_array(node: FragmentArray, code: Code) -> Step | None:
     memory, declare = code.machine.registers(node, HALF * prod(node.sizes))
@@ -49,7 +54,7 @@ def _fragment_array(node: FragmentArray, code: Code) -> Step | None:
 
 
 def _load(node: LoadFragment, code: Code) -> Step:
-    fragment, number = _fragment(node.target, code)
+    fragment, number = registers_of(node.target, code)
     lines, warps = _lines(node.source, node.pitch, code), code.machine.warps
 
     def step(mask: Mask) -> None:
@@ -60,7 +65,7 @@ def _load(node: LoadFragment, code: Code) -> Step:
 
 
 def _store(node: StoreFragment, code: Code) -> Step:
-    sums, number = _fragment(node.source, code)
+    sums, number = registers_of(node.source, code)
     lines, warps = _lines(node.target, node.pitch, code), code.machine.warps
 
     def step(mask: Mask) -> None:
@@ -71,9 +76,9 @@ def _store(node: StoreFragment, code: Code) -> Step:
 
 
 def _multiply(node: MultiplyFragments, code: Code) -> Step | None:
-    sums, at_sums = _fragment(node.sum, code)
-    left, at_left = _fragment(node.a, code)
-    right, at_right = _fragment(node.b, code)
+    sums, at_sums = registers_of(node.sum, code)
+    left, at_left = registers_of(node.a, code)
+    right, at_right = registers_of(node.b, code)
     warps = code.machine.warps
     if sums.known is UNKNOWN:
         return None
@@ -105,9 +110,9 @@ NODES: Statements = {
 }
 
 
-def _fragment(element: Element, code: Code) -> tuple[Memory, Callable[[Mask], int]]:
-    """The registers of a fragment, and the number of the first."""
-    memory, index = code.element(Element(element.buffer, (*element.indices, Int(0))))
+def registers_of(element: Element, code: Code) -> tuple[Memory, Callable[[Mask], int]]:
+    """The registers of a fragment, and the number of the first element."""
+    memory, index = code.element(first_of(element, code))
 
     def first(mask: Mask) -> int:
         number = index(mask)
@@ -115,6 +120,13 @@ def _fragment(element: Element, code: Code) -> tuple[Memory, Callable[[Mask], in
         return number
 
     return memory, first
+
+
+def first_of(element: Element, code: Code) -> Element:
+    """The first element of a register, which may have several."""
+    sizes = code.scope.array(element.buffer).sizes
+    packed_in = sizes is not None and len(sizes) > len(element.indices)
+    return Element(element.buffer, (*element.indices, Int(0))) if packed_in else element
 
 
 def _lines(element: Element, pitch: Expr, code: Code) -> Callable[[Mask], Lines]:
@@ -150,6 +162,40 @@ class CheckedWarps:
             column = self.first + e
             at = self.line * apart + column if node.line == "row" else column * apart + self.line
             lines.memory.store(first + at, value, mask)
+
+    def matrices(
+        self, node: LoadMatrices, tile: Memory, rows: Index, mask: Mask
+    ) -> Sequence[Value]:
+        self.meet(mask)
+        places = self._places(node, tile, rows, mask, node.turned)
+        return [tile.load(at, mask) for at in places]
+
+    def store_matrices(
+        self, node: StoreMatrices, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
+    ) -> None:
+        self.meet(mask)
+        for at, value in zip(self._places(node, tile, rows, mask), values, strict=True):
+            tile.store(at, value, mask)
+
+    def _places(
+        self,
+        node: LoadMatrices | StoreMatrices,
+        tile: Memory,
+        rows: Index,
+        mask: Mask,
+        turned: bool = False,
+    ) -> Iterator[Ints]:
+        """Where each of a lane's elements is, of all lanes, by the ``rows`` that they name."""
+        assert isinstance(tile, FlatMemory)
+        named = self.lanes.every(rows)
+        tile.refuse(named % row_of(node.dtype) != 0, named, mask, "no row of a matrix begins there")
+        each, lane = packed(node.dtype), np.arange(self.lanes.count)
+        own, (row, part) = lane // WARP * WARP, np.divmod(lane % WARP, LANES_OF_ROW)
+        for matrix, e in product(range(node.count), range(each)):
+            line, column = row, each * part + e
+            if turned:
+                line, column = column, line
+            yield named[own + ROWS * matrix + line] + column
 
     def meet(self, mask: Mask) -> None:
         """All lanes of a warp come to a step, or none."""

@@ -26,7 +26,8 @@ from gemmgen.interpreter.together import Together
 from gemmgen.interpreter.turns import Turns
 from gemmgen.interpreter.workspace import LaunchState, in_order
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
-from gemmgen.ir.thread_code import CopyAsync, contains
+from gemmgen.ir.shared_copies import CopyAsync
+from gemmgen.ir.thread_code import contains
 from gemmgen.numerics.operators import Ints
 
 __all__ = ["Argument", "Order", "Trap", "interpret", "with_temporaries"]
@@ -46,8 +47,8 @@ def interpret(
 
     ``arguments`` gives tensors, extents, leading dimensions and scalars by name; they must satisfy
     what the interfaces require.  ``landing`` is when asynchronous copies land, ``order`` that in
-    which blocks come that share memory, and persistent blocks are as many as a GPU of so many
-    ``multiprocessors`` has.  Gives for each
+    which blocks come that share memory, and persistent blocks are as many as a GPU has of so many
+    ``multiprocessors``, or of as many clusters at a time.  Gives for each
     tensor that is written the number of the thread that wrote each element, from 1; 0 for none.
     Raises ``Trap`` if a thread does what it may not.
     """
@@ -92,7 +93,7 @@ def run_kernel(
         if p.written
     }
     x, y = interface.block
-    duties = [(duty.name, (duty.first, duty.threads)) for duty in duties_of(kernel.body)]
+    duties = [(duty.name, part) for duty in duties_of(kernel.body) for part in duty.parts]
     parts = duties or [(None, None)]
     grid = interface.grid(extents, multiprocessors)
     state = LaunchState.of(interface, extents, order, grid)
@@ -102,7 +103,7 @@ def run_kernel(
             together = Together(batches[first], Turns(order))
             machines = [
                 CheckedMachine(
-                    Lanes(first, batches[first], x, y, part),
+                    Lanes(first, batches[first], x, y, part, interface.cluster_blocks),
                     arguments,
                     written,
                     state,
@@ -127,6 +128,7 @@ def _run(machine: CheckedMachine, kernel: LoweredKernel) -> None:
         run(None)
     machine.copies.end()
     machine.stores.end()
+    machine.multiplies.leave()
 
 
 def _batches(
@@ -134,12 +136,14 @@ def _batches(
 ) -> Iterator[tuple[int, int]]:
     """The first blocks, and the numbers, of blocks that run side by side.
 
-    Asynchronous copies are counted for all of them together, so these then are of one part, whose
-    loops have the same length; the tiles of a part are neighbours.  Persistent blocks that run side
-    by side have equally many tiles.
+    They are whole clusters.  Asynchronous copies are counted for all of them together, so these
+    then are of one part, whose loops have the same length; the tiles of a part are neighbours.
+    Persistent blocks that run side by side have equally many tiles.
     """
     interface = kernel.interface
-    at_once, tiles = max(1, MOST_LANES // prod(interface.block)), interface.tile_count(extents)
+    together = interface.cluster_blocks
+    at_once = max(1, MOST_LANES // (prod(interface.block) * together)) * together
+    tiles = interface.tile_count(extents)
     ends = [grid]
     if interface.resident and grid:
         ends = [tiles % grid, grid]

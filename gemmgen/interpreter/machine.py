@@ -11,15 +11,17 @@ from typing import Protocol
 
 from gemmgen.base.record import record
 from gemmgen.interpreter.memory import Memory
-from gemmgen.interpreter.scope import Closure, Scope
+from gemmgen.interpreter.scope import Closure, MatrixInTile, Scope
 from gemmgen.interpreter.simt import Index, Lanes, Mask
+from gemmgen.ir.atoms import Atom
 from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.control import Block, For
 from gemmgen.ir.interface import Param
+from gemmgen.ir.lane_matrices import LoadMatrices, OperandArray, StoreMatrices
 from gemmgen.ir.lowered import SharedArray
 from gemmgen.ir.thread_code import Node, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray, LoadFragment, StoreFragment
-from gemmgen.numerics.operators import Value
+from gemmgen.numerics.operators import Bools, Value
 
 Step = Callable[[Mask], object]
 """A statement, compiled."""
@@ -43,12 +45,14 @@ class Copies(Protocol):
 
 @record
 class Boxes:
-    """The boxes of a ``tensor``: sizes, strides in elements and a box's sides, innermost first."""
+    """The boxes of a ``tensor``: sizes, strides in elements and a box's sides, innermost first;
+    and its map's ``swizzle``."""
 
     tensor: Memory
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     sides: tuple[int, ...]
+    swizzle: int = 0
 
 
 class Barriers(Protocol):
@@ -64,9 +68,14 @@ class Barriers(Protocol):
         """One arrival of each lane, and so many bytes more."""
         ...
 
-    def arrive(self, name: str, index: Index, mask: Mask) -> None: ...
+    def arrive(self, name: str, index: Index, mask: Mask, block: Value | None = None) -> None:
+        """One arrival of each lane; at the barrier of the ``block`` of its cluster with this
+        rank."""
+        ...
 
     def wait(self, name: str, index: Index, parity: Value, mask: Mask) -> None: ...
+
+    def test(self, name: str, index: Index, parity: Value, mask: Mask) -> Bools: ...
 
     def load(
         self,
@@ -76,9 +85,10 @@ class Barriers(Protocol):
         to: Index,
         barrier: tuple[str, Index],
         mask: Mask,
+        blocks: Value | None = None,
     ) -> None:
-        """Begins the copy of a box that begins with the element ``at`` to ``to`` on, for each
-        lane."""
+        """Begins the copy of a box that begins with the element ``at`` to ``to`` on, for each lane;
+        with ``blocks``, bits of ranks, in each of these blocks of its cluster."""
         ...
 
 
@@ -117,8 +127,59 @@ class Warps(Protocol):
         self, node: StoreFragment, lines: Lines, values: Sequence[Value], mask: Mask
     ) -> None: ...
 
+    def matrices(
+        self, node: LoadMatrices, tile: Memory, rows: Index, mask: Mask
+    ) -> Sequence[Value]:
+        """Each lane's elements of matrices, whose rows the lanes name."""
+        ...
+
+    def store_matrices(
+        self, node: StoreMatrices, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
+    ) -> None:
+        """The other way round: each lane's ``values`` to the rows that the lanes name."""
+        ...
+
     def meet(self, mask: Mask) -> None:
         """All lanes of a warp come to a step, or none."""
+        ...
+
+
+@record
+class OperandInTile:
+    """A matrix from its ``first`` element on, ``further`` bytes on; whether an instruction takes
+    its rows as those along m or n, one for each k."""
+
+    matrix: MatrixInTile
+    first: Index
+    further: int
+    turned: bool
+
+
+@record
+class Instruction:
+    """``sums = a * b`` of a warpgroup, for ``n`` columns, with the old sums where it ``keeps``
+    them; ``first``: a thread's first register in each of its rows."""
+
+    atom: Atom
+    n: int
+    a: OperandInTile
+    b: OperandInTile
+    sums: Memory
+    first: tuple[int, int]
+    keeps: Value
+
+
+class Multiplies(Protocol):
+    """Asynchronous multiplications of warpgroups, by groups."""
+
+    def issue(self, instruction: Instruction, mask: Mask) -> None: ...
+
+    def commit(self, mask: Mask) -> None: ...
+
+    def wait(self, pending: int, mask: Mask) -> None: ...
+
+    def end(self, sums: Memory, mask: Mask) -> None:
+        """Until none is under way; ``sums`` are the threads' again."""
         ...
 
 
@@ -146,6 +207,9 @@ class Machine(Protocol):
     def warps(self) -> Warps: ...
 
     @property
+    def multiplies(self) -> Multiplies: ...
+
+    @property
     def duty(self) -> str | None:
         """The one whose threads the lanes are; None: they are whole blocks."""
         ...
@@ -159,7 +223,7 @@ class Machine(Protocol):
     def shared(self, array: SharedArray) -> Memory: ...
 
     def registers(
-        self, array: RegisterArray | FragmentArray, size: int
+        self, array: RegisterArray | FragmentArray | OperandArray, size: int
     ) -> tuple[Memory, Step | None]:
         """A memory of ``size`` elements a lane, and what is done when its declaration is
         reached."""
@@ -171,6 +235,10 @@ class Machine(Protocol):
 
     def meet(self, number: int, threads: int, mask: Mask) -> None:
         """So many threads of a block come to the named barrier ``number``."""
+        ...
+
+    def meet_cluster(self, mask: Mask) -> None:
+        """All threads of all blocks of a cluster come to its barrier."""
         ...
 
     def trips(self, loop: For[Node], scope: Scope) -> Trips:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal
 
 from gemmgen.interpreter.simt import Index, Mask
-from gemmgen.ir.dtypes import DType
+from gemmgen.ir.control import DefineKind
+from gemmgen.ir.dtypes import DTYPES, DType
 from gemmgen.numerics.operators import Bools, Value
 
-Kind = Literal["int", "float", "double", "bool"]
-"""A type of C."""
-KINDS: dict[DType, Kind] = {"f32": "float", "f64": "double", "f16": "int", "bf16": "int"}
+Kind = DefineKind
+_KINDS: dict[str, Kind] = {"raw": "int", "integer": "i32", "rounded": "float"}
+KINDS: dict[DType, Kind] = {
+    name: _KINDS.get(traits.kind) or ("double" if name == "f64" else "float")
+    for name, traits in DTYPES.items()
+}
 """What an element of a memory is in C: f16 and bf16 are raw bits."""
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from gemmgen.interpreter import (
     async_copies,
+    async_products,
     barriers,
     box_stores,
     control_flow,
     duties,
     fragments,
+    known_fragments,
     variables,
     workspace,
 )
@@ -23,6 +25,8 @@ NODES: Statements = {
     **barriers.NODES,
     **box_stores.NODES,
     **fragments.NODES,
+    **known_fragments.NODES,
+    **async_products.NODES,
     **workspace.NODES,
     **duties.NODES,
 }

@@ -7,23 +7,24 @@ from dataclasses import dataclass, field
 from gemmgen.base.record import record
 from gemmgen.interpreter.checked_memory import POISON, Elements, FlatMemory
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.numerics.operators import Ints
 
 
 @record
 class BoxLanding:
-    """Of one block a box under way: ``values`` to ``first`` on of ``target``'s data."""
+    """Of one block a box under way: ``values`` to ``places`` of ``target``'s data."""
 
     target: FlatMemory
-    first: int
+    places: Ints
     values: Elements
     thread: int
 
     def land(self) -> None:
-        self.target.data[self.first : self.first + len(self.values)] = self.values
+        self.target.data[self.places] = self.values
 
     def spoil(self) -> None:
         poison = POISON[self.target.data.dtype.type]
-        self.target.data[self.first : self.first + len(self.values)] = poison
+        self.target.data[self.places] = poison
 
     @property
     def bytes(self) -> int:
@@ -46,6 +47,10 @@ class BarrierState:
         needs."""
         while self.phase % 2 == parity and self.landing:
             self.count(self.landing.pop(0))
+        return self.has_ended(parity)
+
+    def has_ended(self, parity: int) -> bool:
+        """Whether the phase with this parity has ended by now."""
         return self.phase % 2 != parity
 
     def count(self, box: BoxLanding) -> None:

@@ -81,7 +81,22 @@ class Array:
     first: FrameSlot | None = None
 
 
-Meaning = Closure | FrameSlot | Array
+@record
+class MatrixInTile:
+    """An operand of tensor cores in shared memory, from the element that ``first`` holds on: rows
+    of ``row`` bytes, of which 8 lie one behind another and the next 8 ``stride`` bytes further;
+    ``swizzle``: the bytes in which its chunks are permuted, or 0.  Where rows lie along m or n,
+    what is behind their end is ``leading`` bytes further."""
+
+    tile: Memory
+    first: FrameSlot
+    swizzle: int
+    row: int
+    stride: int
+    leading: int
+
+
+Meaning = Closure | FrameSlot | Array | MatrixInTile
 
 
 class Scope:
@@ -121,6 +136,11 @@ class Scope:
     def slot(self, name: str) -> FrameSlot:
         found = self.find(name)
         assert isinstance(found, FrameSlot), f"{name} is no variable"
+        return found
+
+    def matrix(self, name: str) -> MatrixInTile:
+        found = self.find(name)
+        assert isinstance(found, MatrixInTile), f"{name} is no descriptor"
         return found
 
     def array(self, name: str) -> Array:

@@ -33,7 +33,8 @@ class Lanes:
     """The threads of ``blocks`` blocks, the first of which has the number ``first``.
 
     ``x`` and ``y`` are a block's threads along threadIdx.x and threadIdx.y.  Of each block only
-    ``part`` is there, if it is given: a first thread, and how many.
+    ``part`` is there, if it is given: a first thread, and how many.  The blocks are whole clusters,
+    of ``cluster`` blocks each.
     """
 
     first: int
@@ -41,6 +42,7 @@ class Lanes:
     x: int
     y: int
     part: tuple[int, int] | None = None
+    cluster: int = 1
 
     @property
     def begin(self) -> int:
@@ -60,6 +62,12 @@ class Lanes:
     @property
     def count(self) -> int:
         return self.blocks * self.threads
+
+    def peer(self, lane: int, rank: int) -> int:
+        """Of the blocks that are there the number of the one of this ``rank`` in a lane's
+        cluster."""
+        own = lane // self.threads
+        return own - own % self.cluster + rank
 
     def name(self, lane: int) -> str:
         block, thread = divmod(lane, self.threads)

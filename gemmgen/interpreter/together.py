@@ -15,6 +15,9 @@ from gemmgen.numerics.operators import Bools, Ints
 
 NAMED = 16
 """Named barriers of a block."""
+CLUSTER = NAMED
+"""The number of a cluster's barrier, of which each block keeps a count of its own: blocks of a
+cluster come side by side."""
 
 
 class Meetings:
@@ -23,7 +26,7 @@ class Meetings:
 
     def __init__(self, blocks: int, turns: Turns):
         self.needed, self.come, self.passed = (
-            np.zeros((blocks, NAMED), np.int64) for _ in range(3)
+            np.zeros((blocks, NAMED + 1), np.int64) for _ in range(3)
         )
         self._turns = turns
 
@@ -57,8 +60,6 @@ class Meetings:
 
     def _problem(self, number: int, threads: int, arriving: Ints) -> str:
         """What is wrong with so many ``arriving`` of each block; empty if nothing is."""
-        if not 0 <= number < NAMED:
-            return f"a block has {NAMED} of them"
         if threads % WARP or not threads:
             return f"{threads} threads are no number of whole warps"
         needed, come = self.needed[:, number], self.come[:, number]
@@ -88,4 +89,5 @@ class Together:
         """The blocks end; raises ``Trap`` if a box is under way."""
         for barrier in self.barriers.values():
             for box in barrier.landing:
-                raise box.target.trap(box.thread, box.first, "a copy that is not waited for")
+                first = int(box.places[0])
+                raise box.target.trap(box.thread, first, "a copy that is not waited for")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir.atoms import ATOMS, AtomTraits
+from gemmgen.ir.boxes import engine_swizzle
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Map, Pipeline, Program
+from gemmgen.ir.held import Side
+from gemmgen.ir.nodes import Contract, Copy, Fold, Kernel, Loop, Map, Pipeline, Program
 
 
 def atoms_find_their_pieces(program: Program, kernel: Kernel) -> Iterator[str]:
@@ -18,6 +20,10 @@ def atoms_find_their_pieces(program: Program, kernel: Kernel) -> Iterator[str]:
         if spread.atom != contract.atom or loop.step != atom.k:
             yield f"atom {contract.atom} of sums for {spread.atom}, in steps of {loop.step}"
         if atom.lanes > 1:
+            yield from _pieces(program, kernel, contract, atom)
+        if atom.in_place:
+            yield from _tiles_in_place(program, kernel, contract)
+        elif atom.lanes > 1:
             yield from _fragments(program, kernel, contract, atom)
 
 
@@ -29,6 +35,35 @@ def fragments_lie_in_aligned_lines(program: Program, kernel: Kernel) -> Iterator
             line = 0 if tile.space is Space.GLOBAL else BYTES[tile.dtype] * tile.row
             if tile.space is not Space.SHARED or line % atom.line:
                 yield f"{copy.dst} = {tile.name}: lines of {line} bytes"
+
+
+def operands_lie_along_k(program: Program, kernel: Kernel) -> Iterator[str]:
+    """Tiles of the types that an atom's loads can't turn."""
+    for loop, contract in _contractions(kernel):
+        atom = ATOMS[contract.atom]
+        for copy in (o for o in loop.body if isinstance(o, Copy) and atom.lanes > 1):
+            tile = kernel.buffer(copy.src)
+            if tile.dtype not in atom.turned and tile.letters[-1] != program.problem.k:
+                yield f"{copy.dst} = {tile.name}: {tile.dtype} along {tile.letters[-1]}"
+
+
+def folds_end_whole_steps(program: Program, kernel: Kernel) -> Iterator[str]:
+    """An instruction's sums are of the shape and spread of those that they are folded into, which
+    happens behind whole steps of a tile, or behind whole tiles."""
+    for pipeline in (s for s in kernel.body if isinstance(s, Pipeline)):
+        for loop, fold in ((x, o) for x in pipeline.consume for o in x.body if isinstance(o, Fold)):
+            acc, part, every = kernel.buffer(fold.dst), kernel.buffer(fold.part), fold.every
+            if fold.dst != "acc" or (part.shape, part.spread, part.dtype) != (
+                acc.shape,
+                acc.spread,
+                acc.dtype,
+            ):
+                yield f"{fold.dst} += {fold.part}: sums of another shape"
+            within = every % loop.step == 0 and pipeline.step % max(every, 1) == 0
+            if every < 1 or (every % pipeline.step and not within):
+                yield f"{fold.dst} += {fold.part} every {every} in tiles of {pipeline.step}"
+            if not kernel.spread.has_coordinates:
+                yield f"{fold.dst} += {fold.part}: sums that no thread holds alone"
 
 
 def sums_leave_through_shared_memory(program: Program, kernel: Kernel) -> Iterator[str]:
@@ -50,19 +85,51 @@ def sums_leave_through_shared_memory(program: Program, kernel: Kernel) -> Iterat
                 yield f"buffer {slice_.name}{dict(slice_.shape)} is no slice {wanted}"
 
 
+def _pieces(
+    program: Program, kernel: Kernel, contract: Contract, atom: AtomTraits
+) -> Iterator[str]:
+    for letter, side in _sides(program):
+        axis = kernel.spread.axis(letter)
+        if (axis.lanes, axis.width) != atom.share(side):
+            yield f"atom {contract.atom}: {letter} in pieces of {axis.width} for {axis.lanes} lanes"
+        if axis.warps % atom.warps(side):
+            yield f"atom {contract.atom}: {axis.warps} warps along {letter}"
+
+
+def _tiles_in_place(program: Program, kernel: Kernel, contract: Contract) -> Iterator[str]:
+    """Rows along k, or of types that may be turned in slabs of which a warpgroup has whole ones;
+    permuted as the copy engine does if they are."""
+    atom = ATOMS[contract.atom]
+    for name, (letter, side) in zip((contract.a, contract.b), _sides(program), strict=True):
+        tile, axis = kernel.buffer(name), kernel.spread.axis(letter)
+        turned = tile.letters[-1] == letter
+        if tile.space is not Space.SHARED or (turned and tile.dtype not in atom.turned):
+            yield f"atom {contract.atom}: {name} is no tile along {program.problem.k}"
+        elif tile.swizzle not in (None, engine_swizzle(tile.row, tile.dtype)):
+            yield f"atom {contract.atom}: {name} is not swizzled as the copy engine does"
+        elif axis.rounds != (axis.pieces // atom.pieces(side) if turned and side == "row" else 1):
+            yield f"atom {contract.atom}: {letter} in {axis.rounds} rounds"
+        elif turned and tile.swizzle and axis.extent // axis.warps * atom.warps(side) % tile.row:
+            yield f"atom {contract.atom}: a warpgroup has part of a slab of {name}"
+
+
 def _fragments(
     program: Program, kernel: Kernel, contract: Contract, atom: AtomTraits
 ) -> Iterator[str]:
-    problem, spread = program.problem, kernel.spread
-    for letter, side in ((problem.m, atom.m), (problem.n, atom.n)):
-        axis = spread.axis(letter)
-        if (axis.lanes, axis.width) != (1, side):
-            yield f"atom {contract.atom}: {letter} in pieces of {axis.width} for {axis.lanes} lanes"
+    problem = program.problem
     for name in (contract.a, contract.b):
         buffer = kernel.buffer(name)
         steps = dict(buffer.shape).get(problem.k)
         if buffer.space is not Space.REGISTER or steps != atom.k:
             yield f"atom {contract.atom}: {name} is no fragment of {atom.k} steps"
+        split = (contract.parts, contract.into or buffer.dtype)
+        if (buffer.parts, buffer.dtype) != split or (contract.parts > 1) != bool(atom.splits):
+            yield f"atom {contract.atom}: {name} has {buffer.parts} parts of {buffer.dtype}"
+
+
+def _sides(program: Program) -> tuple[tuple[str, Side], ...]:
+    """The sides of the sums' pieces, by letter."""
+    return (program.problem.m, "row"), (program.problem.n, "column")
 
 
 def _contractions(kernel: Kernel) -> Iterator[tuple[Loop, Contract]]:

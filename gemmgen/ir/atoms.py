@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 from gemmgen.base.record import record
-from gemmgen.ir.dtypes import DType
+from gemmgen.ir.dtypes import BYTE_FLOATS, BYTES, HALVES, DType
+from gemmgen.ir.held import Digit, Held, Side
 
-Atom = Literal["fma", "wmma"]
-"""``fma``: one product of one thread; ``wmma``: a warp's matrices of 16 x 16, on tensor cores."""
+Atom = Literal[
+    "fma",
+    "wmma",
+    "m16n8k16",
+    "m16n8k8",
+    "m16n8k32",
+    "m16n8k8_tf32",
+    "m16n8k16_f64",
+    "m16n8k8_f64",
+    "m16n8k4_f64",
+    "m8n8k4_f64",
+    "m16n8k16_f32",
+    "m64nNk16",
+    "m64nNk32",
+    "m64nNk32_i8",
+]
+"""``fma``: one product of one thread.  The others are a warp's, on tensor cores: ``wmma``
+multiplies matrices of 16 x 16, ``m16n8k16`` (``mma.sync``) what its name says.  ``m64nNk16``
+(``wgmma``) is a warpgroup's, of as many columns as it has."""
 
-Holding = Literal["thread", "lanes", "opaque"]
+Product = tuple[DType, DType, DType]
+"""The types of A, of B and of the sums."""
+
+Via = Literal["wmma", "mma", "wgmma"]
+"""The instructions of tensor cores: ``wmma``, ``mma.sync``, ``wgmma.mma_async``."""
+
+Holding = Literal["thread", "lanes", "opaque", "known", "warpgroup"]
 """What holds the operands and sums of a contraction, which chooses how it is lowered.
 
 ``thread``: each thread the elements that it owns.  ``lanes``: the lanes of a warp have partial sums
 of the same elements, each over its own k.  ``opaque``: the lanes of a warp hold a piece together,
-and which lane has which element is unspecified.
+and which lane has which element is unspecified.  ``known``: they hold it together, and the atom
+states which lane has which element.  ``warpgroup``: the lanes of four warps hold the sums so, and
+the operands stay in shared memory.
 """
+
+Loads = Literal["rows", "elements", "parts"]
+"""How lanes load what they hold of an operand from shared memory: ``rows`` of 16 bytes by
+``ldmatrix``, which gives each lane 4 bytes of one; or each lane its ``elements``, one by one; or
+rows, whose elements they then split into ``parts``."""
 
 
 @record
@@ -24,9 +56,19 @@ class AtomTraits:
     """One atom (CuTe: ``MMA_Traits``): ``m`` x ``n`` sums of ``k`` products each, by ``lanes``
     threads together.
 
-    Both operands are of one of ``types`` (none: of any type, converted to that of the sums), the
-    sums f32.  ``line``: bytes of which the distance of an operand's lines in shared memory is a
-    multiple; ``aligned``: bytes to which what it loads and stores in shared memory begins.
+    Operands and sums are of one of ``products`` (none: of any types, converted to that of the
+    sums).  ``line``: bytes of which the distance of an operand's lines in shared memory is a
+    multiple; ``aligned``: bytes to which what it loads and stores in shared memory begins.  An
+    operand lies along k there, unless its type is one of ``turned``.  With ``splits`` operands are
+    of that type there, and are split into parts of those of ``products`` as they are read.
+
+    ``sums``, ``a`` (its rows along m, its columns along k) and ``b`` (along k and n) are what a
+    lane holds of each, where that is known; it ``loads`` operands so.  Operands that no lane holds
+    are read from shared memory by the instruction itself, which multiplies up to ``together_n``
+    pieces along n at once, an odd number of them only up to ``odd_n``.
+
+    ``fraction``: bits after the leading one that sums keep while products are added to them, where
+    they are fewer than those of their type (``gpu.compare``).
     """
 
     m: int
@@ -34,14 +76,72 @@ class AtomTraits:
     k: int
     lanes: int
     holding: Holding
-    types: tuple[DType, ...] = ()
+    products: tuple[Product, ...] = ()
     line: int = 1
     aligned: int = 16
+    turned: tuple[DType, ...] = HALVES
+    splits: DType | None = None
+    sums: Held | None = None
+    a: Held | None = None
+    b: Held | None = None
+    loads: Loads = "rows"
+    together_n: int = 1
+    odd_n: int = 32
+    fraction: int | None = None
+
+    @property
+    def types(self) -> tuple[DType, ...]:
+        """Of operands."""
+        return tuple(dict.fromkeys(a for a, _, _ in self.products))
+
+    @property
+    def shape(self) -> str:
+        """As PTX names it."""
+        return self.shape_of(self.n)
+
+    def shape_of(self, n: int) -> str:
+        """The same of an instruction that multiplies ``n`` columns."""
+        return f"m{self.m}n{n}k{self.k}"
 
     @property
     def registers(self) -> int:
         """A lane's share of one piece of the sums."""
         return self.m * self.n // self.lanes
+
+    @property
+    def in_place(self) -> bool:
+        """Whether operands are read where they lie in shared memory: no lane holds them."""
+        return self.holding == "warpgroup"
+
+    @property
+    def most_n(self) -> int:
+        """Columns that one instruction multiplies at most."""
+        return self.n * self.together_n
+
+    def columns(self, size: int) -> int:
+        """The most columns up to ``size``, at least a piece's, that one instruction multiplies."""
+        pieces = max(1, min(size // self.n, self.together_n))
+        return self.n * (pieces - (pieces % 2 if pieces > self.odd_n else 0))
+
+    def warps(self, side: Side) -> int:
+        """Warps along a side of a piece of the sums."""
+        return self.sums.warps(side) if self.sums else 1
+
+    def pieces(self, side: Side) -> int:
+        """Pieces of the lanes' shares along a side, as the sums are distributed."""
+        return self.sums.along(side)[0] if self.sums else 1
+
+    @property
+    def together(self) -> int:
+        """Lanes that share an element of the sums, as far as is known."""
+        return 1 if self.sums else self.lanes
+
+    def share(self, side: Side) -> tuple[int, int]:
+        """Lanes along a side of a piece of the sums, and neighbours that each of them has."""
+        if self.sums is None:
+            return 1, self.m if side == "row" else self.n
+        _, lanes, width = self.sums.along(side)
+        return lanes, width
 
 
 FMA = AtomTraits(1, 1, 1, 1, "thread")
@@ -50,6 +150,102 @@ FMA = AtomTraits(1, 1, 1, 1, "thread")
 # is a multiple of 16 bytes, and that pointers are aligned to 256 bits.  The PTX manual asks f16's
 # lines for 32 bytes; ldmatrix, which compilers make of it, needs 16.  Every architecture here
 # multiplies the types that it has at all.
-WMMA = AtomTraits(16, 16, 16, 32, "opaque", ("f16", "bf16"), line=16, aligned=32)
+_OF_HALVES: tuple[Product, ...] = (("f16", "f16", "f32"), ("bf16", "bf16", "f32"))
+WMMA = AtomTraits(16, 16, 16, 32, "opaque", _OF_HALVES, line=16, aligned=32)
 
-ATOMS: dict[Atom, AtomTraits] = {"fma": FMA, "wmma": WMMA}
+
+# The PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", "for mma.m16n8k8" and
+# "for mma.m16n8k32": groups of four lanes have a row of A and of the sums, or a column of B, and
+# each lane neighbours that fill a register, of the sums two.  The rows that ldmatrix loads are 16
+# bytes, of four lanes, and begin at a multiple of 16.
+_ROWS: Digit = (8, "row", 1)
+_COLUMNS: Digit = (8, "column", 1)
+_SUMS = Held(((4, "column", 2), _ROWS), ((2, "column", 1), (2, "row", 8)))
+
+
+def _of_a_warp(products: tuple[Product, ...], rows: int = 2) -> AtomTraits:
+    """An ``mma.sync`` of 16 x 8, with ``rows`` (1 or 2) of 16 bytes along k."""
+    each = 4 // BYTES[products[0][0]]  # elements in a register
+    a: list[Digit] = [(each, "column", 1), (2, "row", 8), (2, "column", 4 * each)]
+    b: list[Digit] = [(each, "row", 1), (2, "row", 4 * each)]
+    return AtomTraits(
+        *(16, 8, 4 * each * rows, 32, "known"),
+        products=products,
+        line=16,
+        sums=_SUMS,
+        a=Held(((4, "column", each), _ROWS), tuple(a[: 1 + rows])),
+        b=Held(((4, "row", each), _COLUMNS), tuple(b[:rows])),
+    )
+
+
+# The PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f64 floating point type" and "for
+# mma.m16n8k4", "m16n8k8" and "m16n8k16" with it: a register is an element, of 4 neighbours along k.
+def _of_doubles(rows: int, steps: int) -> AtomTraits:
+    """An ``mma.sync`` of f64: ``rows`` (1 or 2) times 8 rows, ``steps`` of 4 along k."""
+    return AtomTraits(
+        *(8 * rows, 8, 4 * steps, 32, "known"),
+        products=(("f64", "f64", "f64"),),
+        turned=("f64",),
+        sums=Held(_SUMS.lane, _SUMS.register[:rows]),
+        a=Held(((4, "column", 1), _ROWS), ((rows, "row", 8), (steps, "column", 4))),
+        b=Held(((4, "row", 1), _COLUMNS), ((steps, "row", 4),)),
+        loads="elements",
+    )
+
+
+# f32 as parts in bf16: of a row of 16 bytes that ldmatrix loads, lane c of four has element c, and
+# of the next row element c + 4.  These two are a register of each part, where PTX has columns 2c
+# and 2c + 1: k is permuted within an instruction, for A and B alike, and sums are the same.
+_OF_PARTS = replace(
+    _of_a_warp((("bf16", "bf16", "f32"),)),
+    splits="f32",
+    a=Held(((4, "column", 1), _ROWS), ((2, "column", 4), (2, "row", 8), (2, "column", 8))),
+    b=Held(((4, "row", 1), _COLUMNS), ((2, "row", 4), (2, "row", 8))),
+    loads="parts",
+)
+
+
+def _of_a_warpgroup(k: int, products: tuple[Product, ...], **more: Any) -> AtomTraits:
+    """A ``wgmma`` of 64 rows and ``k`` elements, 32 bytes, along k.
+
+    The PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16", and those of k8 and k32: each
+    warp of four has 16 rows, which its lanes hold as those of m16n8k16 do; N is 8 to 256 in steps
+    of 8.
+    """
+    sums = Held(_SUMS.lane, _SUMS.register, warp=((4, "row", 16),))
+    shape = (64, 8, k, 128, "warpgroup")
+    return AtomTraits(*shape, products, line=16, aligned=1024, sums=sums, together_n=32, **more)
+
+
+_OF_BYTES: tuple[Product, ...] = tuple((a, b, "f32") for a in BYTE_FLOATS for b in BYTE_FLOATS)
+_OF_INTEGERS: tuple[Product, ...] = (("i8", "i8", "i32"),)
+
+ATOMS: dict[Atom, AtomTraits] = {
+    "fma": FMA,
+    "wmma": WMMA,
+    "m16n8k16": _of_a_warp(_OF_HALVES),
+    "m16n8k8": _of_a_warp((("f16", "f16", "f32"),), rows=1),
+    "m16n8k32": _of_a_warp((*_OF_INTEGERS, *_OF_BYTES)),
+    "m16n8k8_tf32": _of_a_warp((("tf32", "tf32", "f32"),)),
+    "m16n8k16_f64": _of_doubles(2, 4),
+    "m16n8k8_f64": _of_doubles(2, 2),
+    "m16n8k4_f64": _of_doubles(2, 1),
+    "m8n8k4_f64": _of_doubles(1, 1),
+    "m16n8k16_f32": _OF_PARTS,
+    "m64nNk16": _of_a_warpgroup(16, _OF_HALVES),
+    # The sums of floats of a byte are kept in 1 + 8 + 13 bits (DeepSeek-AI, "Insights into
+    # DeepSeek-V3: Scaling Challenges and Reflections on Hardware for AI Architectures", 2025).
+    "m64nNk32": _of_a_warpgroup(32, _OF_BYTES, fraction=13),
+    # The PTX ISA, "wgmma.mma_async", integers: N is 8, 16, 24, 32, 48, 64 and on in steps of 16.
+    "m64nNk32_i8": _of_a_warpgroup(32, _OF_INTEGERS, odd_n=3),
+}
+
+VIA: dict[Via, tuple[Atom, ...]] = {
+    "wmma": ("wmma",),
+    "mma": (
+        *("m16n8k16", "m16n8k8", "m16n8k32", "m16n8k8_tf32"),
+        *("m16n8k16_f64", "m16n8k8_f64", "m16n8k4_f64", "m8n8k4_f64", "m16n8k16_f32"),
+    ),
+    "wgmma": ("m64nNk16", "m64nNk32", "m64nNk32_i8"),
+}
+"""The atoms of each instruction, the one to prefer first."""

@@ -9,7 +9,7 @@ in common.
 from __future__ import annotations
 
 from gemmgen.base.record import record
-from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.expr import Element, Expr, Var
 
 BARRIER = 8
 """Bytes of a barrier, and what its address is a multiple of."""
@@ -61,10 +61,26 @@ class ExpectBytes:
 class WaitBarrier:
     """Until the phase of ``barrier`` with this ``parity`` (0 or 1) has ended.
 
-    What was written by copies that it counts is then visible to the thread.
+    What was written by copies that it counts is then visible to the thread.  There is nothing to
+    wait for if a ``TestBarrier`` of that phase has said so: ``unless`` is its name.
     """
 
     SYNTAX = "{barrier} parity {parity}"
 
     barrier: Element
     parity: Expr
+    unless: Var | None = None
+
+
+@record
+class TestBarrier:
+    """``name``: whether ``condition`` holds, and the phase of ``barrier`` with this ``parity`` has
+    ended by now (PTX: mbarrier.test_wait).  If so, what was written by copies that it counts is
+    visible to the thread; nobody waits."""
+
+    SYNTAX = "{name} of {barrier} parity {parity} if {condition}"
+
+    name: str
+    barrier: Element
+    parity: Expr
+    condition: Expr

@@ -1,17 +1,37 @@
 """Stores of boxes by the copy engine (TMA), from shared memory to a tensor, in groups of the thread
-that asks for them.  The expanded and the lowered IR have these nodes in common.
+that asks for them.  The expanded and the lowered IR have all but ``StoreBox`` in common.
 """
 
 from __future__ import annotations
 
 from gemmgen.base.record import record
-from gemmgen.ir.expr import Expr
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.expr import Element, Expr
+
+
+@record
+class StoreBox:
+    """A box of shared memory from ``source`` on, at a multiple of 128 bytes, to ``tensor``, by its
+    map, some time before the thread's wait for its group.
+
+    ``at`` is the box's first element, innermost index first; elements outside the tensor are left
+    out.
+    """
+
+    SYNTAX = "{tensor}{at} = {source}"
+
+    source: Element
+    tensor: str
+    map: str
+    at: tuple[Expr, ...]
+    dtype: DType = "f32"
 
 
 @record
 class FenceAsync:
-    """What the thread has written to shared memory, the copy engine sees, if it is asked by a
-    thread that knows of the fence: by one that meets this one at a barrier behind it."""
+    """What the thread has written to shared memory, the copy engine sees, and what the thread has
+    read there, it may overwrite, if it is asked by a thread that knows of the fence: by one that
+    meets this one at a barrier behind it."""
 
 
 @record

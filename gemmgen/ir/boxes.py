@@ -2,13 +2,68 @@
 
 A box lies there row by row with no gaps, at a multiple of 128 bytes.  So a box of whole rows lies
 as the tile does, and a tile with rows longer than a box is copied row by row.
+
+The engine may permute the chunks of 16 bytes of rows with 32, 64 or 128 bytes, as bits of their
+addresses say: of 128 bytes the chunk's number (bits 4 to 6) ^ the row's (bits 7 to 9), of 64 bytes
+bits 4 and 5 ^ bits 7 and 8, of 32 bytes bit 4 ^ bit 7.  That is a ``Swizzle`` of the tile if it
+begins where the pattern does, at a multiple of 8 rows.  Longer rows are cut into slabs of such
+rows, each a box or several.
 """
 
 from __future__ import annotations
 
-from gemmgen.ir.buffers import AxisSpread, Buffer
-from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.tensor_map import LANDS_AT, LONGEST_SIDE
+from dataclasses import replace
+
+from gemmgen.ir.buffers import AxisSpread, Buffer, Swizzle
+from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.tensor_map import ALIGNMENT, LANDS_AT, LONGEST_SIDE, REPEATS, SWIZZLES
+
+SPANS = tuple(span for span in SWIZZLES if span)
+"""Bytes of the rows that the engine permutes."""
+
+
+def engine_swizzle(columns: int, dtype: DType) -> Swizzle | None:
+    """How the copy engine permutes rows of so many elements; None if it can't."""
+    span, chunk = columns * BYTES[dtype], ALIGNMENT // BYTES[dtype]
+    if span not in SPANS:
+        return None
+    by = span // ALIGNMENT
+    return Swizzle(by, REPEATS // by, chunk)
+
+
+def slab_of(columns: int, dtype: DType) -> int | None:
+    """The longest rows that the engine permutes into which rows of so many elements are cut; None
+    if there are none."""
+    size = BYTES[dtype]
+    spans = (span for span in SPANS if columns * size % span == 0)
+    return max((span // size for span in spans), default=None)
+
+
+def permuted(tile: Buffer) -> Buffer | None:
+    """``tile`` with its rows as the engine permutes them, in slabs if they are longer; None if it
+    can't."""
+    columns = tile.extent(tile.letters[-1])
+    slab = slab_of(columns, tile.dtype)
+    if slab is None:
+        return None
+    pattern = engine_swizzle(slab, tile.dtype)
+    return replace(tile, slab=slab if slab < columns else 0, swizzle=pattern)
+
+
+def with_type(tile: Buffer, dtype: DType) -> Buffer:
+    """``tile`` of other elements, whose rows are permuted by the engine if they have been."""
+    plain = replace(tile, dtype=dtype, slab=0, swizzle=None)
+    return permuted(plain) or plain if tile.swizzle else plain
+
+
+def span_of(tile: Buffer) -> int:
+    """The bytes of a tile's rows, if they are permuted; else 0."""
+    return tile.row * BYTES[tile.dtype] if tile.swizzle else 0
+
+
+def lands_at(tile: Buffer) -> int:
+    """Bytes: the boxes of a tile begin at their multiples in shared memory."""
+    return max(LANDS_AT, REPEATS * span_of(tile))
 
 
 def box_of(tile: Buffer, together: int | None = None) -> tuple[int, int] | None:
@@ -17,14 +72,15 @@ def box_of(tile: Buffer, together: int | None = None) -> tuple[int, int] | None:
     Of a slice of the output so many rows ``together`` are neighbours in the matrix, too.
     """
     outer, inner = tile.letters
-    rows, columns, size = tile.extent(outer), tile.extent(inner), BYTES[tile.dtype]
+    rows, columns, size = tile.extent(outer), tile.slab or tile.extent(inner), BYTES[tile.dtype]
     together = rows if together is None else together
+    lands = lands_at(tile)
     if columns <= LONGEST_SIDE:
         return next(
             (
                 (side, columns)
                 for side in range(min(together, LONGEST_SIDE), 0, -1)
-                if together % side == 0 and (side == rows or side * columns * size % LANDS_AT == 0)
+                if together % side == 0 and (side == rows or side * columns * size % lands == 0)
             ),
             None,
         )
@@ -32,7 +88,7 @@ def box_of(tile: Buffer, together: int | None = None) -> tuple[int, int] | None:
         (
             (1, side)
             for side in range(LONGEST_SIDE, 0, -1)
-            if columns % side == 0 and side * size % LANDS_AT == 0
+            if columns % side == 0 and side * size % lands == 0
         ),
         None,
     )

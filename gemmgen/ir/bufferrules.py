@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gemmgen.ir.buffers import Space
-from gemmgen.ir.edit import wide_access
-from gemmgen.ir.nodes import Kernel, Program
+from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.boxes import engine_swizzle
+from gemmgen.ir.buffers import AxisSpread, Space, axes_of_operand
+from gemmgen.ir.edit import contraction, operations_of, wide_access
+from gemmgen.ir.held import Held, Side
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Program
 
 
 def extents_are_those_of_the_space(program: Program, kernel: Kernel) -> Iterator[str]:
@@ -26,6 +29,8 @@ def spreads_cover_register_tiles(program: Program, kernel: Kernel) -> Iterator[s
             for axis in buffer.spread.axes:
                 if min(axis.warps, axis.pieces, axis.lanes, axis.width) < 1:
                     yield f"buffer {buffer.name}: axis {axis.letter} has a factor below 1"
+                elif axis.pieces % axis.rounds:
+                    yield f"buffer {buffer.name}: axis {axis.letter} has a share of a round"
             extents = {axis.letter: axis.extent for axis in buffer.spread.axes}
             if extents != dict(buffer.shape):
                 yield f"buffer {buffer.name}: spread over {extents}, shape {dict(buffer.shape)}"
@@ -58,6 +63,8 @@ def swizzles_permute_rows(program: Program, kernel: Kernel) -> Iterator[str]:
     for buffer in kernel.buffers:
         swizzle = buffer.swizzle
         if swizzle is None:
+            if buffer.slab:
+                yield f"buffer {buffer.name}: slabs of rows that are not permuted"
             continue
         if buffer.space is not Space.SHARED or buffer.pad or len(buffer.letters) != 2:
             yield f"buffer {buffer.name}: a swizzle of {buffer.space.value} memory or padded rows"
@@ -68,21 +75,51 @@ def swizzles_permute_rows(program: Program, kernel: Kernel) -> Iterator[str]:
             yield f"buffer {buffer.name}: a swizzle of {sizes}"
         elif row % swizzle.period:
             yield f"buffer {buffer.name}: a swizzle of {swizzle.period} in rows of {row}"
+        elif buffer.slab and (buffer.slab != swizzle.period or row % buffer.slab):
+            yield f"buffer {buffer.name}: slabs of {buffer.slab} in rows of {row}"
         elif swizzle.chunk % wide_access(kernel, buffer):
             yield f"buffer {buffer.name}: a swizzle of chunks of {swizzle.chunk}"
+
+
+def boxes_land_as_tiles_lie(program: Program, kernel: Kernel) -> Iterator[str]:
+    for copy in (o for o, _ in operations_of(kernel) if isinstance(o, Copy) and o.mode == "tma"):
+        for tile in (kernel.buffer(copy.src), kernel.buffer(copy.dst)):
+            if tile.swizzle and tile.swizzle != engine_swizzle(tile.row, tile.dtype):
+                yield f"buffer {tile.name}: the copy engine permutes rows of {tile.row} otherwise"
 
 
 def fragments_are_distributed_like_the_accumulator(
     program: Program, kernel: Kernel
 ) -> Iterator[str]:
+    """Or as their atom states, where that says which lane has which element."""
     axes = {axis.letter: axis for axis in kernel.spread.axes}
+    stated = {b.name: axes | _stated(program, kernel, b.name) for b in kernel.buffers if b.spread}
     for buffer in kernel.buffers:
         for axis in buffer.spread.axes if buffer.spread else ():
             along_k = axis.letter == program.problem.k
-            wanted = (kernel.spread.k_layout or axis) if along_k else axes.get(axis.letter)
+            wanted = stated[buffer.name].get(axis.letter)
+            if along_k and wanted is None:
+                wanted = kernel.spread.k_layout or axis
             if axis != wanted:
                 yield f"buffer {buffer.name}: axis {axis.letter} is not distributed like acc's"
         if buffer.spread and buffer.spread.x != kernel.spread.x:
             yield f"buffer {buffer.name}: x={buffer.spread.x} is not acc's {kernel.spread.x}"
         if buffer.spread and buffer.spread.atom != kernel.spread.atom:
             yield f"buffer {buffer.name}: atom={buffer.spread.atom}, acc's {kernel.spread.atom}"
+
+
+def _stated(program: Program, kernel: Kernel, name: str) -> dict[str, AxisSpread]:
+    """The axes of an operand's fragment that its atom states."""
+    if not any(isinstance(o, Contract) for o, _ in operations_of(kernel)):
+        return {}
+    contract, problem = contraction(kernel), program.problem
+    atom = ATOMS[contract.atom]
+    operands: tuple[tuple[str, str, Held | None, Side], ...] = (
+        (contract.a, problem.m, atom.a, "row"),
+        (contract.b, problem.n, atom.b, "column"),
+    )
+    for operand, letter, held, side in operands:
+        if operand == name and held is not None:
+            axes = axes_of_operand(kernel.spread.axis(letter), held, side, problem.k)
+            return {axis.letter: axis for axis in axes}
+    return {}

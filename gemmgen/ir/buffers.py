@@ -9,6 +9,7 @@ from math import prod
 from gemmgen.base.record import record
 from gemmgen.ir.atoms import ATOMS, Atom, Holding
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.held import Held, Side
 
 Origins = tuple[str, ...]
 """The canonical directives that shaped a node, in their order."""
@@ -27,6 +28,9 @@ class AxisSpread:
     The element at ``((warp * pieces + piece) * lanes + lane) * width + e`` belongs to thread
     (warp, lane), which keeps it in register ``piece * width + e``.  Without ``warp_tile`` there is
     one "warp", the whole block, and ``lanes`` counts the threads along the letter.
+
+    With ``rounds`` the warps go over the tile as often, and have a share of their pieces each time:
+    the first ones of all warps come before the second ones of any.
     """
 
     SYNTAX = "{letter}={warps}x{pieces}x{lanes}x{width}"
@@ -36,6 +40,7 @@ class AxisSpread:
     pieces: int
     lanes: int
     width: int
+    rounds: int = 1
 
     @property
     def extent(self) -> int:
@@ -51,17 +56,29 @@ class AxisSpread:
         return self.pieces * self.width
 
 
+def axes_of_operand(
+    sums: AxisSpread, held: Held, side: Side, contracted: str
+) -> tuple[AxisSpread, AxisSpread]:
+    """An operand's fragments as its atom states them: along the axis of the sums, which is the
+    ``side`` of the operand, and along the contracted letter."""
+    _, lanes, width = held.along(side)
+    pieces = sums.extent // sums.warps // (lanes * width)
+    along = AxisSpread(sums.letter, sums.warps, pieces, lanes, width)
+    other: Side = "row" if side == "column" else "column"
+    return along, AxisSpread(contracted, 1, *held.along(other))
+
+
 @record
 class Spread:
     """Which thread owns which element of a register tile; ``x`` is the letter that varies
     fastest.
 
     ``atom`` is the instruction for whose pieces it is made.  If several lanes hold a piece of that
-    atom together, a "thread" above is all of them: with ``wmma`` the lanes of a warp own a piece of
-    ``width`` x ``width``.
+    atom together and nobody knows how, a "thread" above is all of them: with ``wmma`` the lanes of
+    a warp own a piece of ``width`` x ``width``.
 
     With ``by_warp`` a warp owns a sub-tile, and a thread's coordinates are those within its warp,
-    even if one warp owns the whole tile.  An atom of a warp says so already.
+    even if one warp owns the whole tile.  An atom whose lanes hold it opaquely says so already.
 
     With ``k_layout``, the axis of the contracted letter, a "thread" above is ``lanes`` neighbouring
     ones: each sums its own k elements.
@@ -90,8 +107,25 @@ class Spread:
 
     @property
     def lanes_per_piece(self) -> int:
-        """Lanes that hold a piece of the atom together."""
-        return ATOMS[self.atom].lanes
+        """Lanes that hold a piece of the atom together, which of them has what unspecified."""
+        return ATOMS[self.atom].together
+
+    @property
+    def collective(self) -> bool:
+        """Whether a warp loads and multiplies pieces by instructions of its own."""
+        return ATOMS[self.atom].lanes > 1
+
+    @property
+    def has_coordinates(self) -> bool:
+        """Whether each element belongs to one thread, which knows where it is."""
+        return self.holding in ("thread", "known", "warpgroup")
+
+    @property
+    def warps_x(self) -> str:
+        """The letter along which warps go first: ``x``, or the rows' where several warps have rows
+        of a piece, one below another."""
+        sums = ATOMS[self.atom].sums
+        return self.axes[0].letter if sums and sums.warp else self.x
 
     @property
     def threads(self) -> int:
@@ -148,7 +182,10 @@ class Buffer:
 
     ``shape`` gives letters in storage order, the last one contiguous, and tile extents; a global
     buffer's extents are None (the problem's).  A tile has ``stages``, rows with ``pad`` additional
-    elements, and chunks of rows that ``swizzle`` permutes.  ``spread`` belongs to register buffers.
+    elements, and chunks of rows that ``swizzle`` permutes.  With ``slab`` so many elements along
+    the last letter are a row: the tile is cut along it into slabs, which lie one behind another.
+    ``spread`` belongs to register buffers.  Of a fragment whose elements are split there are
+    ``parts``.
     """
 
     SYNTAX = "{space} {name}{shape} {dtype}"
@@ -159,8 +196,10 @@ class Buffer:
     shape: tuple[tuple[str, int | None], ...]
     pad: int = 0
     stages: int = 1
+    slab: int = 0
     swizzle: Swizzle | None = None
     spread: Spread | None = None
+    parts: int = 1
     origins: Origins = ()
 
     @property
@@ -176,10 +215,15 @@ class Buffer:
     @property
     def row(self) -> int:
         """Elements from the begin of a tile's row to the begin of the next, ``pad`` included."""
-        return self.extent(self.letters[-1]) + self.pad
+        return (self.slab or self.extent(self.letters[-1])) + self.pad
+
+    @property
+    def slabs(self) -> int:
+        """Slabs of a stage of a tile; 1 if it is not cut into any."""
+        return self.extent(self.letters[-1]) // self.slab if self.slab else 1
 
     @property
     def bytes(self) -> int:
         """Of a tile in shared memory, all stages together."""
         rows = prod(self.extent(letter) for letter in self.letters[:-1])
-        return self.stages * rows * self.row * BYTES[self.dtype]
+        return self.stages * self.slabs * rows * self.row * BYTES[self.dtype]

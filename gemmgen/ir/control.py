@@ -14,6 +14,10 @@ from gemmgen.ir.expr import Element, Expr
 
 S = TypeVar("S", covariant=True)
 
+DefineKind = Literal["int", "float", "double", "bool", "i32"]
+"""What a variable holds: an index, a number, a truth; ``i32``, C's int, is an integer among
+numbers, and has arithmetic of its own."""
+
 
 @record
 class Define:
@@ -23,7 +27,7 @@ class Define:
 
     name: str
     value: Expr
-    kind: Literal["int", "float", "double", "bool"] = "int"
+    kind: DefineKind = "int"
     mutable: bool = False
 
 
@@ -58,11 +62,12 @@ class For(Generic[S]):
 @record
 class If(Generic[S]):
     """``if (condition) body else otherwise``; a barrier inside needs a condition all threads
-    share."""
+    share.  What ``seldom`` happens is not counted where the condition is not known."""
 
     condition: Expr
     body: tuple[S, ...]
     otherwise: tuple[S, ...] = ()
+    seldom: bool = False
 
 
 @record

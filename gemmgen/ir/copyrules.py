@@ -54,11 +54,15 @@ def mapped_tiles_leave_in_slices(program: Program, kernel: Kernel) -> Iterator[s
         tile = kernel.buffer(statement.dst)
         outer, inner = program.problem.matrix(program.problem.c.letters)
         wanted = slice_of(kernel.spread, outer, inner)
-        if tile.shape != wanted or tile.stages > 1 or tile.swizzle:
+        if tile.shape != wanted:
             yield f"buffer {tile.name}{dict(tile.shape)} is no slice {dict(wanted)}"
-        if kernel.spread.holding != "thread":
+        slices = tile.stages // kernel.producers.turns
+        outward = copy_outward(kernel)
+        if not slices or kernel.spread.axis(outer).registers % slices:
+            yield f"buffer {tile.name}: {tile.stages} stages do not divide a tile's slices"
+        if not kernel.spread.has_coordinates:
             yield f"{line_of(statement)}: sums that no thread holds alone leave in another way"
-        if kernel.body[at + 1 : at + 2] != (copy_outward(kernel),):
+        if kernel.body[at + 1 : at + 2] != (outward,):
             yield f"{line_of(statement)} is not copied outward at once"
 
 

@@ -17,7 +17,8 @@ S = TypeVar("S", covariant=True)
 @record
 class Duty(Generic[S]):
     """What ``threads`` threads of a block do, from the thread ``first`` on, under a comment; they
-    are whole warps.
+    are whole warps.  Of ``groups`` of so many threads, one behind the other, each goes its own
+    way in time.
 
     ``condition`` holds in these threads alone, of those that an earlier duty leaves; None: of the
     last one.
@@ -32,6 +33,13 @@ class Duty(Generic[S]):
     origins: Origins
     body: tuple[S, ...]
     condition: Expr | None = None
+    groups: int = 1
+
+    @property
+    def parts(self) -> tuple[tuple[int, int], ...]:
+        """The first thread and the number of each group."""
+        firsts = (self.first + group * self.threads for group in range(self.groups))
+        return tuple((first, self.threads) for first in firsts)
 
 
 @record
@@ -48,11 +56,13 @@ class Duties(Generic[S]):
 @record
 class ArriveBarrier:
     """One arrival at ``barrier`` of each thread that comes here: what it did before, those see that
-    wait for the phase (PTX: mbarrier.arrive)."""
+    wait for the phase (PTX: mbarrier.arrive).  With ``block``, a rank, it is the barrier at that
+    place in the shared memory of that block of the cluster."""
 
     SYNTAX = "{barrier}"
 
     barrier: Element
+    block: Expr | None = None
 
 
 @record
@@ -76,5 +86,5 @@ class NamedBarrier:
 
     SYNTAX = "{number} of {threads}"
 
-    number: int
+    number: Expr
     threads: Expr

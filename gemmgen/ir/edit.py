@@ -9,7 +9,18 @@ from typing import Any, TypeVar
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Map, Pipeline, Program, Statement, Work
+from gemmgen.ir.nodes import (
+    Contract,
+    Copy,
+    Fold,
+    Kernel,
+    Loop,
+    Map,
+    Pipeline,
+    Program,
+    Statement,
+    Work,
+)
 from gemmgen.ir.operations import operations_of
 
 Rule = Callable[[Copy | Contract], Copy | Contract]
@@ -42,7 +53,11 @@ def edit_operations(kernel: Kernel, rule: Rule) -> Kernel:
 
     kernel = edit_statements(edit_statements(kernel, Copy, rule), Contract, rule)
     kernel = edit_statements(kernel, Pipeline, produce)
-    return edit_loops(kernel, lambda loop: replace(loop, body=tuple(map(rule, loop.body))))
+
+    def steps(loop: Loop) -> Loop:
+        return replace(loop, body=tuple(s if isinstance(s, Fold) else rule(s) for s in loop.body))
+
+    return edit_loops(kernel, steps)
 
 
 def edit_statements(kernel: Kernel, kind: type[Kind], rule: Callable[[Kind], Statement]) -> Kernel:
@@ -106,3 +121,8 @@ def staged_copies(kernel: Kernel) -> tuple[Copy, ...]:
 def contraction(kernel: Kernel) -> Contract:
     """The kernel's one contraction."""
     return next(o for o, _ in operations_of(kernel) if isinstance(o, Contract))
+
+
+def fold_of(kernel: Kernel) -> Fold | None:
+    """What folds the sums of an instruction into the kernel's, if they are not the same."""
+    return next((o for o, _ in operations_of(kernel) if isinstance(o, Fold)), None)

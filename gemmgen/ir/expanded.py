@@ -10,14 +10,30 @@ from __future__ import annotations
 from typing import Literal
 
 from gemmgen.base.record import record
-from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
+from gemmgen.ir.barriers import (
+    BarrierArray,
+    ExpectBytes,
+    FenceBarriers,
+    InitBarrier,
+    TestBarrier,
+    WaitBarrier,
+)
 from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
+from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dependent_launch import LaunchDependents
 from gemmgen.ir.duties import Duties, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Element, Expr, Int
-from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Map, Program
+from gemmgen.ir.nodes import Contract, Copy, Fact, Fold, Init, Kernel, Map, Program
+from gemmgen.ir.output_slices import StageSlice, StoreBoxes, StoreSlice
+from gemmgen.ir.partial_sums import Arrive, ReducePartials, StorePartial
 from gemmgen.ir.problem import Problem
+from gemmgen.ir.warpgroup_matrices import (
+    AwaitMultiplies,
+    CommitMultiplies,
+    EndMultiplies,
+    FenceMultiplies,
+)
 
 Stage = Expr | None
 """Which of a buffer's stages an operation uses; None if there is only one."""
@@ -96,20 +112,23 @@ class CopyBox:
 @record
 class OneThread:
     """What one thread does for the whole block, if ``condition`` holds, which is the same for all
-    threads of the block; ``thread`` is its number."""
+    threads of the block; ``thread`` is its number, ``among`` those that share a tile or all."""
 
     body: tuple[Timed, ...]
     condition: Expr | None = None
     thread: Expr = Int(0)
+    among: Literal["block", "tile"] = "block"
 
 
 @record
 class Release:
-    """The warp's lanes have read their stage: one of them arrives at ``barrier``."""
+    """The warp's lanes have come so far: one of them arrives at ``barrier``; in a cluster, if it is
+    meant ``everywhere``, one of them arrives at that of each block."""
 
     SYNTAX = "{barrier}"
 
     barrier: Element
+    everywhere: bool = True
 
 
 @record
@@ -131,7 +150,10 @@ class Fetch:
 
 @record
 class Multiply:
-    """The contraction of one ``k``; stages and slots of both operands."""
+    """The contraction of one ``k``; stages and slots of both operands.
+
+    ``accumulate``: whether the old sums are added, where that is not always so.
+    """
 
     SYNTAX = "{contract} at {k}"
 
@@ -140,71 +162,28 @@ class Multiply:
     origin: Expr | None = None
     a_stage: Stage = None
     b_stage: Stage = None
-
-
-ReduceScope = Literal["parts", "group", "groups"]
-"""Whose sums are added: those of all parts of a tile, of the parts of one group, or of the groups
-of a tile."""
+    accumulate: Expr | None = None
 
 
 @record
-class StorePartial:
-    """Write the block's partial sums to the workspace; ``atomic``: add them to the tile's."""
+class MultiplyAgain:
+    """Computes sums that are not finite again, by multiply-adds of whole elements in global memory
+    over all of k: of an infinity, or a number that is rounded to one, a part is NaN."""
 
-    scope: ReduceScope
-    atomic: bool = False
+    SYNTAX = "{contract}"
 
-
-@record
-class Arrive:
-    """Count the block among those of its ``scope``; all but the last to arrive leave the kernel.
-
-    The partial sums that the block wrote before are published, and those of the blocks that arrived
-    before it become visible.
-    """
-
-    scope: ReduceScope
+    contract: Contract
 
 
 @record
-class ReducePartials:
-    """Add the partial sums of the ``scope`` in their order; ``atomic``: they are added already, and
-    the workspace is left zero."""
+class DescribeOperands:
+    """Where a warpgroup finds its parts of both operands, in these stages of shared memory."""
 
-    scope: ReduceScope
-    atomic: bool = False
+    SYNTAX = "{contract}"
 
-
-@record
-class StageSlice:
-    """``map`` of the row ``row`` of each thread's micro-tile, into the slice in shared memory."""
-
-    SYNTAX = "{map} row {row}"
-
-    map: Map
-    row: Expr
-
-
-@record
-class StoreSlice:
-    """``copy`` takes the slice to global memory, where it is the row ``row`` of each thread's
-    micro-tile."""
-
-    SYNTAX = "{copy} row {row}"
-
-    copy: Copy
-    row: Expr
-
-
-@record
-class StoreBoxes:
-    """``copy`` takes the slice to global memory by the copy engine, which leaves out elements
-    outside the matrix.  A thread issues it for the whole block."""
-
-    SYNTAX = "{copy} row {row}"
-
-    copy: Copy
-    row: Expr
+    contract: Contract
+    a_stage: Stage = None
+    b_stage: Stage = None
 
 
 @record
@@ -225,17 +204,20 @@ class Tiles:
     """For each tile of the block, in the work's order: one, or a loop.
 
     ``computes``: the threads hold the tile's sums; those of a producer have no place in it.
-    ``before`` is done once, before the loop: what goes on from tile to tile.
+    ``before`` is done once, before the loop: what goes on from tile to tile.  Of several
+    ``turns`` each takes the tiles from that with its own number on.
     """
 
     body: tuple[Timed, ...]
     computes: bool = True
     before: tuple[Timed, ...] = ()
+    turns: int = 1
 
 
 Timed = (
     Tiles
     | Init
+    | Fold
     | Map
     | Load
     | Store
@@ -249,12 +231,20 @@ Timed = (
     | SetRegisters
     | LaunchDependents
     | NamedBarrier
+    | ClusterBarrier
     | InitBarrier
     | FenceBarriers
     | ExpectBytes
     | WaitBarrier
+    | TestBarrier
     | Fetch
     | Multiply
+    | MultiplyAgain
+    | DescribeOperands
+    | FenceMultiplies
+    | CommitMultiplies
+    | AwaitMultiplies
+    | EndMultiplies
     | StageSlice
     | StoreSlice
     | StoreBoxes

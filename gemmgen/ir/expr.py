@@ -13,7 +13,7 @@ from typing import Literal
 
 from gemmgen.base.record import record
 
-ArithmeticOp = Literal["+", "-", "*", "/", "%", "^"]
+ArithmeticOp = Literal["+", "-", "*", "/", "%", "^", "<<"]
 CompareOp = Literal["<", "<=", ">", ">=", "==", "!="]
 LogicOp = Literal["&&", "||"]
 BinaryOp = ArithmeticOp | CompareOp | LogicOp

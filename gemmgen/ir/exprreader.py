@@ -10,7 +10,7 @@ from gemmgen.ir.exprtext import LEVEL
 from gemmgen.ir.textcursor import NAME, Cursor
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?:f64)?(?![A-Za-z0-9_.])")
-_OPERATOR = re.compile(r"\|\||&&|[<>=!]=|[<>]|[-+*/%^](?!=)")
+_OPERATOR = re.compile(r"\|\||&&|[<>=!]=|<<|[<>]|[-+*/%^](?!=)")
 
 
 def read_expression(cursor: Cursor, least: int = 0) -> expr.Expr:

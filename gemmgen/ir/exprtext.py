@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 
-_OR, _AND, _XOR, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(1, 9)
+_OR, _AND, _XOR, _COMPARE, _SHIFT, _SUM, _PRODUCT, _UNARY, _ATOM = range(1, 10)
 LEVEL = {
-    **{"||": _OR, "&&": _AND, "^": _XOR, "+": _SUM, "-": _SUM},
+    **{"||": _OR, "&&": _AND, "^": _XOR, "<<": _SHIFT, "+": _SUM, "-": _SUM},
     **dict.fromkeys(("<", "<=", ">", ">=", "==", "!="), _COMPARE),
     **dict.fromkeys(("*", "/", "%"), _PRODUCT),
 }

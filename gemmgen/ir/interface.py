@@ -15,7 +15,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import indexed
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.requirement import MultipleOf, Requirement
-from gemmgen.ir.tensor_map import LANDS_AT, MapDimension, MapFields, TensorMap
+from gemmgen.ir.tensor_map import LANDS_AT, REPEATS, MapDimension, MapFields, TensorMap
 
 INT_MAX = 2**31 - 1
 MOST_WALKED = 2**30
@@ -92,9 +92,15 @@ class Interface:
     Blocks of a ``cluster`` run together and lie side by side, as many along each of ``tiles``
     (empty: they run alone).  Tiles beyond C complete the last clusters.
 
-    A persistent kernel has ``resident`` blocks for each multiprocessor of the GPU, or one for each
-    tile if these are fewer, and each walks over its share of the tiles; else ``resident`` is 0.
+    A persistent kernel has ``resident`` blocks for each multiprocessor of the GPU, or as many
+    clusters as it runs at a time, or one for each tile if these are fewer, and each walks over its
+    share of the tiles; else ``resident`` is 0.
     ``overlaps``: its blocks may begin before the kernel in front has ended.
+
+    ``fraction``: bits after the leading one that sums keep while products are added to them, if
+    they are fewer than those of the sums' type (``AtomTraits.fraction``); results depend on it.
+    ``terms``: those whose sums are folded into others together (``Fold.every``); None: all.
+    ``products`` > 1 of parts of f32 are multiplied in place of one (``ir/decompositions.py``).
     """
 
     SYNTAX = "{name}"
@@ -119,6 +125,9 @@ class Interface:
     resident: int = 0
     cluster: tuple[int, ...] = ()
     overlaps: bool = False
+    fraction: int | None = None
+    terms: int | None = None
+    products: int = 1
 
     @property
     def threads(self) -> int:
@@ -135,7 +144,9 @@ class Interface:
     def shared(self) -> int:
         """Bytes of shared memory of a block; dynamic memory behind static begins where a box of the
         copy engine may land."""
-        between = -self.static_shared % LANDS_AT if self.dynamic_shared else 0
+        swizzles = (REPEATS * one.swizzle for one in self.maps)
+        unit = max(LANDS_AT, *swizzles) if self.maps else LANDS_AT
+        between = -self.static_shared % unit if self.dynamic_shared else 0
         return self.static_shared + between + self.dynamic_shared
 
     def skips_product(self, scalars: Mapping[str, float]) -> bool:
@@ -203,7 +214,8 @@ class Interface:
         dimensions = self.map_dimensions(tensor_map)
         strides = [values[one.stride] * param.item for one in dimensions if one.stride is not None]
         sizes = tuple(values[one.size] for one in dimensions)
-        return MapFields(param.dtype, sizes, tuple(strides), tensor_map.box)
+        box, swizzle = tensor_map.box, tensor_map.swizzle
+        return MapFields(param.dtype, sizes, tuple(strides), box, swizzle)
 
     @property
     def _cluster_sides(self) -> tuple[int, ...]:
@@ -219,11 +231,12 @@ class Interface:
             count *= extents[name]
         return count
 
-    def grid(self, extents: Mapping[str, int], multiprocessors: int = 1) -> int:
-        """Number of blocks for ``extents``, 0 if C is empty; that of a persistent kernel on a GPU
-        of so many ``multiprocessors``."""
+    def grid(self, extents: Mapping[str, int], held: int = 1) -> int:
+        """Number of blocks for ``extents``, whole clusters, 0 if C is empty; that of a persistent
+        kernel on a GPU that has ``held`` multiprocessors, or runs ``held`` clusters at a time."""
         count = self.tile_count(extents) * self.parts
-        return min(count, self.resident * multiprocessors) if self.resident else count
+        each = self.cluster_blocks if self.cluster else self.resident
+        return min(count, held * each) if self.resident else count
 
     @property
     def most_tiles(self) -> int:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.ir.buffers import Origins
-from gemmgen.ir.dtypes import ACCESS, BYTES, DType
+from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Expr, Var
 from gemmgen.ir.interface import Interface
-from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.ir.thread_code import Function, Node, functions_of
 
 
@@ -62,23 +61,24 @@ class SharedArray:
         return total
 
 
-def unit_of(arrays: tuple[SharedArray, ...]) -> int:
-    """Bytes to which the end of each array is rounded up where one follows another: boxes of the
-    copy engine land at multiples of more than any thread's access."""
-    boxed = any(array.aligned == LANDS_AT for array in arrays)
-    return LANDS_AT if boxed else ACCESS
+def ends_at(arrays: tuple[SharedArray, ...]) -> tuple[int, ...]:
+    """Bytes to which the end of each array is rounded up where one follows another: those to which
+    the arrays behind it begin."""
+    aligned = [array.aligned for array in arrays]
+    return tuple(max(aligned[i + 1 :], default=1) for i in range(len(arrays)))
 
 
 @record
 class LaunchNames:
     """How the text names what the launcher needs: the extents of the tiles that ``interface.tiles``
-    counts, the threads along x and y (or all of them), the parts of a tile, and the number of
-    threads."""
+    counts, the threads along x and y (or all of them), the parts of a tile, the number of threads,
+    and the blocks of a cluster along each extent."""
 
     tiles: tuple[Var, ...] = ()
     block: tuple[Var, ...] = ()
     parts: Var | None = None
     count: Expr = Var("THREADS")
+    cluster: tuple[Var, ...] = ()
 
 
 @record

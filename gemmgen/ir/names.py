@@ -38,6 +38,9 @@ instruction = _size("I")
 fragments = _size("F")
 """A warp's fragments along the letter: ``FM``."""
 
+cluster = _size("CLUSTER_")
+"""Blocks of a cluster along the letter: ``CLUSTER_M``."""
+
 tile_origin = _index("tile")
 """First index of the current tile: ``tile_m``, ``tile_k``."""
 round_origin = _index("round")
@@ -48,6 +51,8 @@ stop = _index("stop")
 """The index after a part's range: ``stop_k``."""
 box = _index("box")
 """First index of a box within a tile that the copy engine copies in several: ``box_m``."""
+rank = _index("rank")
+"""The block's place in its cluster along the letter: ``rank_m``."""
 thread_origin = _index("thread")
 """A thread's first element within the block's tile: ``thread_m``."""
 warp_origin = _index("warp")
@@ -56,6 +61,15 @@ warp_origin = _index("warp")
 CONSUMERS = Var("CONSUMERS")
 """The threads of a block that multiply, where others only copy."""
 
+CONSUMER, CONSUMER_NUMBER = Var("CONSUMER"), Var("consumer")
+"""Of consumers that take tiles in turn the threads of one, and a thread's own among them."""
+
+PROMOTE = Var("PROMOTE")
+"""Terms whose sums are folded into others together."""
+
+CLUSTER = Var("CLUSTER")
+"""The blocks of a cluster."""
+
 STAGE_BYTES = Var("STAGE_BYTES")
 """Bytes that the copy engine writes into one stage."""
 
@@ -63,6 +77,21 @@ STAGE_BYTES = Var("STAGE_BYTES")
 def pad(tile: str) -> Var:
     """Elements at the end of each row of a shared tile: ``A_PAD`` of ``A_shared``."""
     return Var(f"{tile.removesuffix('_shared')}_PAD")
+
+
+def slab(tile: str) -> Var:
+    """Elements of a row of a shared tile that is cut into slabs: ``A_SLAB`` of ``A_shared``."""
+    return Var(f"{tile.removesuffix('_shared')}_SLAB")
+
+
+def share_origin(tensor: str, letter: str) -> Var:
+    """The first row that the block copies of a tile that its cluster shares: ``A_k``."""
+    return Var(f"{tensor}_{letter}")
+
+
+def sharers(tensor: str) -> Var:
+    """The blocks that share a tile of a tensor with the first of them, as bits: ``A_BLOCKS``."""
+    return Var(f"{tensor}_BLOCKS")
 
 
 def load(tensor: str) -> str:

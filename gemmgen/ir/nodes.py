@@ -13,6 +13,7 @@ from typing import Literal
 from gemmgen.base.record import record
 from gemmgen.ir.atoms import Atom
 from gemmgen.ir.buffers import Buffer, Origins, Spread
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.problem import Problem
 from gemmgen.ir.target import WARPGROUP
@@ -48,7 +49,9 @@ class Work:
     many consecutive parts each, the last block of each group adds its parts, and the last of these
     adds the groups.  ``persistent``: there are as many blocks as the GPU holds at once, and each
     walks over its share of the tiles.  ``overlap``: blocks may begin while the kernel in front
-    still runs.
+    still runs.  Blocks of a ``cluster``, so many along each letter of ``tile``
+    (empty: they run alone), run together and share tiles of the operands; then it is clusters that
+    ``raster`` orders.
     """
 
     tile: tuple[tuple[str, int], ...]
@@ -61,6 +64,7 @@ class Work:
     persistent: bool = False
     order: RasterOrder = "columns"
     overlap: bool = False
+    cluster: tuple[tuple[str, int], ...] = ()
 
     def size(self, letter: str) -> int:
         return dict(self.tile)[letter]
@@ -78,10 +82,15 @@ class Bounds:
 @record
 class Producers:
     """Warpgroups of a block, behind the threads that multiply, which copy the tiles and do nothing
-    else."""
+    else.
+
+    With ``turns`` > 1 there are so many times the threads to which the sums of a tile are dealt:
+    the first of them take the block's first tile, the next ones its next.
+    """
 
     warpgroups: int = 0
     origins: Origins = ()
+    turns: int = 1
 
     @property
     def threads(self) -> int:
@@ -115,7 +124,12 @@ class Copy:
 
 @record
 class Contract:
-    """``acc += a * b`` for a step of k, by an atom; ``order`` is that of a thread's FMAs."""
+    """``acc += a * b`` for a step of k, by an atom; ``order`` is that of a thread's FMAs.
+
+    With ``into`` each element is the sum of so many ``parts`` of that type, and so many
+    ``products`` of parts are multiplied in place of one (``ir/decompositions.py``), by an atom
+    that multiplies parts; ``fma`` multiplies whole numbers all the same.
+    """
 
     SYNTAX = "{acc} += {a} * {b}"
 
@@ -124,6 +138,22 @@ class Contract:
     b: str
     order: FmaOrder = "rows"
     atom: Atom = "fma"
+    into: DType | None = None
+    parts: int = 1
+    products: int = 1
+    origins: Origins = ()
+
+
+@record
+class Fold:
+    """``dst += part`` behind each ``every`` terms along k that a block sums, and behind its last
+    ones; then ``part`` begins at zero again."""
+
+    SYNTAX = "{dst} += {part}"
+
+    dst: str
+    part: str
+    every: int
     origins: Origins = ()
 
 
@@ -155,7 +185,7 @@ class Loop:
     """
 
     letter: str
-    body: tuple[Copy | Contract, ...]
+    body: tuple[Copy | Contract | Fold, ...]
     unroll: int = 0
     origins: Origins = ()
     step: int = 1
@@ -213,9 +243,14 @@ class Kernel:
         return spread
 
     @property
+    def consumers(self) -> int:
+        """All threads of a block that multiply."""
+        return self.spread.threads * self.producers.turns
+
+    @property
     def threads(self) -> int:
         """All threads of a block: those that multiply, and the producers behind them."""
-        return self.spread.threads + self.producers.threads
+        return self.consumers + self.producers.threads
 
     @property
     def copying_threads(self) -> int:

@@ -67,7 +67,7 @@ def estimated_registers(kernel: Kernel) -> int:
 def registers_of(tile: Buffer) -> int:
     """32-bit registers that a thread's part of a tile takes."""
     assert tile.spread is not None
-    return _words(tile.stages * tile.spread.registers, tile.dtype)
+    return _words(tile.stages * tile.parts * tile.spread.registers, tile.dtype)
 
 
 def allowed_registers(threads: int, blocks: int) -> int:
@@ -81,7 +81,7 @@ def registers_by_duty(kernel: Kernel, target: str) -> tuple[int, int] | None:
 
     The instruction takes whole warpgroups, and what a block has at its launch is all there is.
     """
-    producers, consumers = kernel.producers.threads, kernel.spread.threads
+    producers, consumers = kernel.producers.threads, kernel.consumers
     if not producers or target != SETS_REGISTERS or consumers % WARPGROUP:
         return None
     at_launch = _in_units(allowed_registers(kernel.threads, blocks_per_multiprocessor(kernel)))

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from gemmgen.ir.expr import Element, Expr, Var, walk
-from gemmgen.ir.nodes import Contract, Copy, Init, Kernel, Loop, Map, Pipeline
+from gemmgen.ir.nodes import Contract, Copy, Fold, Init, Kernel, Loop, Map, Pipeline
 
-Operation = Init | Copy | Contract | Map
+Operation = Init | Copy | Contract | Fold | Map
 Kind = TypeVar("Kind", Var, Element)
 
 
@@ -39,6 +39,8 @@ def reads(operation: Operation) -> set[str]:
             return {src}
         case Contract(acc, a, b):
             return {acc, a, b}
+        case Fold(dst, part):
+            return {dst, part}
         case Map(_, value, through=through):
             sums = {e.name for e in parts_of(value, Var) if e.name == "acc"}
             return {*sums, through} if through else sums
@@ -51,6 +53,8 @@ def writes(operation: Operation) -> set[str]:
             return {acc}
         case Map(dst, through=str(through)):
             return {dst, through}
+        case Fold(dst, part):
+            return {dst, part}
         case _:
             return {operation.dst}
 
@@ -64,6 +68,8 @@ def line_of(operation: Operation) -> str:
             return f"{dst} = {src}"
         case Contract(acc, a, b):
             return f"{acc} += {a} * {b}"
+        case Fold(dst, part):
+            return f"{dst} += {part}"
         case Map(dst, _):
             return f"{dst} = (expression)"
 

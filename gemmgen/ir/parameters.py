@@ -14,6 +14,7 @@ CONSTANTS = {
     "L": "lanes",
     "I": "extent of an instruction",
     "F": "number of fragments",
+    "CLUSTER_": "blocks of a cluster",
 }
 """First letters of the sizes that the emitted text names by role: ``BM``, ``TN``."""
 

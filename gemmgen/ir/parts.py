@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 from gemmgen.ir.expr import Var
@@ -21,9 +22,9 @@ def inside(tree: object) -> list[object]:
         part = left.pop()
         if isinstance(part, tuple):
             left.extend(cast("tuple[object, ...]", part))
-        elif (names := _fields(type(part))) is not None:
+        elif (values := _values(type(part))) is not None:
             found.append(part)
-            left.extend([getattr(part, name) for name in names])
+            left.append(values(part))
     return found
 
 
@@ -45,3 +46,12 @@ def names_in(tree: object) -> set[str]:
 def _fields(kind: type) -> tuple[str, ...] | None:
     """The fields' names; None of what is no dataclass."""
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
+
+
+@cache
+def _values(kind: type) -> Callable[[object], object] | None:
+    """What reads a dataclass's field, or all of them as a tuple; None of what is no dataclass."""
+    names = _fields(kind)
+    if names is None:
+        return None
+    return attrgetter(*names) if names else lambda _: ()

@@ -6,7 +6,7 @@ from typing import Literal
 
 from gemmgen.base.record import record
 from gemmgen.base.source import indexed
-from gemmgen.ir.dtypes import DType, Types
+from gemmgen.ir.dtypes import DType, Types, computed_in, unstated
 from gemmgen.ir.expr import Binary, Element, Expr, Var
 from gemmgen.ir.parameters import extent_of, ld_name, stride_name
 
@@ -57,7 +57,7 @@ class Problem:
     epilogue: Expr
     accumulate: DType = "f32"
     others: tuple[tuple[str, DType], ...] = ()
-    """Of the epilogue's own tensors, those that are stored otherwise than c."""
+    """Of the epilogue's own tensors, those that are stored otherwise than ``unstated`` says."""
     batch: tuple[str, ...] = ()
 
     @property
@@ -93,11 +93,16 @@ class Problem:
     def types(self) -> Types:
         return Types(self.a.dtype, self.b.dtype, self.c.dtype, self.accumulate)
 
+    @property
+    def numbers(self) -> DType:
+        """What the epilogue is computed in."""
+        return computed_in(self.accumulate, self.c.dtype)
+
     def dtype(self, tensor: str) -> DType:
         """What a tensor's elements are stored as: an operand's, or one's of the epilogue."""
         known: dict[str, DType] = {t.name: t.dtype for t in (self.a, self.b, self.c)}
         known |= dict(self.others)
-        return known.get(tensor, self.c.dtype)
+        return known.get(tensor, unstated(self.c.dtype))
 
     def role_of(self, letter: str) -> Literal["m", "n", "k"]:
         """The role of a letter; its capital names the constants BM, TN, ..."""

@@ -10,6 +10,9 @@ from collections.abc import Iterator
 
 from gemmgen.ir.assumptions import divides
 from gemmgen.ir.buffers import Space
+from gemmgen.ir.clusters import MOST_BLOCKS as MOST_IN_CLUSTER
+from gemmgen.ir.clusters import blocks_of
+from gemmgen.ir.edit import fold_of
 from gemmgen.ir.expr import Element, Var
 from gemmgen.ir.nodes import Contract, Init, Kernel, Map, Pipeline, Program
 from gemmgen.ir.operations import line_of, operations_of, parts_of, reads, writes
@@ -62,8 +65,22 @@ def work_tiles_the_output(program: Program, kernel: Kernel) -> Iterator[str]:
         yield f"work parts={work.parts} of a contraction without steps"
     if work.groups < 1 or work.parts % work.groups or (work.groups > 1) & (work.reduce == "atomic"):
         yield f"work groups={work.groups} of parts={work.parts} reduce={work.reduce}"
+    yield from _clusters_are_of_blocks_with_tiles(program, kernel)
     if kernel.spread.x not in (problem.m, problem.n):
         yield f"threads run along {kernel.spread.x}, which is no letter of {problem.c.name}"
+
+
+def _clusters_are_of_blocks_with_tiles(program: Program, kernel: Kernel) -> Iterator[str]:
+    work, problem = kernel.work, program.problem
+    if not work.cluster:
+        return
+    sides = dict(work.cluster)
+    if tuple(sides) != (problem.m, problem.n) or min(sides.values()) < 1:
+        yield f"work cluster={sides}, not of {[problem.m, problem.n]}"
+    if not 1 < blocks_of(work) <= MOST_IN_CLUSTER:
+        yield f"work cluster={sides} of {blocks_of(work)} blocks"
+    if work.parts > 1 or not kernel.producers.warpgroups:
+        yield f"work cluster={sides} of blocks whose tiles no producer copies alone"
 
 
 def bounds_and_loops_are_whole(program: Program, kernel: Kernel) -> Iterator[str]:
@@ -112,8 +129,10 @@ def the_contraction_sums_over_k(program: Program, kernel: Kernel) -> Iterator[st
     for operation, loops in operations_of(kernel):
         if not isinstance(operation, Contract):
             continue
-        if operation.acc != "acc" or problem.k not in loops:
-            yield f"{line_of(operation)} does not sum into acc over {problem.k}"
+        fold = fold_of(kernel)
+        sums = fold.part if fold else "acc"
+        if operation.acc != sums or problem.k not in loops:
+            yield f"{line_of(operation)} does not sum into {sums} over {problem.k}"
         for name, free in ((operation.a, problem.m), (operation.b, problem.n)):
             if set(kernel.buffer(name).letters) - {problem.k} != {free}:
                 yield f"{line_of(operation)}: {name} has other letters than {free}"

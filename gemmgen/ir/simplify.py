@@ -10,8 +10,8 @@ ZERO = Int(0)
 
 
 def simplify(expr: Expr) -> Expr:
-    """``x + 0``, ``x * 1``, ``x / 1``, ``x % 1`` and arithmetic on two literals; named constants
-    stay."""
+    """``x + 0``, ``x * 1``, ``x / 1``, ``0 / x``, ``x % 1`` and arithmetic on two literals; named
+    constants stay."""
     expr = rebuild(expr, tuple(simplify(part) for part in children(expr)))
     if isinstance(expr, Binary):
         return _binary(expr.op, expr.left, expr.right)
@@ -25,6 +25,7 @@ _FOLDED: dict[str, Callable[[int, int], int]] = {
     "/": int.__floordiv__,
     "%": int.__mod__,
     "^": int.__xor__,
+    "<<": int.__lshift__,
 }
 
 
@@ -34,7 +35,7 @@ def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
             return Int(_FOLDED[op](first, second))
         case "+", Int(0), other:
             return other
-        case ("+" | "-"), other, Int(0):
+        case ("+" | "-" | "<<"), other, Int(0):
             return other
         case "*", Int(1), other:
             return other
@@ -42,7 +43,7 @@ def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
             return other
         case ("*" | "/"), other, Int(1):
             return other
-        case ("*", Int(0), _) | ("*", _, Int(0)) | ("%", _, Int(1)):
+        case (("*" | "/"), Int(0), _) | ("*", _, Int(0)) | ("%", _, Int(1)):
             return ZERO
         case _:
             return Binary(op, left, right)

@@ -10,6 +10,7 @@ specifications per compute capability.
 from __future__ import annotations
 
 from gemmgen.base.record import record
+from gemmgen.ir.dtypes import DTYPES, OLDEST
 
 STATIC_SHARED = 48 * 1024
 """Bytes of shared memory a kernel may declare statically, on every architecture."""
@@ -34,14 +35,49 @@ MAX_TILE = 4096
 """Elements of a tile along one letter: a limit of the language, not of a GPU."""
 
 
-SINCE = {"bf16": 80, "cp_async": 80, "tma": 90}
+SINCE = {
+    **{name: traits.since for name, traits in DTYPES.items() if traits.since > OLDEST},
+    "cp_async": 80,
+    "tma": 90,
+    "m16n8k16": 80,
+    "m16n8k32": 80,
+    "m16n8k8_tf32": 80,
+    "m16n8k16_f32": 80,
+    "m16n8k16_f64": 90,
+    "m16n8k8_f64": 90,
+    "m16n8k4_f64": 90,
+    "m8n8k4_f64": 80,
+}
 """The first architecture that has a type, a way of copying or an atom, by its name in the IR; every
 one has those that are not listed."""
+
+MULTICASTS = "sm_90a"
+"""The target whose copy engine writes a tile into several blocks of a cluster as fast as into one:
+elsewhere such copies compile, and may be much slower (PTX ISA, cp.async.bulk.tensor)."""
+
+
+ONLY: dict[str, str] = dict.fromkeys(("m64nNk16", "m64nNk32", "m64nNk32_i8"), "sm_90a")
+"""The one architecture that has an atom, by the atom's name."""
+
+UNTIL = {"m16n8k16_f64": 90, "m16n8k8_f64": 90, "m16n8k4_f64": 90}
+"""The last architecture whose machine code has an atom: compilers for later ones take it apart."""
+
+
+def offers(target: str, feature: str) -> bool:
+    """Whether ``target`` has a type, a way of copying or an atom."""
+    number, last = _number(target), UNTIL.get(feature)
+    if last is not None and number > last:
+        return False
+    return ONLY.get(feature, target) == target and number >= SINCE.get(feature, 0)
 
 
 def has(target: str, since: int) -> bool:
     """Whether ``target`` (``sm_90a``) has the features of architecture ``since``."""
-    return int(target.removeprefix("sm_").rstrip("a")) >= since
+    return _number(target) >= since
+
+
+def _number(target: str) -> int:
+    return int(target.removeprefix("sm_").rstrip("a"))
 
 
 def fill_warps(threads: int) -> bool:

@@ -6,8 +6,8 @@ from gemmgen.base.record import record
 from gemmgen.ir.dtypes import DType
 
 ALIGNMENT = 16
-"""Bytes: addresses and strides of a map are their multiples, and so is the innermost side of a
-box."""
+"""Bytes: addresses and strides of a map are their multiples, and so are the innermost side of a box
+and where it begins in a row.  A store leaves out what is behind a row in whole units of them."""
 LONGEST_SIDE = 256
 """Elements of a box along each dimension, at most."""
 LANDS_AT = 128
@@ -17,13 +17,11 @@ RANKS = range(2, 6)
 STRIDE_BOUND = 2**40
 """Bytes; each stride of a map is less."""
 
-DATA_TYPES: dict[DType, tuple[int, str]] = {
-    "f16": (6, "FLOAT16"),
-    "f32": (7, "FLOAT32"),
-    "f64": (8, "FLOAT64"),
-    "bf16": (9, "BFLOAT16"),
-}
-"""The numbers and names of ``CU_TENSOR_MAP_DATA_TYPE_*``."""
+SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+"""The numbers of ``CU_TENSOR_MAP_SWIZZLE_*`` by the bytes of a box's row; 0: not swizzled."""
+REPEATS = 8
+"""Rows of a swizzled box after which its pattern begins again.  It is one of addresses in shared
+memory, so a box begins at a multiple of so many rows, else another row would be the first one."""
 L2_PROMOTION = 3
 """``CU_TENSOR_MAP_L2_PROMOTION_L2_256B``: what is read through L2 at a time."""
 
@@ -39,6 +37,8 @@ class TensorMap:
 
     ``box``: the elements that one copy moves, along each of the tensor's letters, innermost first.
     ``beside``: threads access the tensor, too, so the kernel takes its address and strides as well.
+    ``swizzle``: the bytes of a box's row (32, 64 or 128), if its chunks of 16 bytes change places
+    in shared memory; else 0.
     """
 
     SYNTAX = "{tensor} {box}"
@@ -46,6 +46,7 @@ class TensorMap:
     tensor: str
     box: tuple[int, ...]
     beside: bool = False
+    swizzle: int = 0
 
     @property
     def parameter(self) -> str:
@@ -67,13 +68,21 @@ class MapDimension:
 class MapFields:
     """What a map is encoded from besides an address; dimensions innermost first.
 
-    ``sizes`` and ``box`` count elements; ``strides`` count bytes, from the second dimension on.
+    ``sizes`` and ``box`` count elements; ``strides`` count bytes, from the second dimension on;
+    ``swizzle`` is the map's.
     """
 
     dtype: DType
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     box: tuple[int, ...]
+    swizzle: int = 0
+
+    @property
+    def modes(self) -> tuple[int, int, int, int]:
+        """Interleaving, swizzle, L2 promotion and fill (zeros outside), as the driver numbers
+        them."""
+        return 0, SWIZZLES[self.swizzle], L2_PROMOTION, 0
 
     @property
     def is_empty(self) -> bool:

@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 from gemmgen.base.record import record
-from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
-from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
+from gemmgen.ir.barriers import (
+    BarrierArray,
+    ExpectBytes,
+    FenceBarriers,
+    InitBarrier,
+    TestBarrier,
+    WaitBarrier,
+)
+from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync, StoreBox
 from gemmgen.ir.buffers import Origins
+from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dependent_launch import LaunchDependents, WaitGrid
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.duties import ArriveBarrier, Duties, NamedBarrier, SetRegisters
-from gemmgen.ir.expr import Element, Expr, Var
-from gemmgen.ir.nodes import Eviction
+from gemmgen.ir.expr import Element, Expr, Var, walk
+from gemmgen.ir.lane_matrices import (
+    LoadMatrices,
+    MultiplyMatrices,
+    OperandArray,
+    SplitMatrices,
+    StoreMatrices,
+)
+from gemmgen.ir.shared_copies import CopyAsync, LoadBox
 from gemmgen.ir.warp_matrices import (
     FragmentArray,
     LoadFragment,
     MultiplyFragments,
     StoreFragment,
     WarpBarrier,
+)
+from gemmgen.ir.warpgroup_matrices import (
+    AwaitMultiplies,
+    CommitMultiplies,
+    DescribeMatrix,
+    EndMultiplies,
+    FenceMultiplies,
+    MultiplyAsync,
 )
 
 
@@ -114,63 +137,6 @@ class AtomicAdd:
 
 
 @record
-class CopyAsync:
-    """``width`` elements from global to shared memory, some time before the ``Wait`` for their
-    group.
-
-    ``valid`` (an expression in elements, 0 to ``width``) are copied, the rest is filled with zeros.
-    Source and target have ``dtype``.  ``evict`` is a hint for the L2 cache.
-    """
-
-    SYNTAX = "{target} = {source}"
-
-    target: Element
-    source: Element
-    width: int
-    valid: Expr
-    dtype: DType = "f32"
-    evict: Eviction = "normal"
-
-
-@record
-class LoadBox:
-    """A box of ``tensor``, by its map, to shared memory from ``target`` on, some time before the
-    phase of ``barrier`` ends that counts its bytes.
-
-    ``at`` is the box's first element, innermost index first; elements outside the tensor are zeros.
-    The box lands row by row with no gaps, and ``target`` is at a multiple of 128 bytes.  ``evict``
-    is a hint for the L2 cache.
-    """
-
-    SYNTAX = "{target} = {tensor}{at} to {barrier}"
-
-    target: Element
-    tensor: str
-    barrier: Element
-    at: tuple[Expr, ...]
-    dtype: DType = "f32"
-    evict: Eviction = "normal"
-
-
-@record
-class StoreBox:
-    """A box of shared memory from ``source`` on, at a multiple of 128 bytes, to ``tensor``, by its
-    map, some time before the thread's wait for its group.
-
-    ``at`` is the box's first element, innermost index first; elements outside the tensor are left
-    out.
-    """
-
-    SYNTAX = "{tensor}{at} = {source}"
-
-    source: Element
-    tensor: str
-    map: str
-    at: tuple[Expr, ...]
-    dtype: DType = "f32"
-
-
-@record
 class Parameter:
     """A function's parameter: an int or, with ``dtype``, a pointer to elements, which may be
     ``written``; with ``shape`` a reference to an array of them."""
@@ -214,6 +180,7 @@ Node = (
     | CopyAsync
     | ArriveBarrier
     | NamedBarrier
+    | ClusterBarrier
     | SetRegisters
     | WaitGrid
     | LaunchDependents
@@ -228,10 +195,22 @@ Node = (
     | FenceBarriers
     | ExpectBytes
     | WaitBarrier
+    | TestBarrier
     | FragmentArray
     | LoadFragment
     | MultiplyFragments
     | StoreFragment
+    | OperandArray
+    | LoadMatrices
+    | StoreMatrices
+    | SplitMatrices
+    | MultiplyMatrices
+    | DescribeMatrix
+    | MultiplyAsync
+    | FenceMultiplies
+    | CommitMultiplies
+    | AwaitMultiplies
+    | EndMultiplies
     | WarpBarrier
     | Define
     | Assign
@@ -266,7 +245,7 @@ BLOCKS = Var("gridDim.x")
 
 def is_over_tiles(loop: For[Node]) -> bool:
     """Whether it is a persistent block's loop over its tiles."""
-    return loop.step == BLOCKS
+    return BLOCKS in walk(loop.step)
 
 
 def contains(body: tuple[Node, ...], kind: type[Node]) -> bool:

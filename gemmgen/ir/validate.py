@@ -28,6 +28,7 @@ USE: tuple[Rule, ...] = (
     bufferrules.global_buffers_are_the_problems,
     bufferrules.pads_and_stages_have_a_place,
     bufferrules.swizzles_permute_rows,
+    bufferrules.boxes_land_as_tiles_lie,
     bufferrules.fragments_are_distributed_like_the_accumulator,
     rules.one_contraction_in_the_first_kernel,
     rules.the_contraction_sums_over_k,
@@ -43,6 +44,8 @@ USE: tuple[Rule, ...] = (
     rules.expressions_know_their_names,
     atomrules.atoms_find_their_pieces,
     atomrules.fragments_lie_in_aligned_lines,
+    atomrules.operands_lie_along_k,
+    atomrules.folds_end_whole_steps,
     atomrules.sums_leave_through_shared_memory,
 )
 

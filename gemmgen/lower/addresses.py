@@ -13,7 +13,7 @@ from gemmgen.ir.parameters import ld_name
 from gemmgen.ir.simplify import add, div, mod, mul, sub, wide_product
 from gemmgen.lower import bounds
 from gemmgen.lower.context import THREADS, Context
-from gemmgen.lower.swizzle import Known, swizzled
+from gemmgen.lower.swizzle import Known, in_slab, swizzled
 
 
 def pitch(context: Context, tensor: str) -> Var:
@@ -50,18 +50,33 @@ def in_shared(
     """
     row, column = tile.letters
     at, swizzle = index[column], tile.swizzle
+    slabs: tuple[Expr, ...] = ()
     if swizzle is not None:
         origins = {names.thread_origin(x).name: context.axis(x).width for x in context.letters}
         unrolled = frozenset((context.problem.k, *(f"reg_{x}" for x in context.letters)))
         known = Known(_constants(context), origins | dict(steps or {}), below or {}, unrolled)
+        if tile.slab:
+            number, at = in_slab(at, names.slab(tile.name), known)
+            slabs = (number,)
         at = swizzled(swizzle, index[row], tile.extent(row), at, known)
-    return Element(tile.name, (*_present(stage), index[row], at))
+    return Element(tile.name, (*_present(stage), *slabs, index[row], at))
+
+
+def begin_of_box(tile: Buffer, stage: Stage, within: Mapping[str, Expr]) -> Element:
+    """Where a box begins in a shared tile that lies ``within`` it from there on: of a tile in slabs
+    with a slab's row."""
+    row, column = (within[letter] for letter in tile.letters)
+    place = (row, column)
+    if tile.slab:
+        place = (div(column, names.slab(tile.name)), row, Int(0))
+    return Element(tile.name, (*_present(stage), *place))
 
 
 def _constants(context: Context) -> dict[str, int]:
     """The values of the constants that an index may name."""
     found = {THREADS.name: context.kernel.threads}
     found |= {name.name: width for name, width in context.vectors.values()}
+    found |= {names.slab(b.name).name: b.slab for b in context.kernel.buffers if b.slab}
     for letter in (*context.letters, context.problem.k):
         found[names.block(letter).name] = bounds.tile(context, letter)
     for letter in context.letters:
@@ -70,6 +85,8 @@ def _constants(context: Context) -> dict[str, int]:
         found[names.registers(letter).name] = axis.registers
         found[names.piece(letter).name] = axis.width
         found[names.lanes(letter).name] = axis.lanes
+        if axis.rounds > 1:
+            found[names.fragments(letter).name] = axis.rounds
     return found
 
 
@@ -85,6 +102,11 @@ def of_thread(context: Context, letter: str, first: Expr, register: Expr, step: 
         return first
     if axis.pieces == 1:
         return add(first, register)
+    if axis.rounds > 1:
+        rounds = names.fragments(letter)
+        share = div(names.registers(letter), rounds)
+        before = mul(div(register, share), div(names.block(letter), rounds))
+        return add(first, before, mul(mod(register, share), names.lanes(letter)))
     lanes, piece = names.lanes(letter), names.piece(letter)
     if axis.width == 1 or step == axis.width:
         return add(first, mul(register, lanes))

@@ -41,7 +41,13 @@ def first_matrices(context: Context) -> tuple[Node, ...]:
 def tiles_of_each(context: Context) -> Define:
     """Tiles of one matrix."""
     rows, columns = context.letters
-    return Define(EACH.name, Binary("*", Var(f"blocks_{rows}"), Var(f"blocks_{columns}")))
+    both = (counted(context, letter) for letter in (rows, columns))
+    return Define(EACH.name, Binary("*", *both))
+
+
+def counted(context: Context, letter: str) -> Var:
+    """How many blocks, or clusters, cover the extent along ``letter``."""
+    return Var(f"{'clusters' if context.kernel.work.cluster else 'blocks'}_{letter}")
 
 
 def _numbers(context: Context, number: Expr) -> Iterator[Define]:

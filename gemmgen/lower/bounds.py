@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmgen.ir import names
+from gemmgen.ir import clusters, names
 from gemmgen.ir.assumptions import divides, equal_to
 from gemmgen.ir.control import If
 from gemmgen.ir.edit import pipeline_of
@@ -41,7 +41,13 @@ def is_whole(context: Context, letter: str) -> bool:
     """Whether every tile is full along ``letter``, so that no guard is needed."""
     if letter in context.letters and context.leaves_early:
         return True
-    return multiple(context, letter, tile(context, letter))
+    return multiple(context, letter, reach(context, letter))
+
+
+def reach(context: Context, letter: str) -> int:
+    """The extent along ``letter`` of all tiles of a cluster, or of a block that runs alone: a tile
+    may begin that far behind the first one that is inside."""
+    return tile(context, letter) * clusters.along(context.kernel.work, letter)
 
 
 def multiple(context: Context, letter: str, width: int) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from gemmgen.ir import names
-from gemmgen.ir.boxes import box_of, rows_together
+from gemmgen.ir.box_stores import StoreBox
+from gemmgen.ir.boxes import box_of, rows_together, span_of
 from gemmgen.ir.control import For
-from gemmgen.ir.expanded import StoreBoxes
-from gemmgen.ir.expr import Element, Expr, Int, Var
+from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.nodes import Copy
+from gemmgen.ir.output_slices import StoreBoxes
 from gemmgen.ir.simplify import add
 from gemmgen.ir.tensor_map import TensorMap
-from gemmgen.ir.thread_code import Node, StoreBox
+from gemmgen.ir.thread_code import Node
+from gemmgen.lower.addresses import begin_of_box
 from gemmgen.lower.context import Context
 from gemmgen.lower.epilogue_arithmetic import reads
 from gemmgen.lower.thread_map import slice_rows
@@ -29,6 +31,8 @@ def store_boxes(context: Context, node: StoreBoxes) -> tuple[Node, ...]:
         within[letter] = names.box(letter) if cut else Int(0)
         of_warp = letter == outer and 1 < side == context.axis(outer).lanes
         step = names.lanes(outer) if of_warp else Int(side)
+        if slice_.slab and letter == inner:
+            step = names.slab(slice_.name)
         loops += [(names.box(letter), stop, step)] if cut else []
     first = {
         outer: add(names.tile_origin(outer), row_in_tile(context, outer, within[outer], node.row)),
@@ -36,7 +40,7 @@ def store_boxes(context: Context, node: StoreBoxes) -> tuple[Node, ...]:
     }
     letters = context.tensor(node.copy.dst).letters
     at = tuple(first.get(letter, Var(letter)) for letter in reversed(letters))
-    source, one = Element(slice_.name, tuple(within.values())), map_of(context, node.copy)
+    source, one = begin_of_box(slice_, node.stage, within), map_of(context, node.copy)
     body: Node = StoreBox(source, node.copy.dst, one.parameter, at, slice_.dtype)
     for variable, stop, step in reversed(loops):
         body = For(variable.name, Int(0), stop, step, (body,))
@@ -48,7 +52,8 @@ def map_of(context: Context, outward: Copy) -> TensorMap:
     sides = dict(zip(context.buffer(outward.src).letters, _box(context, outward), strict=True))
     letters = context.tensor(outward.dst).letters
     box = tuple(sides.get(letter, 1) for letter in reversed(letters))
-    return TensorMap(outward.dst, box, beside=reads(context.final.value, outward.dst))
+    beside = reads(context.final.value, outward.dst)
+    return TensorMap(outward.dst, box, beside, span_of(context.buffer(outward.src)))
 
 
 def _box(context: Context, outward: Copy) -> tuple[int, int]:

@@ -5,48 +5,80 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir import names
-from gemmgen.ir.boxes import box_of
+from gemmgen.ir.boxes import box_of, span_of
+from gemmgen.ir.clusters import along, blocks_of, share_of, shared_along, sharers
 from gemmgen.ir.control import For, If
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expanded import CopyBox, OneThread
-from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
+from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.nodes import Copy
-from gemmgen.ir.simplify import add, all_of, mul
+from gemmgen.ir.shared_copies import LoadBox
+from gemmgen.ir.simplify import add, all_of, div, mul
 from gemmgen.ir.tensor_map import TensorMap
-from gemmgen.ir.thread_code import LoadBox, Node
+from gemmgen.ir.thread_code import Node
 from gemmgen.lower import box_stores
+from gemmgen.lower.addresses import begin_of_box
 from gemmgen.lower.context import TID, Context, X
 
 
 def copy_box(context: Context, node: CopyBox) -> tuple[Node, ...]:
-    """The boxes of a tile: one, or a loop over those along each letter that is longer."""
-    tile = context.buffer(node.copy.dst)
+    """The boxes of a tile: one, or a loop over those along each letter that is longer; of a tile
+    that blocks of a cluster share, those of the block's own rows, for all of them."""
+    tile, copy = context.buffer(node.copy.dst), node.copy
     within: dict[str, Expr] = {}
-    loops: list[tuple[str, int]] = []
-    for letter, side in zip(tile.letters, _box(context, node.copy), strict=True):
-        cut = side < tile.extent(letter)
-        within[letter] = names.box(letter) if cut else Int(0)
-        loops += [(letter, side)] if cut else []
-    stage = () if node.stage is None else (node.stage,)
-    target = Element(tile.name, (*stage, *within.values()))
-    first = {
+    loops: list[tuple[str, Expr, Expr, int]] = []
+    share = share_of(context.kernel.work, tile)
+    for letter, side in zip(tile.letters, _box(context, copy), strict=True):
+        first, stop = _range(context, copy, letter)
+        cut = side < share.extent(letter)
+        within[letter] = names.box(letter) if cut else first
+        loops += [(letter, first, stop, side)] if cut else []
+    target = begin_of_box(tile, node.stage, within)
+    begin = {
         letter: add(node.origin if letter == context.problem.k else names.tile_origin(letter), at)
         for letter, at in within.items()
     }
-    letters = context.tensor(node.copy.src).letters
-    at = tuple(first.get(letter, Var(letter)) for letter in reversed(letters))
-    copy = node.copy
-    body: Node = LoadBox(target, copy.src, node.barrier, at, tile.dtype, copy.evict)
-    for letter, side in reversed(loops):
-        variable = names.box(letter).name
-        body = For(variable, Int(0), names.block(letter), Int(side), (body,))
+    letters = context.tensor(copy.src).letters
+    at = tuple(begin.get(letter, Var(letter)) for letter in reversed(letters))
+    blocks = _sharers(context, copy)
+    body: Node = LoadBox(target, copy.src, node.barrier, at, tile.dtype, copy.evict, blocks)
+    for letter, first, stop, side in reversed(loops):
+        step = Int(side)
+        if tile.slab and letter == tile.letters[-1]:
+            step = names.slab(tile.name)
+        body = For(names.box(letter).name, first, stop, step, (body,))
     return (body,)
+
+
+def _range(context: Context, copy: Copy, letter: str) -> tuple[Expr, Expr]:
+    """The first row, or column, of a tile that the block copies, and the one behind the last."""
+    work, tile = context.kernel.work, context.buffer(copy.dst)
+    across = shared_along(work, tile)
+    if across is None or letter != tile.letters[0]:
+        return Int(0), names.block(letter)
+    first = names.share_origin(copy.src, letter)
+    return first, add(first, Binary("/", names.block(letter), names.cluster(across)))
+
+
+def _sharers(context: Context, copy: Copy) -> Expr | None:
+    """The ranks of the blocks that share a tile with this one, as bits; None: it has its own."""
+    work, (row, column) = context.kernel.work, context.letters
+    across = shared_along(work, context.buffer(copy.dst))
+    if across is None:
+        return None
+    other = row if across == column else column
+    if along(work, other) == 1:
+        return names.sharers(copy.src)
+    first: Expr = names.rank(other)
+    if other == row:
+        first = Binary("*", first, names.cluster(column))
+    return Binary("<<", names.sharers(copy.src), first)
 
 
 def _box(context: Context, copy: Copy) -> tuple[int, int]:
     """Rows and columns of a tile's boxes."""
-    box = box_of(context.buffer(copy.dst))
+    box = box_of(share_of(context.kernel.work, context.buffer(copy.dst)))
     assert box is not None, f"{copy.dst} has no boxes"
     return box
 
@@ -62,7 +94,35 @@ def _map(context: Context, copy: Copy) -> TensorMap:
     tile = context.buffer(copy.dst)
     sides = dict(zip(tile.letters, _box(context, copy), strict=True))
     letters = context.tensor(copy.src).letters
-    return TensorMap(copy.src, tuple(sides.get(letter, 1) for letter in reversed(letters)))
+    box = tuple(sides.get(letter, 1) for letter in reversed(letters))
+    return TensorMap(copy.src, box, swizzle=span_of(tile))
+
+
+def cluster_constants(context: Context) -> Iterator[Constant]:
+    """The blocks of a cluster, and which of them share a tile of each operand."""
+    work, (row, column) = context.kernel.work, context.letters
+    if not work.cluster:
+        return
+    of_both = names.cluster(row), names.cluster(column)
+    note = f"blocks of a cluster along {row} and {column}"
+    for letter, name in zip(context.letters, of_both, strict=True):
+        yield Constant(name.name, along(work, letter), None, note)
+    yield Constant(names.CLUSTER.name, blocks_of(work), Binary("*", *of_both), "")
+    for copy in context.boxed_copies:
+        across = shared_along(work, context.buffer(copy.dst))
+        if across is None:
+            continue
+        bits = _bits(of_both[1] if across == column else names.CLUSTER)
+        if across == row and along(work, column) > 1:
+            bits = div(bits, _bits(of_both[1]))
+        value = sum(1 << rank for rank in sharers(work, context.buffer(copy.dst)))
+        note = "blocks that share a tile with the first one, as bits"
+        yield Constant(names.sharers(copy.src).name, value, bits, note)
+
+
+def _bits(count: Expr) -> Expr:
+    """So many ones."""
+    return Binary("-", Binary("<<", Int(1), count), Int(1))
 
 
 def constants(context: Context) -> Iterator[Constant]:
@@ -82,7 +142,7 @@ def constants(context: Context) -> Iterator[Constant]:
 
 def one_thread(context: Context, node: OneThread, body: tuple[Node, ...]) -> tuple[Node, ...]:
     """``body`` for the thread that the node names, if its condition holds."""
-    number = X if context.kernel.producers.warpgroups else TID
+    number = X if context.kernel.producers.warpgroups and node.among == "block" else TID
     chosen = all_of(Binary("==", number, node.thread), node.condition)
     assert chosen is not None
     return (If(chosen, body),)

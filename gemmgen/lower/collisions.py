@@ -17,6 +17,7 @@ from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.duties import Duties
 from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.lane_matrices import OperandArray
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parameters import namespace
 from gemmgen.ir.thread_code import CountArrival, Node, Point, RegisterArray
@@ -77,7 +78,14 @@ def _repeated(body: tuple[Node, ...], seen: set[str]) -> Iterator[str]:
     """Those of one scope; its names are added to ``seen``."""
     for node in body:
         match node:
-            case Define() | RegisterArray() | FragmentArray() | Point() | CountArrival():
+            case (
+                Define()
+                | RegisterArray()
+                | FragmentArray()
+                | OperandArray()
+                | Point()
+                | CountArrival()
+            ):
                 yield from _declare((node.name,), seen)
             case For(variable):
                 within = set(seen)

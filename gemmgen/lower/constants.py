@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from gemmgen.expand.ring import rings
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Space
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.edit import fold_of, pipeline_of
 from gemmgen.ir.expr import Int
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.parts import names_in
-from gemmgen.ir.simplify import add
+from gemmgen.ir.simplify import add, mul
 from gemmgen.lower import bounds, boxes
 from gemmgen.lower.context import GROUPS, PARTS, THREADS, Context
 from gemmgen.lower.thread_map import NOTES, all_thread_maps
@@ -56,6 +56,12 @@ def _vectors(context: Context) -> Iterator[Constant]:
         if buffer.space is Space.SHARED and buffer.pad:
             name = names.pad(buffer.name).name
             yield Constant(name, buffer.pad, None, "padding elements of each row")
+    for buffer in context.kernel.buffers:
+        if buffer.slab:
+            name = names.slab(buffer.name).name
+            yield Constant(
+                name, buffer.slab, None, "elements of a row; tiles are slabs of such rows"
+            )
 
 
 def _copies(context: Context) -> Iterator[Constant]:
@@ -71,9 +77,17 @@ def _counts(context: Context) -> Iterator[Constant]:
             yield Constant(ring.count.name, ring.stages, None, "tiles in shared memory")
     if context.kernel.work.raster > 1:
         note = "block rows in a group"
+        if context.kernel.work.cluster:
+            note = "rows of clusters in a group"
         if context.kernel.work.order == "hilbert":
-            note += ", and block columns in a square of it"
+            note += (
+                f", and {'' if context.kernel.work.cluster else 'block '}columns in a square of it"
+            )
         yield Constant("GROUP", context.kernel.work.raster, None, note)
+    fold = fold_of(context.kernel)
+    if fold is not None:
+        yield Constant(names.PROMOTE.name, fold.every, None, "terms whose sums are folded together")
+    yield from boxes.cluster_constants(context)
     if context.is_split:
         yield Constant(PARTS.name, context.kernel.work.parts, None, "blocks that split K of a tile")
         if context.kernel.work.groups > 1:
@@ -83,6 +97,9 @@ def _counts(context: Context) -> Iterator[Constant]:
     threads, kernel = context.lowering.threads(context), context.kernel
     if kernel.producers.warpgroups:
         producers = kernel.producers.threads
-        yield Constant(names.CONSUMERS.name, kernel.spread.threads, threads, "")
+        if kernel.producers.turns > 1:
+            yield Constant(names.CONSUMER.name, kernel.spread.threads, threads, "")
+            threads = mul(Int(kernel.producers.turns), names.CONSUMER)
+        yield Constant(names.CONSUMERS.name, kernel.consumers, threads, "")
         threads = add(names.CONSUMERS, Int(producers))
     yield Constant(THREADS.name, context.kernel.threads, threads, "")

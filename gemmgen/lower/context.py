@@ -12,12 +12,14 @@ from gemmgen.expand.ring import rings
 from gemmgen.ir import names
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space
 from gemmgen.ir.control import Define
-from gemmgen.ir.edit import copy_outward, output_of, pipeline_of
+from gemmgen.ir.dtypes import DType, computed_in
+from gemmgen.ir.edit import copy_outward, fold_of, output_of, pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel
 from gemmgen.ir.expr import Element, Expr, Int, Var, walk
 from gemmgen.ir.lowered import Check, Constant
 from gemmgen.ir.nodes import Copy, Kernel, Map, Program
 from gemmgen.ir.problem import Problem, Tensor
+from gemmgen.ir.simplify import mod
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower.vectors import sums_width, vectors_of
 
@@ -62,6 +64,9 @@ class Lowering:
     """The number of a block's threads, as the text computes it."""
     checks: Callable[[Context], Iterable[Check]]
     """What must hold of the constants."""
+    born_zero: bool = True
+    """Whether the sums of a block's only tile are zero where they are declared; else they begin
+    with the first product."""
 
 
 @record
@@ -99,6 +104,13 @@ class Context:
     def is_split(self) -> bool:
         """Whether several blocks share a tile."""
         return self.kernel.work.parts > 1
+
+    @property
+    def born_zero(self) -> bool:
+        """Whether sums are zero where they are declared: a persistent block's begin with each of
+        its tiles."""
+        begin_zero = self.lowering.born_zero or fold_of(self.kernel) is not None
+        return begin_zero and not self.is_persistent
 
     @property
     def is_persistent(self) -> bool:
@@ -143,7 +155,14 @@ class Context:
     @property
     def copying_threads(self) -> Var:
         """The number of threads that copy a tile together, by its name."""
-        return names.CONSUMERS if self.kernel.producers.warpgroups else THREADS
+        producers = self.kernel.producers
+        of_all = names.CONSUMERS if producers.warpgroups else THREADS
+        return names.CONSUMER if producers.turns > 1 else of_all
+
+    @property
+    def thread(self) -> Expr:
+        """The thread's number among those that share a tile, in a block of one dimension."""
+        return mod(X, names.CONSUMER) if self.kernel.producers.turns > 1 else X
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -165,6 +184,11 @@ class Context:
     def output(self) -> str:
         """The tensor that it writes."""
         return output_of(self.kernel)
+
+    @property
+    def numbers(self) -> DType:
+        """What its expression is computed in."""
+        return computed_in(self.problem.accumulate, self.buffer(self.output).dtype)
 
     @cached_property
     def element(self) -> Var:

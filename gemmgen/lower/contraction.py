@@ -8,13 +8,13 @@ from gemmgen.ir import names
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.expanded import Multiply, Stage
-from gemmgen.ir.expr import Binary, Call, Expr, Float, Int, Select, Var
+from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.nodes import FmaOrder
 from gemmgen.ir.simplify import add, all_of, choose, div, mod, sub
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context
-from gemmgen.lower.types import computable
+from gemmgen.lower.types import computable, multiply_add, number
 
 Body = Callable[[Expr, Expr], tuple[Node, ...]]
 """The multiply-add at a row and a column of the micro-tile."""
@@ -24,16 +24,16 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
     """``acc += a * b`` over the thread's micro-tile, in the order asked for."""
     m, n = context.letters
 
-    def multiply_add(row: Expr, column: Expr) -> tuple[Node, ...]:
+    def one(row: Expr, column: Expr) -> tuple[Node, ...]:
         a = _operand(context, node, node.contract.a, node.a_stage, m, row)
         b = _operand(context, node, node.contract.b, node.b_stage, n, column)
         total = addresses.sum_at(context, {m: row, n: column})
         target = "acc" if isinstance(total, Var) else total
-        return (Assign(target, Call("fmaf", (a, b, total))),)
+        return (Assign(target, multiply_add(a, b, total, context.problem.accumulate)),)
 
     if context.scalar_sums:
-        return multiply_add(Int(0), Int(0))
-    return ORDERS[node.contract.order](context, multiply_add)
+        return one(Int(0), Int(0))
+    return ORDERS[node.contract.order](context, one)
 
 
 def _operand(
@@ -45,9 +45,10 @@ def _operand(
     if source.space is Space.REGISTER:
         return addresses.fragment_at(stage, name, register)
     own, k = addresses.own(context, letter, register), context.problem.k
+    sums = context.problem.accumulate
     if source.space is Space.SHARED:
         element = addresses.in_shared(context, source, stage, {letter: own, k: node.k})
-        return computable(element, source.dtype)
+        return computable(element, source.dtype, sums)
     step = node.k if node.origin is None else add(node.origin, node.k)
     index: dict[str, Expr] = {letter: Var(letter), k: step}
     if not context.leaves_early:
@@ -55,7 +56,7 @@ def _operand(
     in_tile = None if node.origin is None else bounds.inside(context, k, step)
     guard = all_of(bounds.inside(context, letter, index[letter]), in_tile)
     element = addresses.in_global(context, name, index)
-    return choose(guard, computable(element, source.dtype), Float(0.0))
+    return choose(guard, computable(element, source.dtype, sums), number(0, sums))
 
 
 def _rows(context: Context, body: Body) -> tuple[Node, ...]:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from gemmgen.base.record import record
 from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Define, For
-from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Var, transform, walk
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Select, Var, transform, walk
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.parts import names_in
 from gemmgen.ir.simplify import add, all_of, choose
@@ -16,7 +17,7 @@ from gemmgen.ir.thread_code import Move, Node, RegisterArray
 from gemmgen.lower import addresses, bounds, output_runs
 from gemmgen.lower.context import Context
 from gemmgen.lower.epilogue_arithmetic import Spelling, reads, reads_unscaled
-from gemmgen.lower.types import computable, storable
+from gemmgen.lower.types import computable, kind, number, storable
 from gemmgen.lower.vectors import store_width
 
 OUT, OLD = "out", "old"
@@ -29,11 +30,12 @@ ByElement = Callable[[Expr], Expr]
 class Own:
     """What a thread keeps for each of a run: its sum, the number of the register that holds its
     element of a vector, where those were read ahead of the rows, and its place in shared memory,
-    where it does not go to C from here."""
+    where it does not go to C from here, or else its number in ``out``, where it stays."""
 
     total: ByElement
     register: ByElement = lambda e: e
     place: Callable[[Expr], Element] | None = None
+    kept: Expr | None = None
 
 
 def store(context: Context, node: Map) -> tuple[Node, ...]:
@@ -48,7 +50,7 @@ def alone(context: Context, node: Map, own: Own) -> tuple[Node, ...]:
     if context.leaves_early:
         return body
     inside = all_of(*(bounds.inside(context, x, Var(x)) for x in context.letters))
-    return _with_indices(_indices(context, {}, context.letters), bounds.guarded(inside, body))
+    return with_indices(indices(context, {}, context.letters), bounds.guarded(inside, body))
 
 
 ALONE = Own(lambda _: Var("acc"))
@@ -83,18 +85,18 @@ def row(
         return addresses.sum_at(context, registers | {inner: register(e)})
 
     own, width = Own(total, register, place), store_width(context.kernel, node)
-    along = _indices(context, registers, (inner,), width)
+    along = indices(context, registers, (inner,), width)
     by = context.width(node.dst)
-    run = _with_indices(along, neighbours(context, node, own))
+    run = with_indices(along, neighbours(context, node, own))
     columns = _loop(registers[inner], inner, by, run)
     rows = bounds.guarded(bounds.inside(context, outer, Var(outer)), (columns,))
-    return _with_indices(_indices(context, registers, (outer,)), rows)
+    return with_indices(indices(context, registers, (outer,)), rows)
 
 
-def _with_indices(indices: tuple[Define, ...], body: tuple[Node, ...]) -> tuple[Node, ...]:
+def with_indices(defines: tuple[Define, ...], body: tuple[Node, ...]) -> tuple[Node, ...]:
     """``body`` behind those of ``indices`` that it uses: of what goes to shared memory not all."""
     used = names_in(body)
-    return (*(index for index in indices if index.name in used), *body)
+    return (*(index for index in defines if index.name in used), *body)
 
 
 def _ahead_of_rows(
@@ -118,14 +120,14 @@ def _ahead_of_rows(
     found: list[Node] = []
     register, count = Var(f"reg_{inner}"), context.axis(inner).registers
     for tensor in tensors:
-        fragment, dtype = f"{tensor}_frag", context.problem.accumulate
+        fragment, dtype = f"{tensor}_frag", context.numbers
         found.append(RegisterArray(fragment, dtype, (names.registers(inner),), (count,)))
         source = addresses.in_global(context, tensor, {inner: Var(inner)}, (inner,))
-        value = computable(source, context.problem.dtype(tensor))
-        guarded = choose(bounds.inside(context, inner, Var(inner)), value, Float(0.0))
+        value = computable(source, context.problem.dtype(tensor), dtype)
+        guarded = choose(bounds.inside(context, inner, Var(inner)), value, number(0, dtype))
         read = Assign(Element(fragment, (register,)), guarded)
         found.append(
-            _loop(register, inner, Int(1), (*_indices(context, {inner: register}, (inner,)), read))
+            _loop(register, inner, Int(1), (*indices(context, {inner: register}, (inner,)), read))
         )
 
     def rule(expr: Expr) -> Expr | None:
@@ -159,7 +161,7 @@ def _loop(register: Expr, letter: str, by: Expr, body: tuple[Node, ...]) -> For[
     return For(register.name, Int(0), stop, by, body, unroll=True)
 
 
-def _indices(
+def indices(
     context: Context, registers: dict[str, Expr], letters: tuple[str, ...], width: int = 1
 ) -> tuple[Define, ...]:
     """The global indices of a thread's element: ``const int m = tile_m + ...``."""
@@ -179,12 +181,12 @@ def _one(context: Context, node: Map, own: Own, at: dict[str, Expr]) -> tuple[No
     """One element: read what the expression needs, compute, store."""
     target = addresses.in_global(context, context.output, at)
     body: list[Node] = []
-    value = node.value
+    value, numbers = node.value, context.numbers
     if _skips_old(context, node):
-        old = computable(target, context.buffer(node.dst).dtype)
-        body.append(Define(OLD, _if_beta(old), "float"))
+        old = computable(target, context.buffer(node.dst).dtype, numbers)
+        body.append(Define(OLD, _if_beta(old, numbers), kind(numbers)))
         value = _with_old(value, context.output, Var(OLD))
-    spelling = Spelling()
+    spelling = Spelling(numbers)
     value = spelling.spell(_bound(context, value, own, Int(0), at, None))
     result = storable(value, context.buffer(node.dst).dtype)
     place = own.place(Int(0)) if own.place else target
@@ -205,24 +207,29 @@ def _run(
     def memory(e: Expr) -> Element:
         return addresses.in_global(context, context.output, at | {inner: add(at[inner], e)})
 
-    body: list[Node] = [RegisterArray(OUT, dtype, (vector,), (width,), wide=True)]
-    value = node.value
+    body: list[Node] = []
+    if own.kept is None:
+        body.append(RegisterArray(OUT, dtype, (vector,), (width,), wide=True))
+    value, numbers = node.value, context.numbers
     if reads(value, context.output):
         body.append(RegisterArray(OLD, dtype, (vector,), (width,), zero=True, wide=True))
         load = output_runs.moved(context, node, Element(OLD, (Int(0),)), memory(Int(0)))
-        needed = Binary("!=", Var("beta"), Float(0.0))
+        needed = Binary("!=", Var("beta"), number(0, numbers))
         body.extend(bounds.guarded(needed if _skips_old(context, node) else None, load))
-        old = computable(Element(OLD, (context.element,)), dtype)
+        old = computable(Element(OLD, (context.element,)), dtype, numbers)
         value = _with_old(value, context.output, old)
-    spelling = Spelling()
+    spelling = Spelling(numbers)
     here = at | {inner: add(at[inner], context.element)}
     guard = None
     if not bounds.runs_are_whole(context, inner, width):
         guard = bounds.inside(context, inner, here[inner])
     result = spelling.spell(_bound(context, value, own, context.element, here, guard))
-    each = (*spelling.defines, Assign(Element(OUT, (context.element,)), storable(result, dtype)))
+    to = Element(OUT, (add(own.kept or Int(0), context.element),))
+    each = (*spelling.defines, Assign(to, storable(result, dtype)))
     body.append(For(context.element.name, Int(0), vector, Int(1), each))
     out = Element(OUT, (Int(0),))
+    if own.kept is not None:
+        return tuple(body)
     if own.place:
         return (*body, Move(own.place(Int(0)), out, width, dtype))
     return (*body, *output_runs.moved(context, node, memory(Int(0)), out))
@@ -234,8 +241,9 @@ def _skips_old(context: Context, node: Map) -> bool:
     return reads(node.value, output) and not reads_unscaled(node.value, output)
 
 
-def _if_beta(element: Expr) -> Expr:
-    return Select(Binary("!=", Var("beta"), Float(0.0)), element, Float(0.0))
+def _if_beta(element: Expr, numbers: DType) -> Expr:
+    nothing = number(0, numbers)
+    return Select(Binary("!=", Var("beta"), nothing), element, nothing)
 
 
 def _with_old(value: Expr, tensor: str, old: Expr) -> Expr:
@@ -254,13 +262,15 @@ def _bound(
     guard: Expr | None,
 ) -> Expr:
     """The expression at one element: sum, tensors and indices put in; reads guarded if asked."""
+    numbers = context.numbers
 
     def rule(expr: Expr) -> Expr | None:
         match expr:
             case Var("acc"):
-                return own.total(e)
+                return computable(own.total(e), context.problem.accumulate, numbers)
             case Var(name) if name in context.named:
-                return Call("float", (at.get(name, expr),))
+                index = at.get(name, expr)
+                return index if numbers == "i32" else Call("float", (index,))
             case Element(tensor, (Var(name),)) if name == f"reg_{context.problem.c.contiguous}":
                 return Element(tensor, (own.register(e),))
             case Element(tensor, indices) if tensor not in (OLD, "acc"):
@@ -268,8 +278,8 @@ def _bound(
                 inner = context.problem.c.contiguous
                 condition = guard if inner in letters else None
                 element = addresses.in_global(context, tensor, at, letters)
-                value = computable(element, context.problem.dtype(tensor))
-                return choose(condition, value, Float(0.0))
+                value = computable(element, context.problem.dtype(tensor), numbers)
+                return choose(condition, value, number(0, numbers))
             case Element(_, _):
                 return expr
             case _:

@@ -2,7 +2,8 @@
 
 Functions become selections and calls of the C library; every product that feeds a sum becomes
 ``fmaf`` by one rule, so that no compiler's contraction can change a bit: in ``x + y`` the right
-product is fused first.  NaN passes through relu, min, max and clamp, as in PyTorch.
+product is fused first.  NaN passes through relu, min, max and clamp, as in PyTorch.  Integers are
+added and multiplied by one instruction that wraps, ``mad``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gemmgen.ir.control import Define
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import (
     Binary,
     Call,
@@ -40,7 +42,13 @@ CUBIC = 0.044715
 class Spelling:
     """Collects the locals that an expression needs: arguments that are used more than once."""
 
+    numbers: DType = "f32"
+    """What is computed in: f64 is made of f32 later."""
     defines: list[Define] = field(default_factory=list[Define])
+
+    @property
+    def of_integers(self) -> bool:
+        return self.numbers == "i32"
 
     def spell(self, expr: Expr) -> Expr:
         """``expr`` in operations of C; the locals it uses are appended to ``defines``."""
@@ -53,13 +61,16 @@ class Spelling:
             # The locals of the side that is not chosen are computed too, and not used.
             return Select(self.spell(expr.condition), self.spell(expr.yes), self.spell(expr.no))
         parts = tuple(self.spell(part) for part in children(expr))
-        return fuse(rebuild(expr, parts))
+        return self._fused(rebuild(expr, parts))
 
     def spell_sums(self, expr: Expr) -> Expr:
         """The fused form of an expression whose parts are spelt already."""
         if isinstance(expr, Element):
             return expr
-        return fuse(rebuild(expr, tuple(self.spell_sums(part) for part in children(expr))))
+        return self._fused(rebuild(expr, tuple(self.spell_sums(part) for part in children(expr))))
+
+    def _fused(self, expr: Expr) -> Expr:
+        return wrapping(expr) if self.of_integers else fuse(expr)
 
     def name(self, expr: Expr) -> Expr:
         """``expr`` under a name, if it is more than a name or a number."""
@@ -67,7 +78,7 @@ class Spelling:
             return expr
         number = len(self.defines)
         name = "value" if number == 0 else f"value_{number + 1}"
-        self.defines.append(Define(name, expr, "float"))
+        self.defines.append(Define(name, expr, "i32" if self.of_integers else "float"))
         return Var(name)
 
 
@@ -83,6 +94,31 @@ def fuse(expr: Expr) -> Expr:
     if left is not None:
         return Call("fmaf", (*left, _negated(expr.right) if minus else expr.right))
     return expr
+
+
+def wrapping(expr: Expr) -> Expr:
+    """A sum, a difference, a product or a negation of integers as ``mad``."""
+    match expr:
+        case Float(value):
+            return Int(int(value))
+        case Unary("-", Int(value)):
+            return Int(-value)
+        case Unary("-", x):
+            return Call("mad", (x, Int(-1), Int(0)))
+        case Binary("*", x, y):
+            return Call("mad", (x, y, Int(0)))
+        case Binary("+", x, Call("mad", (a, b, Int(0)))):
+            return Call("mad", (a, b, x))
+        case Binary("+", Call("mad", (a, b, Int(0))), x):
+            return Call("mad", (a, b, x))
+        case Binary("+", x, y):
+            return Call("mad", (x, Int(1), y))
+        case Binary("-", x, y):
+            return Call("mad", (y, Int(-1), x))
+        case Call("abs", (x,)):
+            return Select(Binary("<", x, Int(0)), Call("mad", (x, Int(-1), Int(0))), x)
+        case _:
+            return expr
 
 
 def _product(expr: Expr) -> tuple[Expr, Expr] | None:
@@ -114,6 +150,8 @@ def _extreme(op: str) -> Callable[[Spelling, tuple[Expr, ...]], Expr]:
     def spell(spelling: Spelling, arguments: tuple[Expr, ...]) -> Expr:
         x, y = (spelling.name(a) for a in arguments)
         first = Binary("<", x, y) if op == "min" else Binary(">", x, y)
+        if spelling.of_integers:
+            return Select(first, x, y)
         is_nan = Binary("!=", x, x)
         return Select(Binary("||", first, is_nan), x, y)
 

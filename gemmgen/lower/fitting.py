@@ -11,8 +11,8 @@ from math import prod
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.edit import pipeline_of
-from gemmgen.ir.nodes import Program
+from gemmgen.ir.edit import contraction, fold_of, pipeline_of
+from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.occupancy import REGISTER, registers_allowed, registers_of
 from gemmgen.ir.target import (
     MAX_REGISTERS,
@@ -54,9 +54,14 @@ def _micro_tile(program: Program, tile: tuple[int, ...]) -> tuple[int, ...] | No
         divides = not any(n % size for n, size in pairs)
         registers = words * (prod(sizes) + ahead * sum(sizes)) + OVERHEAD
         fits = registers <= registers_allowed(main, program.target)
-        if divides and fill_warps(threads + program.main.producers.threads) and fits:
+        if divides and fill_warps(_of_block(main, threads)) and fits:
             return sizes
     return None
+
+
+def _of_block(main: Kernel, threads: int) -> int:
+    """All threads of a block, of which so many share a tile."""
+    return threads * main.producers.turns + main.producers.threads
 
 
 def smaller_tile(program: Program) -> str:
@@ -81,7 +86,8 @@ def nearest_tile(schedule: Schedule, program: Program) -> str:
     by_warp = spread.by_warp or spread.lanes_per_piece > 1
     steps = [a.extent // a.warps if by_warp else a.registers for a in (first, second)]
     lanes = first.lanes * second.lanes * spread.lanes_per_piece if by_warp else spread.lanes_per_sum
-    most = (MAX_THREADS - program.main.producers.threads) // lanes
+    producers = program.main.producers
+    most = (MAX_THREADS - producers.threads) // producers.turns // lanes
     found = (
         (a * steps[0], b * steps[1], a * b * lanes)
         for a in range(1, most + 1)
@@ -96,7 +102,7 @@ def nearest_tile(schedule: Schedule, program: Program) -> str:
     one, other, threads = min(found, key=distance)
     pipeline = pipeline_of(program.main)
     step = f" {pipeline.letter}={pipeline.step}" if pipeline else ""
-    threads += program.main.producers.threads
+    threads = _of_block(program.main, threads)
     return f"tile {first.letter}={one} {second.letter}={other}{step}, which has {threads} threads"
 
 
@@ -134,14 +140,42 @@ def shorter_step(program: Program, tiles: list[Buffer]) -> str | None:
     return None
 
 
+def _of_fragments(program: Program, axes: Mapping[str, int], sizes: Mapping[str, int]) -> int:
+    """Registers of fragments of a warp's tile of ``sizes`` in place of ``axes``."""
+    main = program.main
+    return sum(
+        registers_of(main.buffer(name)) * sizes[letter] // axes[letter]
+        for name in (contraction(main).a, contraction(main).b)
+        for letter in main.buffer(name).letters
+        if letter in sizes
+    )
+
+
 def smaller_warp(program: Program) -> str:
-    """The ``warp_tile`` with the greater side halved until the sums leave room for fragments."""
-    axes = {a.letter: a.registers for a in program.main.spread.axes}
-    sizes = dict(axes)
+    """The ``warp_tile`` with the greater side halved until the sums leave room for fragments; where
+    sums are folded into as many others, with a ``tile`` of as many warps."""
     atom, problem = ATOMS[program.main.spread.atom], program.problem
+    together = {problem.m: atom.warps("row"), problem.n: atom.warps("column")}
+    spread = program.main.spread
+    axes = {a.letter: a.extent // a.warps * together[a.letter] for a in spread.axes}
+    sizes, folds = dict(axes), fold_of(program.main) is not None
     sides, lanes = {problem.m: atom.m, problem.n: atom.n}, atom.lanes
-    while prod(sizes.values()) > MOST_SUMS * lanes:
+
+    def is_too_large() -> bool:
+        sums = prod(sizes.values()) * (2 if folds else 1) // lanes
+        return sums > MOST_SUMS or (
+            contraction(program.main).parts > 1
+            and sums + _of_fragments(program, axes, sizes) + OVERHEAD > MAX_REGISTERS
+        )
+
+    while is_too_large():
         letter = max(sizes, key=lambda x: sizes[x])
         side, now = sides[letter], sizes[letter]
         sizes[letter] = max(s for s in range(side, now, side) if axes[letter] % s == 0)
-    return f"warp_tile {format_sizes(sizes.items())}"
+    share = f"warp_tile {format_sizes(sizes.items())}"
+    if not folds:
+        return share
+    whole = ((a.letter, a.extent * sizes[a.letter] // axes[a.letter]) for a in spread.axes)
+    pipeline = pipeline_of(program.main)
+    assert pipeline is not None
+    return f"tile {format_sizes((*whole, (pipeline.letter, pipeline.step)))} and {share}"

@@ -6,21 +6,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
+from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.control import Block
 from gemmgen.ir.dependent_launch import WaitGrid
 from gemmgen.ir.duties import Duties
 from gemmgen.ir.expr import Element
 from gemmgen.ir.parts import inside, names_in
-from gemmgen.ir.thread_code import (
-    AtomicAdd,
-    CopyAsync,
-    CountArrival,
-    Invoke,
-    LoadBox,
-    Node,
-    Point,
-    StoreBox,
-)
+from gemmgen.ir.shared_copies import CopyAsync, LoadBox
+from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Invoke, Node, Point
 from gemmgen.lower.context import Context
 
 NOTE = "wait for the kernel in front: no access to global memory comes before"

@@ -8,44 +8,62 @@ from typing import Any, cast
 
 from gemmgen.ir import names
 from gemmgen.ir.atoms import Holding
-from gemmgen.ir.barriers import BarrierArray, ExpectBytes, FenceBarriers, InitBarrier, WaitBarrier
+from gemmgen.ir.barriers import (
+    BarrierArray,
+    ExpectBytes,
+    FenceBarriers,
+    InitBarrier,
+    TestBarrier,
+    WaitBarrier,
+)
 from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
 from gemmgen.ir.buffers import Space
+from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dependent_launch import LaunchDependents
 from gemmgen.ir.duties import ArriveBarrier, Duties, Duty, NamedBarrier, SetRegisters
 from gemmgen.ir.edit import output_of, staged_copies
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, OneThread, Release, Tiles, Timed
-from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Var
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LaunchNames, LoweredKernel, LoweredProgram
-from gemmgen.ir.nodes import Init, Program
+from gemmgen.ir.nodes import Fold, Init, Program
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.parts import inside
-from gemmgen.ir.simplify import mod, simplify
+from gemmgen.ir.simplify import less, mod, simplify
 from gemmgen.ir.target import WARP
 from gemmgen.ir.thread_code import Node
 from gemmgen.ir.warp_matrices import WarpBarrier
+from gemmgen.ir.warpgroup_matrices import (
+    AwaitMultiplies,
+    CommitMultiplies,
+    EndMultiplies,
+    FenceMultiplies,
+)
 from gemmgen.lower import (
     async_copies,
     box_stores,
     boxes,
     copies,
+    folded_sums,
     lanes,
+    matrix_stores,
+    mma,
     split,
     threads,
     way_out,
+    wgmma,
     wmma,
 )
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import PARTS, THREADS, Context, Lowering, LowerNode, X
 from gemmgen.lower.grid_wait import waiting
-from gemmgen.lower.placement import before_tiles, placement, walk
+from gemmgen.lower.placement import before_tiles, placement, walk, without_unused
 from gemmgen.lower.shared_arrays import shared_arrays, static_or_dynamic
 from gemmgen.lower.signature import interface_of
 from gemmgen.lower.static_asserts import static_asserts_of
 from gemmgen.lower.thread_map import thread_maps
-from gemmgen.lower.types import in_double
+from gemmgen.lower.types import in_double, number
 
 
 def lower(expanded: ExpandedProgram) -> LoweredProgram:
@@ -96,6 +114,7 @@ def _launch(context: Context, interface: Interface) -> LaunchNames:
         block,
         PARTS if context.is_split else None,
         context.lowering.threads(context) if context.leaves_early and len(block) > 1 else THREADS,
+        tuple(names.cluster(letter) for letter in context.letters if context.kernel.work.cluster),
     )
 
 
@@ -105,8 +124,11 @@ def _tiles(context: Context, node: Tiles) -> tuple[Node, ...]:
     body = _body(context, node.body)
     if context.is_persistent:
         before = _body(context, node.before)
-        return (*before_tiles(context, node.computes), *kept, *before, *walk(context, body))
-    return (*placement(context, node.computes), *kept, *body)
+        tiles = walk(context, body, node.turns)
+        rest = (*kept, *before, *tiles)
+        return (*without_unused(context, before_tiles(context, node.computes), rest), *rest)
+    rest = (*kept, *body)
+    return (*without_unused(context, placement(context, node.computes), rest), *rest)
 
 
 def _first_pieces(context: Context) -> tuple[Node, ...]:
@@ -122,7 +144,7 @@ def _arrays(context: Context) -> tuple[Node, ...]:
     """Fragments, accumulators and staging registers."""
     held = [b for b in context.kernel.buffers if b.space is Space.REGISTER]
     staged = staged_copies(context.kernel)
-    parts = ["operand fragments"] if len(held) > 1 else []
+    parts = ["operand fragments"] if any(b.name.endswith("_frag") for b in held) else []
     parts.append("accumulator" if context.scalar_sums else "accumulators")
     if staged:
         parts.append("staging")
@@ -147,14 +169,14 @@ def _kept(_context: Context, node: Node) -> tuple[Node, ...]:
 
 def _init(context: Context, node: Init) -> tuple[Node, ...]:
     """The sums of a block's only tile are born zero; a persistent block's are zeroed at each."""
-    if not context.is_persistent:
+    if context.born_zero:
         return ()
     if context.scalar_sums:
         return (context.lowering.array(context, context.buffer(node.dst)),)
 
     def zero(total: Element | Var, _number: Expr) -> tuple[Node, ...]:
         assert isinstance(total, Element)
-        return (Assign(total, Float(0.0)),)
+        return (Assign(total, number(0, context.problem.accumulate)),)
 
     return (Block("zero the sums", (), context.lowering.each_sum(context, Int(1), zero)),)
 
@@ -181,30 +203,38 @@ def _duties(context: Context, node: Duties[Timed]) -> tuple[Node, ...]:
     return (Duties(cast("tuple[Duty[Node], ...]", tuple(lowered))),)
 
 
-def _release(_context: Context, node: Release) -> tuple[Node, ...]:
-    """All lanes have read when the first one says so."""
-    first = Binary("==", mod(X, Int(WARP)), Int(0))
-    return (WarpBarrier(), If(first, (ArriveBarrier(node.barrier),)))
+def _release(context: Context, node: Release) -> tuple[Node, ...]:
+    """All lanes have read when the first one says so; in a cluster one lane to each block."""
+    lane = mod(X, Int(WARP))
+    if context.kernel.work.cluster and node.everywhere:
+        each = ArriveBarrier(node.barrier, lane)
+        return (WarpBarrier(), If(less(lane, names.CLUSTER), (each,)))
+    return (WarpBarrier(), If(Binary("==", lane, Int(0)), (ArriveBarrier(node.barrier),)))
 
 
 NODES: Mapping[type, LowerNode] = {
     Tiles: _tiles,
     Init: _init,
+    Fold: folded_sums.fold,
     Define: _define,
     If: _if,
     OneThread: _one_thread,
     Duties: _duties,
     Release: _release,
-    **dict.fromkeys((SetRegisters, NamedBarrier, LaunchDependents), _kept),
+    **dict.fromkeys((SetRegisters, NamedBarrier, ClusterBarrier, LaunchDependents), _kept),
     **dict.fromkeys((For, Block), _nested),
     **dict.fromkeys((FenceAsync, CommitBoxes, AwaitBoxes), _kept),
     **dict.fromkeys((Assign, Break, Barrier, Commit, Wait), _kept),
-    **dict.fromkeys((BarrierArray, InitBarrier, FenceBarriers, ExpectBytes, WaitBarrier), _kept),
+    **dict.fromkeys((BarrierArray, InitBarrier, FenceBarriers, ExpectBytes), _kept),
+    **dict.fromkeys((WaitBarrier, TestBarrier), _kept),
+    **dict.fromkeys((FenceMultiplies, CommitMultiplies), _kept),
+    **dict.fromkeys((AwaitMultiplies, EndMultiplies), _kept),
     **boxes.LOWER,
     **copies.LOWER,
     **async_copies.LOWER,
     **split.LOWER,
     **way_out.LOWER,
+    **matrix_stores.LOWER,
     **box_stores.LOWER,
 }
 """How expanded nodes are lowered, whatever holds the sums; the other nodes are in
@@ -214,4 +244,6 @@ LOWERINGS: Mapping[Holding, Lowering] = {
     "thread": threads.LOWERING,
     "lanes": lanes.LOWERING,
     "opaque": wmma.LOWERING,
+    "known": mma.LOWERING,
+    "warpgroup": wgmma.LOWERING,
 }

@@ -24,7 +24,7 @@ from gemmgen.lower import addresses, bounds, epilogue, threads, warps
 from gemmgen.lower.context import LANE, Context
 from gemmgen.lower.contraction import ORDERS
 from gemmgen.lower.guarded import Run, call, is_function, read
-from gemmgen.lower.types import computable
+from gemmgen.lower.types import computable, multiply_add, plus
 
 
 def array(context: Context, buffer: Buffer) -> Node:
@@ -75,31 +75,33 @@ def _read(context: Context, copy: Copy, origin: Expr, *, guards: bool = True) ->
 
 def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
     """``acc += a * b`` over the lane's k elements, in their order."""
-    (m, n), k = context.letters, context.problem.k
+    (m, n), k, sums = context.letters, context.problem.k, context.problem.accumulate
     element = Var(f"reg_{k}")
 
     def operand(name: str, register: Expr) -> Expr:
-        return computable(Element(name, (register, element)), context.buffer(name).dtype)
+        return computable(Element(name, (register, element)), context.buffer(name).dtype, sums)
 
-    def multiply_add(row: Expr, column: Expr) -> tuple[Node, ...]:
+    def one(row: Expr, column: Expr) -> tuple[Node, ...]:
         a, b = operand(node.contract.a, row), operand(node.contract.b, column)
         total = addresses.sum_at(context, {m: row, n: column})
         assert isinstance(total, Element)
-        return (Assign(total, Call("fmaf", (a, b, total))),)
+        return (Assign(total, multiply_add(a, b, total, sums)),)
 
-    body = ORDERS[node.contract.order](context, multiply_add)
+    body = ORDERS[node.contract.order](context, one)
     return (For(element.name, Int(0), names.registers(k), Int(1), body, unroll=True),)
 
 
 def reduce(context: Context, _node: WarpReduce) -> tuple[Node, ...]:
     """Each lane adds the sum of the lane whose number differs in one bit, bit by bit: the same
     additions in all lanes, so that all have the same bits."""
+    sums = context.problem.accumulate
+    shuffle = "shuffle_xor_i32" if sums == "i32" else "shuffle_xor"
     distances = [1 << bit for bit in reversed(range(WARP.bit_length() - 1))]
 
     def exchange(total: Element | Var, _number: Expr) -> tuple[Node, ...]:
         assert isinstance(total, Element)
-        others = (Call("shuffle_xor", (total, Int(distance))) for distance in distances)
-        return tuple(Assign(total, Binary("+", total, other)) for other in others)
+        others = (Call(shuffle, (total, Int(distance))) for distance in distances)
+        return tuple(Assign(total, plus(total, other, sums)) for other in others)
 
     return threads.each_sum(context, Int(1), exchange)
 
@@ -113,7 +115,7 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
 def coordinates(context: Context) -> Iterator[Define]:
     """Warps over the block's tile, along x first; lanes over the k elements."""
     x, k = context.kernel.spread.x, context.problem.k
-    yield from warps.numbers(names.lanes(k))
+    yield from warps.numbers(context, names.lanes(k))
     for letter in context.letters:
         number = (mod if letter == x else div)(warps.OWN_WARP, names.lanes(x))
         yield Define(names.thread_origin(letter).name, mul(number, threads.width(context, letter)))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gemmgen.base.errors import Mistake, ScheduleError
 from gemmgen.base.source import Span, remainder
+from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.lowered import LoweredKernel
@@ -129,13 +130,12 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
     tiles = [b for b in program.main.buffers if b.space is Space.REGISTER and b.spread]
     counts = [(b.name, registers_of(b)) for b in tiles]
     total = sum(count for _, count in counts)
-    of_warp = program.main.spread.lanes_per_piece > 1
+    of_warp = program.main.spread.collective
     share = shorter_step(program, tiles) or larger_share(program) or smaller_tile(program)
     most = registers_allowed(program.main, program.target)
     if total + OVERHEAD > most:
         yield Mistake(
-            f"a thread's {'fragments do' if of_warp else 'micro-tile does'} not fit in its "
-            "registers",
+            f"a thread's {_held(program)} not fit in its " "registers",
             _span(schedule, *(("warp_tile",) if of_warp else ()), "register_block", "tile"),
             _taken(program, total) or (smaller_warp(program) if of_warp else share),
             (
@@ -144,6 +144,14 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
                 f"a thread has {most}{_shared_out(program, most)}",
             ),
         )
+
+
+def _held(program: Program) -> str:
+    """What a thread holds, of an instruction's pieces or of its own."""
+    atom = ATOMS[program.main.spread.atom]
+    if atom.in_place:
+        return "sums do"
+    return "fragments do" if program.main.spread.collective else "micro-tile does"
 
 
 def _shared_out(program: Program, most: int) -> str:

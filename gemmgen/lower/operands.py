@@ -6,7 +6,7 @@ from gemmgen.ir import names
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.expanded import Fetch
-from gemmgen.ir.expr import Element, Expr, Float, Int, Var
+from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add, all_of, choose
 from gemmgen.ir.thread_code import Move, Node, RegisterArray
@@ -14,7 +14,7 @@ from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import scoped
 from gemmgen.lower.guarded import Run, Target, call, each, is_function, read
-from gemmgen.lower.types import computable
+from gemmgen.lower.types import computable, number
 
 
 def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:
@@ -35,7 +35,8 @@ def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:
         element = addresses.in_shared(
             context, source, node.stage, {letter: own, k: node.k}, steps=steps
         )
-        body = (Assign(target(Int(0)), computable(element, source.dtype)),)
+        value = computable(element, source.dtype, context.problem.accumulate)
+        body = (Assign(target(Int(0)), value),)
         if copy.width > 1:
             raw, into, convert = _converted(context, copy, target)
             body = (*raw, Move(into(Int(0)), element, copy.width, source.dtype), *convert)
@@ -69,8 +70,9 @@ def _from_global(
         )
     )
     element = addresses.in_global(context, copy.src, index)
-    value = computable(element, context.buffer(copy.src).dtype)
-    return (Assign(target(Int(0)), choose(guard, value, Float(0.0))),)
+    sums = context.problem.accumulate
+    value = computable(element, context.buffer(copy.src).dtype, sums)
+    return (Assign(target(Int(0)), choose(guard, value, number(0, sums))),)
 
 
 def _converted(
@@ -82,7 +84,7 @@ def _converted(
     if dtype == context.buffer(copy.dst).dtype:
         return (), target, ()
     name = f"{copy.dst.removesuffix('_frag')}_raw"
-    value = computable(Element(name, (context.element,)), dtype)
+    value = computable(Element(name, (context.element,)), dtype, context.problem.accumulate)
     raw = RegisterArray(name, dtype, (context.width(copy.dst),), (width,), wide=True)
     return (
         (raw,),

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from gemmgen.ir import names
+from gemmgen.ir import clusters, names
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.expr import Binary, Call, Expr, Int, Select, Var
+from gemmgen.ir.parts import names_in
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.ir.thread_code import BLOCKS, Leave, Node
 from gemmgen.lower import bounds
-from gemmgen.lower.batches import EACH, OWN, first_matrices, matrices, tiles_of_each
+from gemmgen.lower.batches import EACH, OWN, counted, first_matrices, matrices, tiles_of_each
 from gemmgen.lower.context import Context, X, Y
 from gemmgen.lower.split import BLOCK, PART, TILE, TILES, range_of_part
 
 GROUP = Var("GROUP")
+FIRST_TILE = Var("first_tile")
+"""Of a consumer that takes tiles in turn."""
+CLUSTER, RANK = Var("cluster"), Var("rank")
+"""The number of the block's cluster, and of the block in it."""
 
 
 def placement(context: Context, computes: bool = True) -> tuple[Node, ...]:
     """The first lines of a kernel: coordinates in C from block and thread numbers; only of the tile
     unless the thread ``computes``."""
     work, acc = context.kernel.work, context.kernel.buffer("acc")
-    batch, first = (), (*_blocks(context), *_parts(context))
+    batch, first = (), (*_in_cluster(context), *_blocks(context), *_parts(context))
     if work.batch:
         batch = matrices(context, first, _number_of_all(context))
         first = (Define(OWN.name, mod(_number_of_all(context), EACH)),)
@@ -49,7 +55,8 @@ def placement(context: Context, computes: bool = True) -> tuple[Node, ...]:
 def before_tiles(context: Context, computes: bool = True) -> tuple[Node, ...]:
     """The first lines of a persistent kernel: how many tiles there are, and, if the thread
     ``computes``, what its or its warp's place in each of them is."""
-    tiles = Block("the tiles of C", (), (*_blocks(context), _tiles_of_all(context)))
+    counts = (*_ranks(context), *_blocks(context), _tiles_of_all(context))
+    tiles = Block("the tiles of C", (), counts)
     if not computes:
         return (tiles,)
     coordinates = tuple(context.lowering.coordinates(context))
@@ -58,23 +65,45 @@ def before_tiles(context: Context, computes: bool = True) -> tuple[Node, ...]:
     return (tiles, Block(f"the {owner}'s position in a tile", origins, coordinates))
 
 
-def walk(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
+def without_unused(
+    context: Context, placed: tuple[Node, ...], rest: tuple[Node, ...]
+) -> tuple[Node, ...]:
+    """``placed`` without the thread's coordinates that neither it nor the ``rest`` names: sums that
+    leave by stmatrix may need none along a letter."""
+    own = {names.thread_origin(letter).name for letter in context.letters}
+    unused = own - names_in((placed, rest))
+
+    def kept(node: Node) -> bool:
+        return not (isinstance(node, Define) and node.name in unused)
+
+    return tuple(
+        replace(node, body=tuple(filter(kept, node.body))) if isinstance(node, Block) else node
+        for node in placed
+    )
+
+
+def walk(context: Context, body: tuple[Node, ...], turns: int) -> tuple[Node, ...]:
     """``body`` for each of the block's tiles: its number, and those that follow it by the number of
-    blocks."""
+    blocks; of several ``turns`` by as many times that, from the own turn's tile on."""
     origins, number = context.kernel.work.origins, _number_of_all(context)
     batch: tuple[Node, ...] = ()
+    numbered = tuple(_cluster(context))
     own: tuple[Node, ...] = ()
     if context.kernel.work.batch:
-        batch = matrices(context, (), number)
-        own = (Define(OWN.name, mod(number, EACH)),)
+        batch = matrices(context, numbered, number)
+        numbered, own = (), (Define(OWN.name, mod(number, EACH)),)
     one = (
         *batch,
-        Block("the tile of C", _ordered(origins), (*own, *_tiles(context))),
+        Block("the tile of C", _ordered(origins), (*numbered, *own, *_tiles(context))),
         *body,
         *(first_matrices(context) if context.kernel.work.batch else ()),
     )
-    loop = For(number.name, BLOCK, TILES, BLOCKS, one)
-    return (Block("each of the block's tiles", _walking(origins), (loop,)),)
+    if turns == 1:
+        loop = For(TILE.name, BLOCK, TILES, BLOCKS, one)
+        return (Block("each of the block's tiles", _walking(origins), (loop,)),)
+    first = Define(FIRST_TILE.name, add(BLOCK, mul(names.CONSUMER_NUMBER, BLOCKS)))
+    loop = For(TILE.name, FIRST_TILE, TILES, mul(Int(turns), BLOCKS), one)
+    return (Block("each of the consumer's tiles", _walking(origins), (first, loop)),)
 
 
 def _walking(origins: Origins) -> Origins:
@@ -93,10 +122,38 @@ def _blocks(context: Context) -> Iterator[Node]:
     both = work.raster > 1 or context.is_split or context.is_persistent or work.batch
     needed = (rows, columns) if both else (columns,)
     for letter in needed:
-        last = div(sub(bounds.extent(context, letter), Int(1)), names.block(letter))
-        yield Define(f"blocks_{letter}", add(last, Int(1)))
+        size: Expr = names.block(letter)
+        if clusters.along(work, letter) > 1:
+            size = Binary("*", size, names.cluster(letter))
+        last = div(sub(bounds.extent(context, letter), Int(1)), size)
+        yield Define(counted(context, letter).name, add(last, Int(1)))
     if work.batch:
         yield tiles_of_each(context)
+
+
+def _in_cluster(context: Context) -> Iterator[Define]:
+    """The number of the block's cluster, and its own in that."""
+    yield from _cluster(context)
+    yield from _ranks(context)
+
+
+def _cluster(context: Context) -> Iterator[Define]:
+    """Blocks of a cluster, and their tiles, have consecutive numbers."""
+    if context.kernel.work.cluster:
+        yield Define(CLUSTER.name, div(_number_of_block(context), names.CLUSTER))
+
+
+def _ranks(context: Context) -> Iterator[Define]:
+    """The block's place in its cluster along each letter."""
+    several = [x for x in context.letters if clusters.along(context.kernel.work, x) > 1]
+    rank: Expr = mod(BLOCK, names.CLUSTER)
+    if len(several) == 2:
+        yield Define(RANK.name, rank)
+        columns = names.cluster(context.letters[1])
+        yield Define(names.rank(context.letters[0]).name, div(RANK, columns))
+        rank = mod(RANK, columns)
+    if several:
+        yield Define(names.rank(several[-1]).name, rank)
 
 
 def _parts(context: Context) -> Iterator[Node]:
@@ -111,16 +168,22 @@ def _parts(context: Context) -> Iterator[Node]:
 def _tiles_of_all(context: Context) -> Define:
     """The number of tiles of all matrices."""
     rows, columns = context.letters
-    tiles: Expr = mul(Var(f"blocks_{rows}"), Var(f"blocks_{columns}"))
+    tiles: Expr = mul(counted(context, rows), counted(context, columns))
     if context.kernel.work.batch:
         tiles = EACH
     for letter in context.kernel.work.batch:
         tiles = mul(tiles, bounds.extent(context, letter))
+    if context.kernel.work.cluster:
+        tiles = mul(tiles, names.CLUSTER)
     return Define(TILES.name, tiles)
 
 
 def _number_of_all(context: Context) -> Var:
-    """The number of the block's tile, among those of all matrices."""
+    """The number of the block's tile, or of its cluster's tiles, among those of all matrices."""
+    return CLUSTER if context.kernel.work.cluster else _number_of_block(context)
+
+
+def _number_of_block(context: Context) -> Var:
     return TILE if context.is_split or context.is_persistent else BLOCK
 
 
@@ -135,13 +198,15 @@ def _tile_numbers(context: Context) -> tuple[Expr, Expr]:
         hilbert = context.kernel.work.order == "hilbert"
         number, rows = Var("tile_on_curve" if hilbert else "tile_in_group"), Var("group_rows")
         return add(Var("group"), mod(number, rows)), div(number, rows)
-    columns, number = Var(f"blocks_{context.letters[1]}"), _number(context)
+    columns, number = counted(context, context.letters[1]), _number(context)
     return div(number, columns), mod(number, columns)
 
 
 def _tiles(context: Context) -> Iterator[Node]:
     yield from _groups(context)
     for letter, number in zip(context.letters, _tile_numbers(context), strict=True):
+        if clusters.along(context.kernel.work, letter) > 1:
+            number = add(mul(number, names.cluster(letter)), names.rank(letter))
         yield Define(names.tile_origin(letter).name, mul(number, names.block(letter)))
 
 
@@ -150,7 +215,7 @@ def _groups(context: Context) -> Iterator[Node]:
     if context.kernel.work.raster == 1:
         return
     (m, n), number = context.letters, _number(context)
-    rows, columns = Var(f"blocks_{m}"), Var(f"blocks_{n}")
+    rows, columns = counted(context, m), counted(context, n)
     full, group = Var("full_group"), Var("group")
     yield Define(full.name, Select(less(rows, GROUP), rows, GROUP))
     yield Define(group.name, mul(div(number, Binary("*", full, columns)), full))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
-from gemmgen.ir.assumptions import equal_to
+from gemmgen.ir.assumptions import divides, equal_to
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies, copy_outward, pipeline_of
@@ -40,6 +40,7 @@ def requirements(
             most = (STRIDE_BOUND - ALIGNMENT) // param.item
             strides = context.problem.strides(context.tensor(param.name)).values()
             yield from (Within(stride, 0, most) for stride in strides)
+    yield from _whole_units(context)
     known = {p.name for p in params}
     for fact in context.program.facts:
         name = equal_to(context.program, fact.name)
@@ -55,13 +56,27 @@ def _ranges(context: Context) -> Iterator[Requirement]:
     stages = max(b.stages for b in context.kernel.buffers)
     reaches: dict[str, int] = {}
     for letter in context.tiled:
-        reach = bounds.tile(context, letter)
+        reach = bounds.reach(context, letter)
         if pipeline is not None and letter == pipeline.letter:
             reach *= max(stages, pipeline.unroll) + context.kernel.work.parts - 1
         name = bounds.extent(context, letter).name
         reaches[name] = max(reach, reaches.get(name, 0))
     for name, reach in reaches.items():
         yield AtMost(name, INT_MAX - reach - MARGIN)
+
+
+def _whole_units(context: Context) -> Iterator[Requirement]:
+    """The copy engine stores rows in units of 16 bytes: what is behind a row in its last one would
+    become zeros."""
+    outward = context.boxed_outward
+    if outward is None:
+        return
+    output = context.tensor(outward.dst)
+    unit, row = ALIGNMENT // BYTES[output.dtype], context.problem.extent(output.letters[-1])
+    name = equal_to(context.program, row)
+    stated = divides(context.program, row, unit)
+    if not stated and name != addresses.pitch(context, output.name).name:
+        yield MultipleOf(name, unit)
 
 
 def _wide(context: Context, mapped: Set[str]) -> Iterator[Requirement]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from gemmgen.ir import names
 from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.boxes import lands_at
 from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.expr import Expr
-from gemmgen.ir.lowered import SharedArray, unit_of
+from gemmgen.ir.lowered import SharedArray, ends_at
 from gemmgen.ir.simplify import add, div, mul
 from gemmgen.ir.target import STATIC_SHARED
-from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.lower import bounds
 from gemmgen.lower.context import Context
 from gemmgen.lower.thread_map import slice_rows
@@ -28,8 +28,9 @@ def static_or_dynamic(arrays: tuple[SharedArray, ...], barriers: int) -> tuple[i
     The arrays are dynamic if there is more than a kernel may declare, and each then begins where
     any of them may; so many bytes of ``barriers`` are static.
     """
-    total, unit = sum(array.bytes for array in arrays), unit_of(arrays)
-    aligned = total + sum(-array.bytes % unit for array in arrays[:-1])
+    total = sum(array.bytes for array in arrays)
+    units = zip(arrays, ends_at(arrays), strict=True)
+    aligned = total + sum(-array.bytes % unit for array, unit in units)
     if aligned + barriers <= STATIC_SHARED:
         return total + barriers, 0
     return barriers, aligned
@@ -41,20 +42,25 @@ def row(context: Context, tile: Buffer) -> Expr:
 
 
 def shape(context: Context, tile: Buffer) -> tuple[Expr, ...]:
-    """The extents of one stage, by name."""
-    *outer, _ = tile.letters
+    """The extents of one stage, by name; of one in slabs ``[BK / A_SLAB][BM][A_SLAB]``."""
+    *outer, inner = tile.letters
+    if tile.slab:
+        slab = names.slab(tile.name)
+        slabs = div(_extent(context, tile, inner), slab)
+        return (slabs, *(_extent(context, tile, letter) for letter in outer), slab)
     return (*(_extent(context, tile, letter) for letter in outer), row(context, tile))
 
 
 def _array(context: Context, tile: Buffer) -> SharedArray:
     *outer, _ = tile.letters
     sizes = (*(tile.extent(letter) for letter in outer), tile.row)
+    sizes = (tile.slabs, *sizes) if tile.slab else sizes
     extents = shape(context, tile)
     if tile.stages > 1:
         sizes, extents = (tile.stages, *sizes), (context.stages(tile), *extents)
     boxed = {copy.dst for copy in context.boxed_copies}
     boxed |= {context.boxed_outward.src} if context.boxed_outward else set()
-    aligned = LANDS_AT if tile.name in boxed else ATOMS[context.kernel.spread.atom].aligned
+    aligned = lands_at(tile) if tile.name in boxed else ATOMS[context.kernel.spread.atom].aligned
     return SharedArray(tile.name, tile.dtype, extents, sizes, tile.origins, aligned)
 
 
@@ -62,7 +68,7 @@ def _extent(context: Context, tile: Buffer, letter: str) -> Expr:
     """The whole tile's extent; of a slice, a piece for each warp, or a row for each thread."""
     if tile.extent(letter) == bounds.tile(context, letter):
         return names.block(letter)
-    if context.kernel.spread.holding == "thread":
+    if context.kernel.spread.has_coordinates:
         return slice_rows(context, letter)
     warps = div(names.block(letter), names.warp(letter))
     return mul(warps, names.instruction(letter))

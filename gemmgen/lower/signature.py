@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from math import prod
 
 from gemmgen.ir.assumptions import equal_to
+from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.edit import contraction, fold_of
 from gemmgen.ir.expr import Var, walk
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
@@ -55,8 +57,18 @@ def interface_of(
         tuple(_renamed(context)),
         maps,
         _resident(context, static_shared + dynamic_shared) if context.is_persistent else 0,
+        cluster=tuple(count for _, count in context.kernel.work.cluster),
         overlaps=context.kernel.work.overlap,
+        fraction=ATOMS[context.kernel.spread.atom].fraction,
+        terms=fold.every if (fold := fold_of(context.kernel)) else None,
+        products=_products(context),
     )
+
+
+def _products(context: Context) -> int:
+    """Of parts, in place of one of whole elements."""
+    splits = ATOMS[context.kernel.spread.atom].splits is not None
+    return contraction(context.kernel).products if splits else 1
 
 
 def _resident(context: Context, shared: int) -> int:
@@ -93,7 +105,7 @@ def _params(context: Context) -> Iterator[Param]:
     scalars = _scalars(context)
     for letter in _letters(context):
         yield Param(bounds.extent(context, letter).name, "extent")
-    final, numbers = context.final, context.problem.accumulate
+    final, numbers = context.final, context.numbers
     for tensor in context.tensors:
         written = tensor.name == context.output
         lead = "beta" if written else "alpha"

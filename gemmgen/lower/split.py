@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.expanded import Arrive, ReducePartials, ReduceScope, StorePartial
-from gemmgen.ir.expr import Binary, Element, Expr, Float, Int, Select, Unary, Var
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Select, Unary, Var
+from gemmgen.ir.partial_sums import Arrive, ReducePartials, ReduceScope, StorePartial
 from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
 from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Leave, Move, Node, RegisterArray
 from gemmgen.lower import bounds
 from gemmgen.lower.context import ARRIVED, GROUPS, PARTS, THREADS, TID, WORKSPACE, Context, SumBody
+from gemmgen.lower.types import number, plus
 from gemmgen.lower.vectors import sums_width
 
 BLOCK = Var("blockIdx.x")
@@ -137,18 +138,18 @@ def _at_once(context: Context, others: int) -> bool | int:
 
 def _take(context: Context, total: Element | Var, offset: Expr) -> tuple[Node, ...]:
     address = _at(context, TILE, offset)
-    return (Assign(_target(total), address), Assign(address, Float(0.0)))
+    return (Assign(_target(total), address), Assign(address, number(0, _dtype(context))))
 
 
 def _add(context: Context, total: Element | Var, address: Element) -> tuple[Node, ...]:
     """Adds the piece at ``address`` to the sums from ``total`` on."""
     width = piece_width(context)
     if width == 1:
-        return (Assign(_target(total), Binary("+", total, address)),)
+        return (Assign(_target(total), plus(total, address, _dtype(context))),)
     assert isinstance(total, Element)
     one = Element(total.buffer, (*total.indices[:-1], add(total.indices[-1], context.element)))
     vector = context.width(WORKSPACE.name)
-    each = Assign(one, Binary("+", one, Element(SUM, (context.element,))))
+    each = Assign(one, plus(one, Element(SUM, (context.element,)), _dtype(context)))
     return (
         RegisterArray(SUM, _dtype(context), (vector,), (width,), wide=True),
         Move(Element(SUM, (Int(0),)), address, width, _dtype(context)),

@@ -27,6 +27,17 @@ class Known:
     unrolled: frozenset[str]
 
 
+def in_slab(column: Expr, slab: Var, known: Known) -> tuple[Expr, Expr]:
+    """The number of the slab that ``column`` is in, and where it is in its row there."""
+    size = known.values[slab.name]
+    whole = [part for part in _addends(column) if divisor(part, known) % size == 0]
+    rest = add(*(part for part in _addends(column) if part not in whole))
+    before = add(*(div(part, slab) for part in whole))
+    if _bound(rest, known) <= size:
+        return before, rest
+    return add(before, div(rest, slab)), mod(rest, slab)
+
+
 def swizzled(swizzle: Swizzle, row: Expr, rows: int, column: Expr, known: Known) -> Expr:
     """``column`` of ``row``, one of ``rows``, permuted."""
     chunk = Int(swizzle.chunk)
@@ -57,6 +68,8 @@ def _significant(row: Expr, swizzle: Swizzle, known: Known) -> Expr:
 def _bound(expr: Expr, known: Known) -> float:
     """What a part of an index is smaller than."""
     match expr:
+        case Int(value):
+            return value + 1
         case Var(name):
             return known.below.get(name, inf)
         case Binary("%", _, right):

@@ -9,7 +9,7 @@ from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.edit import copies, copy_outward
 from gemmgen.ir.expanded import Fetch, Multiply
-from gemmgen.ir.expr import Binary, Expr, Float, Int, Var
+from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.lowered import Check, Constant
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, div, mod, mul
@@ -19,11 +19,12 @@ from gemmgen.lower import addresses, contraction, epilogue, operands, warps
 from gemmgen.lower.context import LANE, TID, Context, Lowering, SumBody, X, Y
 from gemmgen.lower.split import piece_width
 from gemmgen.lower.static_asserts import both, divides
+from gemmgen.lower.types import kind, number
 
 
 def array(context: Context, buffer: Buffer) -> Node:
     """A thread's sums, or its fragment of an operand."""
-    if buffer.name == "acc":
+    if buffer.spread == context.kernel.spread:
         return _sums(context, buffer)
     (letter,) = buffer.letters
     shape: tuple[Expr, ...] = (names.registers(letter),)
@@ -36,13 +37,13 @@ def array(context: Context, buffer: Buffer) -> Node:
 
 def _sums(context: Context, buffer: Buffer) -> Node:
     if context.scalar_sums:
-        return Define("acc", Float(0.0), "float", mutable=True)
+        return Define("acc", number(0, buffer.dtype), kind(buffer.dtype), mutable=True)
     sizes = tuple(context.axis(x).registers for x in context.letters)
     shape = tuple(names.registers(x) for x in context.letters)
-    wide = context.is_split and piece_width(context) > 1
-    return RegisterArray(
-        "acc", buffer.dtype, shape, sizes, zero=not context.is_persistent, wide=wide
-    )
+    is_total = buffer.name == "acc"
+    wide = is_total and context.is_split and piece_width(context) > 1
+    zero = context.born_zero if is_total else context.lowering.born_zero
+    return RegisterArray(buffer.name, buffer.dtype, shape, sizes, zero=zero, wide=wide)
 
 
 def store(context: Context, node: Map) -> tuple[Node, ...]:
@@ -91,7 +92,7 @@ def _in_row(context: Context) -> Iterator[Define]:
     """The threads of a block of one dimension, along x first: others follow them."""
     x = context.kernel.spread.x
     across = names.lanes(x) if not context.scalar_sums else names.block(x)
-    yield Define(TID.name, X)
+    yield Define(TID.name, context.thread)
     for letter in context.letters:
         thread = (mod if letter == x else div)(TID, across)
         yield Define(names.thread_origin(letter).name, mul(thread, width(context, letter)))
@@ -102,11 +103,11 @@ def _in_warp(context: Context) -> Iterator[Define]:
     spread = context.kernel.spread
     x = spread.x
     lanes, number = spread.axes[0].lanes * spread.axes[1].lanes, warps.coordinates(context)
-    yield from warps.numbers(Int(lanes))
+    yield from warps.numbers(context, Int(lanes))
     across = names.lanes(x) if not context.scalar_sums else names.warp(x)
     for letter in context.letters:
         lane = (mod if letter == x else div)(LANE, across)
-        of_warp = mul(number[letter], names.warp(letter))
+        of_warp = mul(number[letter], warps.apart(context, letter))
         first = add(of_warp, mul(lane, width(context, letter)))
         yield Define(names.thread_origin(letter).name, first)
 

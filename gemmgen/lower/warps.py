@@ -10,7 +10,7 @@ from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.simplify import div, mod
 from gemmgen.ir.target import WARP
-from gemmgen.lower.context import LANE, TID, Context, X
+from gemmgen.lower.context import LANE, TID, Context
 
 OWN_WARP = Var("warp")
 
@@ -23,22 +23,28 @@ def sizes(context: Context) -> Iterator[Constant]:
         yield Constant(names.warp(letter).name, size, None, "warp tile")
 
 
-def numbers(lanes: Expr) -> tuple[Define, Define, Define]:
-    """The thread's number in a block of one dimension, its warp's in the block, and its own among
+def apart(context: Context, letter: str) -> Expr:
+    """From a warp's first element to that of the next one: of as many rounds a share."""
+    own = names.warp(letter)
+    return own if context.axis(letter).rounds == 1 else div(own, names.fragments(letter))
+
+
+def numbers(context: Context, lanes: Expr) -> tuple[Define, Define, Define]:
+    """The thread's number among those that share a tile, its warp's among theirs, and its own among
     the ``lanes`` of its warp."""
     return (
-        Define(TID.name, X),
+        Define(TID.name, context.thread),
         Define(OWN_WARP.name, div(TID, lanes)),
         Define(LANE.name, mod(TID, lanes)),
     )
 
 
-def coordinates(context: Context) -> dict[str, Expr]:
-    """Which of the warps along each letter this one is; warps go over the block's tile along x
-    first."""
-    x = context.kernel.spread.x
+def coordinates(context: Context, warp: Expr = OWN_WARP) -> dict[str, Expr]:
+    """Which of the warps along each letter this one is; warps go over the block's tile along one
+    letter first."""
+    x = context.kernel.spread.warps_x
     across = div(names.block(x), names.warp(x))
-    return {letter: (mod if letter == x else div)(OWN_WARP, across) for letter in context.letters}
+    return {letter: (mod if letter == x else div)(warp, across) for letter in context.letters}
 
 
 def threads(context: Context) -> Expr:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from gemmgen.ir import names
 from gemmgen.ir.control import Block, Define
-from gemmgen.ir.expanded import StageSlice, StoreSlice
 from gemmgen.ir.expr import Element, Expr, Int, Var
+from gemmgen.ir.output_slices import StageSlice, StoreSlice
 from gemmgen.ir.simplify import add, all_of, div, mod, mul
 from gemmgen.ir.thread_code import Node
-from gemmgen.lower import addresses, bounds, epilogue, output_runs, threads
+from gemmgen.lower import addresses, bounds, epilogue, output_runs, threads, warps
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import over_pieces
 from gemmgen.lower.thread_map import outward_map_of
@@ -31,7 +31,9 @@ def stage(context: Context, node: StageSlice) -> tuple[Node, ...]:
 
     def in_slice(e: Expr) -> Element:
         first = addresses.own(context, inner, column, step)
-        return addresses.in_shared(context, slice_, None, {outer: place, inner: add(first, e)})
+        return addresses.in_shared(
+            context, slice_, node.stage, {outer: place, inner: add(first, e)}
+        )
 
     if context.scalar_sums:
         own = epilogue.Own(lambda _: Var("acc"), place=in_slice)
@@ -49,7 +51,7 @@ def store(context: Context, node: StoreSlice) -> tuple[Node, ...]:
     row = row_in_tile(context, outer, at[outer], node.row)
     index = {outer: row, inner: at[inner]}
     defines = (Define(x, add(names.tile_origin(x), index[x])) for x in (outer, inner))
-    source = addresses.in_shared(context, context.buffer(node.copy.src), None, at)
+    source = addresses.in_shared(context, context.buffer(node.copy.src), node.stage, at)
     target = addresses.in_global(context, node.copy.dst, {outer: Var(outer), inner: Var(inner)})
     moved = output_runs.moved(context, node.copy, target, source)
     inside = [bounds.inside(context, outer, Var(outer))]
@@ -73,8 +75,9 @@ def _row_of_thread(context: Context, letter: str) -> Expr:
         return first
     if context.axis(letter).warps == 1:
         return div(first, width)
-    of_warp = mul(div(first, names.warp(letter)), names.lanes(letter))
-    return add(of_warp, div(mod(first, names.warp(letter)), width))
+    apart = warps.apart(context, letter)
+    of_warp = mul(div(first, apart), names.lanes(letter))
+    return add(of_warp, div(mod(first, apart), width))
 
 
 def _first_of(context: Context, letter: str, number: Expr) -> Expr:
@@ -85,7 +88,8 @@ def _first_of(context: Context, letter: str, number: Expr) -> Expr:
     if context.axis(letter).warps == 1:
         return mul(number, width)
     lanes = names.lanes(letter)
-    return add(mul(div(number, lanes), names.warp(letter)), mul(mod(number, lanes), width))
+    before = mul(div(number, lanes), warps.apart(context, letter))
+    return add(before, mul(mod(number, lanes), width))
 
 
-LOWER = {StageSlice: stage, StoreSlice: store}
+LOWER = {StoreSlice: store}

@@ -222,7 +222,7 @@ def each_sum(context: Context, width: Expr, body: SumBody) -> tuple[Node, ...]:
 
 def coordinates(context: Context) -> Iterator[Define]:
     """Where the warp's tile begins."""
-    yield from warps.numbers(Int(_atom(context).lanes))
+    yield from warps.numbers(context, Int(_atom(context).lanes))
     number = warps.coordinates(context)
     for letter in context.letters:
         yield Define(names.warp_origin(letter).name, mul(number[letter], names.warp(letter)))

@@ -1,78 +1,91 @@
 """Element types in NumPy: storage, rounding and poison.
 
-f16 is NumPy's float16; bf16, which NumPy does not have, is its raw bits in uint16.
+f16 is NumPy's float16; bf16, which NumPy does not have, is its raw bits in uint16.  Integers are
+computed with as f64, which represents those of i32 and the products of i8.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.dtypes import BYTE_FLOATS, BYTES, DTYPES, INTEGERS, NARROW, DType
 
 F32 = npt.NDArray[np.float32]
 F64 = npt.NDArray[np.float64]
 Real = npt.NDArray[np.float32 | np.float64]
-"""Numbers that are computed with: f64 if sums are, else f32, which represents f16 and bf16."""
+"""Numbers that are computed with: f64 if sums are, or i32; else f32, which represents f16, bf16."""
 Precision = type[np.float32] | type[np.float64]
-Stored = npt.NDArray[np.float32 | np.float64 | np.float16 | np.uint16]
+Stored = npt.NDArray[
+    np.float32 | np.float64 | np.float16 | np.uint16 | np.uint8 | np.int8 | np.int32
+]
 """Elements as they are stored in memory."""
-Bits = npt.NDArray[np.uint16 | np.uint32 | np.uint64]
+Bits = npt.NDArray[np.uint8 | np.uint16 | np.uint32 | np.uint64]
 
 STORAGE: dict[DType, np.dtype[np.generic]] = {
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    "f16": np.dtype(np.float16),
-    "bf16": np.dtype(np.uint16),
+    name: np.dtype(traits.array) for name, traits in DTYPES.items()
 }
-NAMES: dict[DType, str] = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
+NAMES: dict[DType, str] = {name: traits.name for name, traits in DTYPES.items()}
 """Their names in array libraries."""
-UNIT: dict[DType, float] = {"f32": 2.0**-24, "f64": 2.0**-53, "f16": 2.0**-11, "bf16": 2.0**-8}
+UNIT: dict[DType, float] = {name: traits.unit for name, traits in DTYPES.items()}
 """Unit roundoff: a rounded result's relative error is at most this."""
-TINY: dict[DType, float] = {"f32": 2.0**-149, "f64": 2.0**-1074, "f16": 2.0**-24, "bf16": 2.0**-133}
+TINY: dict[DType, float] = {name: traits.tiny for name, traits in DTYPES.items()}
 """The smallest positive number: subnormal results are off by at most half of it."""
-
-_UNSIGNED = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
-_INFINITY: dict[DType, int] = {"f32": 0x7F800000, "f64": 0x7FF << 52, "f16": 0x7C00, "bf16": 0x7F80}
-
-_POISON: dict[DType, tuple[int, int]] = {
-    "f32": (0x7FD00000, 0x000FFFFF),
-    "f64": (0x7FFD << 48, (1 << 48) - 1),
-    "f16": (0x7D00, 0x00FF),
-    "bf16": (0x7FA0, 0x001F),
+GREATEST: dict[DType, tuple[float, float]] = {
+    name: (traits.least, traits.greatest) for name, traits in DTYPES.items() if traits.saturates
 }
-"""A NaN, and the bits of its payload, which holds an element's position."""
+"""The least and the greatest number of types to which conversions saturate."""
+
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
 def computing(dtype: DType) -> Precision:
     """The type that NumPy computes with for elements of ``dtype``."""
-    return np.float64 if dtype == "f64" else np.float32
+    return np.float64 if dtype in ("f64", "i32") else np.float32
+
+
+def wrapped(values: Real) -> Real:
+    """Integers, as sums in i32 hold them: modulo 2^32.  A NaN stays one."""
+    return values - 2.0**32 * np.floor((values + 2.0**31) / 2.0**32)
 
 
 def bits(values: npt.NDArray[np.generic]) -> Bits:
     """The elements' bits; those of a view that is not contiguous are copied."""
-    return np.ascontiguousarray(values).view(_UNSIGNED[values.dtype.itemsize])
+    found = np.ascontiguousarray(values).view(_UNSIGNED[values.dtype.itemsize])
+    return found.reshape(values.shape)  # of one number, too
 
 
 def stored(values: npt.NDArray[np.generic], dtype: DType) -> Stored:
-    """``values`` rounded to ``dtype``, to the nearest, ties to even."""
+    """``values`` rounded to ``dtype``, to the nearest, ties to even; to types of a byte
+    they saturate, and as i8 a NaN is 0.  Of i32 they are its integers, and tf32 is stored as f32.
+    """
     with np.errstate(all="ignore"):
-        if dtype == "f32":
+        if dtype in INTEGERS:
+            whole = np.rint(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf))
+            if dtype in GREATEST:
+                whole = np.clip(whole, *GREATEST[dtype])
+            return cast(Stored, whole.astype(STORAGE[dtype]))
+        if dtype in ("f32", "tf32"):
             return values.astype(np.float32)
         if dtype == "f64":
             return values.astype(np.float64)
+        if dtype in BYTE_FLOATS:
+            return cast(Stored, to_byte(values, dtype))
         return values.astype(np.float16) if dtype == "f16" else _to_bf16(values)
 
 
 def numbers(elements: npt.NDArray[np.generic], dtype: DType) -> Real:
     """Stored elements as numbers to compute with."""
-    if dtype == "f64":
+    if dtype in ("f64", "i32"):
         return elements.astype(np.float64)
     if dtype == "bf16":
         return (elements.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return elements.astype(np.float32)
+    if dtype in BYTE_FLOATS:
+        return NUMBERS_OF_BYTES[dtype][elements.astype(np.intp)]
+    singles = elements.astype(np.float32)
+    return to_tf32(singles) if dtype == "tf32" else singles
 
 
 def held(values: npt.NDArray[np.generic], dtype: DType) -> Real:
@@ -95,28 +108,89 @@ def _to_bf16(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint16]:
     return np.where(np.isnan(values), np.uint16(0x7FFF), rounded)
 
 
+def _numbers_of_bytes(fraction: int, bias: int, last: int) -> F32:
+    """What each byte means: bits of a sign, an exponent and ``fraction``; a magnitude above
+    ``last`` is NaN."""
+    magnitude = np.arange(128)
+    exponent, rest = magnitude >> fraction, magnitude % (1 << fraction) * 2.0**-fraction
+    normal = (1 + rest) * 2.0 ** (exponent - bias)
+    positive = np.where(exponent == 0, rest * 2.0 ** (1 - bias), normal)
+    positive = np.where(magnitude > last, np.nan, positive)
+    return np.concatenate((positive, -positive)).astype(np.float32)
+
+
+NUMBERS_OF_BYTES: dict[DType, F32] = {
+    "e4m3": _numbers_of_bytes(3, 7, 0x7E),
+    "e5m2": _numbers_of_bytes(2, 15, 0x7C),
+}
+NUMBERS_OF_BYTES["e5m2"][[0x7C, 0xFC]] = np.inf, -np.inf
+
+
+def to_byte(values: Any, dtype: DType, library: Any = np) -> Any:
+    """Bytes of the numbers of e4m3 or e5m2 that are nearest to ``values``, of two the even one;
+    ``library`` is NumPy, or one like it."""
+    _, most = GREATEST[dtype]
+    positive = library.asarray(NUMBERS_OF_BYTES[dtype][:128].astype(np.float64))
+    last = int(np.argmax(NUMBERS_OF_BYTES[dtype][:128] == most))
+    middles = (positive[:last] + positive[1 : last + 1]) / 2
+    magnitude = library.abs(values).astype(np.float64)
+    # As many middles as are below: a tie, at an odd number's upper middle, goes up to the even one.
+    below = library.searchsorted(middles, magnitude, side="left")
+    ties = middles[library.minimum(below, last - 1)] == magnitude
+    nearest = below + (ties & (below % 2 == 1))
+    nearest = library.where(library.isnan(magnitude), 0x7F, nearest)
+    sign = library.where(library.signbit(values) & ~library.isnan(values), 0x80, 0)
+    return (nearest | sign).astype(np.uint8)
+
+
+def to_tf32(singles: Any, library: Any = np) -> Any:
+    """f32 rounded to 10 bits after the point, to the nearest, ties away from zero, as
+    ``cvt.rna.tf32.f32`` does; ``library`` is NumPy, or one like it."""
+    whole = library.ascontiguousarray(singles).view("uint32").reshape(singles.shape)
+    rounded = (whole + 0x1000 & 0xFFFFE000).astype("uint32").view("float32")
+    return library.where(library.isfinite(singles), rounded, singles).astype("float32")
+
+
+def near_tf32(singles: Any, library: Any = np) -> Any:
+    """f32 numbers that round to those of tf32 given: with other bits below the 10 that stay, so
+    that who does not round them has other results.  The last one is set: a run of the text takes
+    16 bits that are 0xfefe for what was never written."""
+    whole = library.ascontiguousarray(singles).view("uint32").reshape(singles.shape)
+    noise = library.arange(whole.size, dtype="uint32").reshape(whole.shape) * 0x9E6 % 0x2000 + 1
+    below = library.where(whole & 0x7FFFFFFF == 0, noise // 2, noise - 0x1000)
+    moved = (whole + below).astype("uint32").view("float32")
+    return library.where(library.isfinite(singles), moved, singles).astype("float32")
+
+
 def is_nan(elements: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.bool_]:
-    """Which stored elements are NaN."""
+    """Which stored elements are NaN; no integer is."""
+    if dtype in INTEGERS:
+        return np.zeros(elements.shape, np.bool_)
     sign = 1 << (8 * BYTES[dtype] - 1)
     found = bits(elements)
-    return found & found.dtype.type(sign - 1) > found.dtype.type(_INFINITY[dtype])
+    return found & found.dtype.type(sign - 1) > found.dtype.type(DTYPES[dtype].infinity)
 
 
 def poison(count: int, dtype: DType = "f32") -> Stored:
-    """NaNs that mean "never written".
+    """NaNs that mean "never written"; integers that hardly ever are results.
 
     The payload is an element's position, which exposes poison copied from elsewhere.
     """
-    base, payload = _POISON[dtype]
+    base, payload = DTYPES[dtype].poison
     unsigned = _UNSIGNED[BYTES[dtype]]
-    found = np.arange(count).astype(unsigned) & unsigned.type(payload) | unsigned.type(base)
+    at = np.arange(count)
+    if dtype in NARROW:  # neighbours differ in many bits, and far ones, too
+        at = at * 0x9D ^ at >> 8
+    found = at.astype(unsigned) & unsigned.type(payload) | unsigned.type(base)
     return cast(Stored, found.view(STORAGE[dtype]))
 
 
 def is_poison(elements: npt.NDArray[np.generic], dtype: DType = "f32") -> npt.NDArray[np.bool_]:
     """Which elements were never written, or computed from such elements by arithmetic that
-    propagates a NaN's payload (conversions don't)."""
-    base, payload = _POISON[dtype]
+    propagates a NaN's payload (conversions don't).  Of integers none can be told by its bits."""
+    if dtype in INTEGERS:
+        return np.zeros(elements.shape, np.bool_)
+    base, payload = DTYPES[dtype].poison
     found = bits(elements)
     kind = found.dtype.type
     # The simulator sets all bits of shared memory before each block.

@@ -16,8 +16,8 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmgen.ir.dtypes import HALVES, DType
-from gemmgen.numerics.formats import STORAGE, bits, numbers, stored
+from gemmgen.ir.dtypes import BYTES, RAW, ROUNDED, DType
+from gemmgen.numerics.formats import STORAGE, bits, is_poison, numbers, stored, wrapped
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32 | np.float64]
@@ -37,7 +37,12 @@ def _operator(name: str) -> Operation:
 
 
 ARITHMETIC = {"+": _operator("add"), "-": _operator("sub"), "*": _operator("mul")}
-INTEGER = {"/": _operator("floordiv"), "%": _operator("mod"), "^": _operator("xor")}
+INTEGER = {
+    "/": _operator("floordiv"),
+    "%": _operator("mod"),
+    "^": _operator("xor"),
+    "<<": _operator("lshift"),
+}
 """Of integers alone.  They are C's if neither operand is negative, as all index arithmetic
 is."""
 
@@ -70,6 +75,17 @@ def fmaf(a: Real, b: Real, c: Real) -> Real:
 def fma(a: Real, b: Real, c: Real) -> Real:
     """``a * b + c`` of f64 arguments: right if the product is exact, as of integers."""
     return cast(Real, np.add(np.multiply(a, b, dtype=np.float64), c, dtype=np.float64))
+
+
+def mad(a: Real, b: Real, c: Real) -> Real:
+    """``a * b + c`` of integers, held as f64, modulo 2^32; a NaN, which is no integer's, stays."""
+    factors = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if max(float(np.nanmax(np.abs(x), initial=0.0)) for x in factors) <= 2.0**20:
+        return cast(Real, wrapped(np.add(np.multiply(*factors), c, dtype=np.float64)))
+    low = np.mod(factors[1], 2.0**16)  # in halves, so that no product is rounded
+    high = factors[0] * ((factors[1] - low) / 2.0**16)
+    total = np.mod(high, 2.0**16) * 2.0**16 + factors[0] * low
+    return cast(Real, wrapped(np.add(total, c, dtype=np.float64)))
 
 
 def _in_f64(function: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]) -> Function:
@@ -107,6 +123,7 @@ def _relu(x: Real) -> Real:
 
 FUNCTIONS: dict[str, Function] = {
     "fmaf": fmaf,
+    "mad": mad,
     "relu": _relu,
     "gelu": _in_f64(_gelu),
     "gelu_tanh": _in_f64(_gelu_tanh),
@@ -157,19 +174,28 @@ OF_INTS: dict[str, Operation] = {"hilbert": hilbert}
 
 def _from_bits(dtype: DType) -> Function:
     def widen(raw: Value) -> Real:
-        return cast(Real, numbers(np.asarray(raw, np.uint16).view(STORAGE[dtype]), dtype)[()])
+        kind = STORAGE[dtype] if dtype in ROUNDED else np.dtype(f"u{BYTES[dtype]}")
+        held = np.asarray(raw, kind).view(STORAGE[dtype])
+        return cast(Real, numbers(held, dtype)[()])
 
     return widen
 
 
 def _to_bits(dtype: DType) -> Callable[[Value], Value]:
     def narrow(number: Value) -> Value:
-        found = bits(stored(np.asarray(number), dtype)).reshape(np.shape(number))
-        return cast(Value, found[()])
+        return cast(Value, bits(stored(np.asarray(number), dtype))[()])
 
     return narrow
 
 
-FROM_BITS = {f"from_{dtype}": _from_bits(dtype) for dtype in HALVES}
-TO_BITS = {f"to_{dtype}": _to_bits(dtype) for dtype in HALVES}
+def _to_i8(number: Value) -> Value:
+    """As an integer that is held as f64.  What was computed from poison stays a NaN."""
+    given = np.asarray(number, np.float32)
+    found = np.where(is_poison(given), np.nan, numbers(stored(given, "i8"), "i32"))
+    return cast(Value, found[()])
+
+
+FROM_BITS = {f"from_{dtype}": _from_bits(dtype) for dtype in (*RAW, *ROUNDED)}
+TO_BITS = {f"to_{dtype}": _to_bits(dtype) for dtype in RAW}
+TO_INTEGERS = {"to_i8": _to_i8}
 """Conversions between f32 and the raw bits of smaller types."""

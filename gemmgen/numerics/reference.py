@@ -46,11 +46,27 @@ def _is_exact(a: Real, b: Real) -> bool:
     return integers and bool(largest <= 2.0 ** (np.finfo(a.dtype).nmant + 1))
 
 
+def folded(a: Real, b: Real, terms: int) -> Real:
+    """The sums of ranges of ``terms`` along k (0: of all), each by ``sequential``, added one after
+    another."""
+    if not terms:
+        return sequential(a, b)
+    ranges = [slice(first, first + terms) for first in range(0, max(1, a.shape[-1]), terms)]
+    return _in_turn([sequential(a[..., r], b[..., r, :]) for r in ranges])
+
+
 def split(
-    a: Real, b: Real, parts: int, step: int, *, groups: int = 1, backwards: bool = False
+    a: Real,
+    b: Real,
+    parts: int,
+    step: int,
+    *,
+    groups: int = 1,
+    backwards: bool = False,
+    terms: int = 0,
 ) -> Real:
-    """Split-K: the sums of ``parts`` ranges of k, each by ``sequential``, added one after another
-    within each of ``groups`` of consecutive parts, and then the groups' sums.
+    """Split-K: the sums of ``parts`` ranges of k, each ``folded`` every ``terms``, added one after
+    another within each of ``groups`` of consecutive parts, and then the groups' sums.
 
     A range has ceil(ceil(K / step) / parts) * step elements, the last ones fewer or none.
     ``backwards`` adds the last part first.
@@ -58,7 +74,9 @@ def split(
     steps = -(-a.shape[-1] // step)
     chunk = -(-steps // parts) * step
     ranges = [slice(part * chunk, (part + 1) * chunk) for part in range(parts)]
-    sums = [sequential(a[..., r], b[..., r, :]) for r in (ranges[::-1] if backwards else ranges)]
+    if backwards:
+        ranges.reverse()
+    sums = [folded(a[..., r], b[..., r, :], terms) for r in ranges]
     size = parts // groups
     return _in_turn([_in_turn(sums[at : at + size]) for at in range(0, parts, size)])
 

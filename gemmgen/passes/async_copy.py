@@ -9,12 +9,13 @@ two bytes are too small.
 With ``via=tma`` the copy engine (sm_90 on) copies tiles in boxes, for which one thread asks: the
 others spend no instruction and no register on it, and no guard is needed, as elements outside a
 matrix become zeros.  A box lands as it lies in the matrix, so such a tile is neither transposed nor
-padded nor swizzled.  Leading dimensions must be multiples of 16 bytes.  ``via=registers`` equals
-the directive's absence.
+padded, and swizzled in the engine's own way.  Leading dimensions must be multiples of 16 bytes, and
+so is where a box begins in a row.  ``via=registers`` equals the directive's absence.
 
 C leaves by the copy engine, too, where ``cache_shared C`` stages it: the threads write a slice to
-shared memory, for whose boxes one thread asks, and what is outside C is left out.  Old elements of
-C (``beta``) are still read by the threads.
+shared memory, for whose boxes one thread asks, and what is outside C is left out, in units of 16
+bytes: so rows of C must end with one, for f32 ``N % 4 == 0``, which a call is checked for.  Old
+elements of C (``beta``) are still read by the threads.
 
     copy A_shared = A
 ==> async_copy A via=cp_async
@@ -34,6 +35,7 @@ from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import (
     changed_by,
+    contraction,
     copies,
     copy_outward,
     edit_main,
@@ -47,7 +49,7 @@ from gemmgen.ir.target import SINCE, has
 from gemmgen.passes.base import OperandArgument, Stated, shared_tile
 from gemmgen.passes.boxes import check_boxes, check_rank
 from gemmgen.passes.slice_boxes import by_threads, check_slice
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Directive, Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 LEAST = 4
@@ -84,7 +86,9 @@ class AsyncCopy:
             "software_pipeline_async_stages cp_async tma tma_copy create_async_groups async",
         ),
     )
-    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "vectorize", "double_buffer")
+    AFTER: ClassVar[tuple[str, ...]] = (
+        *("tile", "cache_shared", "tensor_core", "vectorize", "double_buffer"),
+    )
 
     requests: tuple[CopyRequest, ...]
     stated: Stated = field(compare=False)
@@ -107,6 +111,8 @@ class AsyncCopy:
                 if all(operand.tensor == output for operand in statement.operands):
                     hint = f"target sm_{SINCE['tma']}, or {by_threads(output)}"
                 raise Refusal(f"{program.target} has no {name}", at=statement.span, hint=hint)
+            if via == "tma" and contraction(program.main).parts > 1:
+                self._check_addresses(program, statement)
         problem = program.problem
         inputs = tuple(r for r in self.requests if r.fact.tensor != problem.c.name)
         outputs = (r for r in self.requests if r.fact.tensor == problem.c.name)
@@ -120,6 +126,20 @@ class AsyncCopy:
         if inputs:
             _check_ring(program, inputs)
         return program
+
+    @staticmethod
+    def _check_addresses(program: Program, statement: Directive) -> None:
+        """Raises ``Refusal`` if operands that are split would have tensor maps alone: sums that are
+        not finite are computed again from their elements in global memory."""
+        c = program.problem.c.name
+        inputs = [operand for operand in statement.operands if operand.tensor != c]
+        if inputs:
+            raise Refusal(
+                f"decompose reads elements of {inputs[0].tensor} again, for sums that are not "
+                "finite, and a copy engine's kernel has a tensor map in place of its address",
+                at=statement.span,
+                hint=f"async_copy {' '.join(o.tensor for o in inputs)} via=cp_async",
+            )
 
 
 def _switch(kernel: Kernel, request: CopyRequest) -> Kernel:

@@ -7,21 +7,30 @@ code, and tests compare the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import product
+from math import inf
+from operator import itemgetter
+from typing import TypeVar
 
 from gemmgen.base.record import record
+from gemmgen.ir.atoms import ATOMS, Loads
 from gemmgen.ir.buffers import Buffer, Spread, Swizzle
 from gemmgen.ir.copy_threads import is_narrow, threads_along
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, wide_access
+from gemmgen.ir.lane_matrices import ROWS, row_of
 from gemmgen.ir.nodes import Copy, Kernel
 from gemmgen.ir.target import WARP
 
 BANKS, BANK_BYTES = 32, 4
+"""Rows that ldmatrix reads at once, and bytes of each."""
 MOST_WARPS = 4
 """Warps in the model: the others access the same banks."""
 
+T = TypeVar("T")
 Position = tuple[int, int]
 """A row and a column of the tile."""
 
@@ -88,6 +97,10 @@ def _reads(kernel: Kernel, tile: Buffer, threads: range) -> Iterator[Phase]:
     width = copy.width if copy else 1
     (letter,) = (x for x in tile.letters if x in dict(kernel.work.tile))
     (k,) = (x for x in tile.letters if x != letter)
+    atom = ATOMS[kernel.spread.atom]
+    if atom.holding == "known":
+        yield from _LOADS[atom.loads](kernel, tile, letter, threads)
+        return
     axis, spread = kernel.spread.axis(letter), kernel.spread
     for register in range(0, axis.registers, width):
         piece, e = divmod(register, axis.width)
@@ -97,6 +110,47 @@ def _reads(kernel: Kernel, tile: Buffer, threads: range) -> Iterator[Phase]:
             at = ((warp * axis.pieces + piece) * axis.lanes + lane) * axis.width + e
             starts.append((0, at) if tile.letters[-1] == letter else (at, 0))
         yield from _phases(starts, width, BYTES[tile.dtype], tile.extent(k))
+
+
+def _rows_of_matrices(kernel: Kernel, tile: Buffer, letter: str, threads: range) -> Iterator[Phase]:
+    """The reads by ldmatrix: eight rows of a matrix at once, 16 bytes of each."""
+    spread, size = kernel.spread, BYTES[tile.dtype]
+    axis, width = spread.axis(letter), row_of(tile.dtype)
+    warp, _ = _position(spread, letter, threads[0])
+    of_warp = axis.extent // axis.warps
+    (k,) = (x for x in tile.letters if x != letter)
+    turned = tile.letters[-1] == letter
+    first, across = warp * of_warp, (of_warp, tile.extent(k))
+    for row, column in product(range(0, across[turned], ROWS), range(0, across[not turned], width)):
+        at = (row, first + column) if turned else (first + row, column)
+        yield Phase(tuple((at[0] + r, at[1]) for r in range(ROWS)), width, size, 1)
+
+
+def _elements_of_lanes(
+    kernel: Kernel, tile: Buffer, letter: str, threads: range
+) -> Iterator[Phase]:
+    """The reads of single elements: a lane's first ones, as often as it has others."""
+    axis, (k,) = kernel.spread.axis(letter), (x for x in tile.letters if x != letter)
+    warp, _ = _position(kernel.spread, letter, threads[0])
+    atom, of_warp = ATOMS[kernel.spread.atom], axis.extent // axis.warps
+    is_a = letter == kernel.spread.axes[0].letter
+    held = atom.a if is_a else atom.b
+    assert held is not None
+    places = [held.element(lane, 0) for lane in range(len(threads))]
+    pairs = (place if is_a else place[::-1] for place in places)
+    starts = [(warp * of_warp + along, step) for along, step in pairs]
+    if tile.letters[-1] == letter:
+        starts = [(step, along) for along, step in starts]
+    others = of_warp * tile.extent(k) // held.lanes
+    yield from _phases(starts, 1, BYTES[tile.dtype], others)
+
+
+_LOADS: dict[Loads, Callable[[Kernel, Buffer, str, range], Iterator[Phase]]] = {
+    "rows": _rows_of_matrices,
+    "elements": _elements_of_lanes,
+    "parts": _rows_of_matrices,
+}
+"""The reads of an operand that lanes hold, by how they load it."""
 
 
 def _position(spread: Spread, letter: str, thread: int) -> Position:
@@ -116,19 +170,69 @@ def _phases(starts: list[Position], width: int, size: int, times: int) -> Iterat
         yield Phase(tuple(starts[first : first + together]), width, size, times)
 
 
-def conflicts(found: Iterable[Phase], row: int, swizzle: Swizzle | None) -> int:
-    """Wavefronts in addition to one a phase, with rows of ``row`` elements."""
-    return sum((_wavefronts(phase, row, swizzle) - 1) * phase.times for phase in found)
+def conflicts(
+    found: Iterable[Phase], row: int, swizzle: Swizzle | None, enough: float = inf
+) -> int:
+    """Wavefronts in addition to one a phase, with rows of ``row`` elements; of more than ``enough``
+    only that they are more."""
+    total = 0
+    for phase in found:
+        total += (_wavefronts(phase, row, swizzle) - 1) * phase.times
+        if total > enough:
+            break
+    return total
+
+
+@lru_cache(maxsize=64)
+def best_swizzle(
+    found: tuple[Phase, ...], row: int, options: tuple[Swizzle, ...]
+) -> tuple[int, Swizzle]:
+    """The first of the options with the fewest conflicts, and how many those are.
+
+    Raises ValueError if there are none.
+    """
+    least = inf
+
+    def cost(option: Swizzle) -> int:
+        nonlocal least
+        costs = conflicts(found, row, option, least)
+        least = min(least, costs)
+        return costs
+
+    return fewest(((cost(option), option) for option in options), itemgetter(0))
 
 
 def _wavefronts(phase: Phase, row: int, swizzle: Swizzle | None) -> int:
-    banks: list[set[int]] = [set() for _ in range(BANKS)]
-    for at, column in set(phase.positions):
-        first = at * row + (swizzle.column(at, column) if swizzle else column)
-        start, end = first * phase.size, (first + phase.width) * phase.size
-        for word in range(start // BANK_BYTES, -(-end // BANK_BYTES)):
-            banks[word % BANKS].add(word)
-    return max(map(len, banks))
+    """The most words of a bank, of wide accesses that are aligned the most of a group of banks."""
+    step, span = phase.width * phase.size, BANKS * BANK_BYTES
+    starts = {
+        (at * row + (swizzle.column(at, column) if swizzle else column)) * phase.size
+        for at, column in phase.positions
+    }
+    if step % BANK_BYTES == 0 and span % step == 0 and not any(start % step for start in starts):
+        return max(Counter(start % span for start in starts).values())
+    words = {
+        word
+        for start in starts
+        for word in range(start // BANK_BYTES, -(-(start + step) // BANK_BYTES))
+    }
+    return max(Counter(word % BANKS for word in words).values())
+
+
+def fewest(options: Iterable[T], cost: Callable[[T], int]) -> T:
+    """The first of the options with the least cost; nothing is tried after one that costs nothing.
+
+    Raises ValueError if there are none.
+    """
+
+    def until_nothing() -> Iterator[tuple[int, T]]:
+        for option in options:
+            costs = cost(option)
+            yield costs, option
+            if not costs:
+                return
+
+    return min(until_nothing(), key=lambda each: each[0])[1]
 
 
 def candidates(kernel: Kernel, tile: Buffer) -> tuple[Swizzle, ...]:

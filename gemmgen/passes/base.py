@@ -11,6 +11,7 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import Span
 from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.schedule.formatting import format_directive, format_sizes
 from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
@@ -112,6 +113,13 @@ def shared_tile(kernel: Kernel, directive: str, operand: Operand, hint: str) -> 
 def tile_line(kernel: Kernel, k: str, step: int) -> str:
     """The kernel's ``tile`` with steps of ``step`` along ``k``, for hints."""
     return f"tile {format_sizes((*kernel.work.tile, (k, step)))}"
+
+
+def tile_with(kernel: Kernel, letter: str, size: int) -> str:
+    """The kernel's ``tile`` with another extent along ``letter``, for hints."""
+    pipeline = pipeline_of(kernel)
+    step = {pipeline.letter: pipeline.step} if pipeline else {}
+    return f"tile {format_sizes((dict(kernel.work.tile) | step | {letter: size}).items())}"
 
 
 def micro_tile_line(kernel: Kernel) -> str:

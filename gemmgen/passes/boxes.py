@@ -9,7 +9,7 @@ from math import prod
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.source import indexed, remainder
-from gemmgen.ir.boxes import box_of
+from gemmgen.ir.boxes import box_of, engine_swizzle, lands_at
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies, pipeline_of
@@ -42,13 +42,6 @@ def check_boxes(kernel: Kernel, fact: OperandArgument, tile: Buffer, copy: Copy)
             at=fact.operand.span,
             notes=(f"rows of {tile.extent(tile.letters[-1])} elements, {tile.pad} behind each",),
             hint=f"leave pad out, or {OTHERWISE}",
-        )
-    if tile.swizzle:
-        raise Refusal(
-            f"async_copy {tensor} via=tma: the copy engine does not permute rows this way",
-            at=fact.operand.span,
-            notes=(f"{tile.name} is swizzled, and a box lands in order",),
-            hint=f"leave swizzle out, or {OTHERWISE}",
         )
     if copy.width > 1:
         raise Refusal(
@@ -87,10 +80,10 @@ def _narrower(kernel: Kernel, tensor: str, tile: Buffer) -> str:
     return f"vectorize {tensor}.shared width={widths[0]}" if widths else "leave vectorize out"
 
 
-def _misfit(tile: Buffer) -> tuple[str, str] | None:
+def _misfit(tile: Buffer) -> tuple[str, ...] | None:
     """What is wrong with a tile's extents, and the arithmetic."""
     outer, inner = tile.letters
-    rows, columns, size = tile.extent(outer), tile.extent(inner), BYTES[tile.dtype]
+    rows, columns, size = tile.extent(outer), tile.row, BYTES[tile.dtype]
     row = columns * size
     if row % ALIGNMENT:
         return (
@@ -98,12 +91,17 @@ def _misfit(tile: Buffer) -> tuple[str, str] | None:
             f"a row of {tile.name} has {columns} x {size} = {row} bytes along {inner}, and "
             f"{remainder(row, ALIGNMENT)}",
         )
-    if rows * row % LANDS_AT:
+    lands = lands_at(tile)
+    if rows * row % lands:
+        box = f"a box with swizzled rows of {row} bytes" if tile.swizzle else "a box"
+        part = f"a {'slab' if tile.slab else 'stage'} of {tile.name}"
         return (
-            f"a box lands at a multiple of {LANDS_AT} bytes",
-            f"a stage of {tile.name} has {rows} x {columns} x {size} = {rows * row} bytes, and "
-            f"{remainder(rows * row, LANDS_AT)}",
+            f"{box} lands at a multiple of {lands} bytes",
+            f"{part} has {rows} x {columns} x {size} = {rows * row} bytes, and "
+            f"{remainder(rows * row, lands)}",
         )
+    if tile.swizzle and tile.swizzle != engine_swizzle(columns, tile.dtype):
+        return (f"rows of {row} bytes are permuted in another way",)
     if box_of(tile) is None:
         return (
             f"a box has at most {LONGEST_SIDE} elements along {inner}",

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 from gemmgen.base.errors import Refusal
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
-from gemmgen.ir.dtypes import DType
-from gemmgen.ir.expr import Expr, Var, walk
+from gemmgen.ir.dtypes import DTYPES, DType
+from gemmgen.ir.expr import Binary, Call, Expr, Float, Var, walk
 from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Loop, Map, Program, Work
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
-from gemmgen.ir.target import SINCE, has
+from gemmgen.ir.target import has
 from gemmgen.schedule.model import Access, Dtypes, Schedule
 from gemmgen.schedule.roles import batches, roles
 
@@ -36,6 +36,7 @@ def build(schedule: Schedule) -> Program:
             hint="write acc for the sum, such as relu(acc)",
         )
     _check_target(schedule, problem)
+    _check_integers(schedule, problem)
     facts = tuple(Fact(a.name, a.divisor, a.equals) for a in schedule.assumes)
     name = schedule.kernel
     if schedule.epilogue is None:
@@ -51,14 +52,40 @@ def build(schedule: Schedule) -> Program:
 
 def _check_target(schedule: Schedule, problem: Problem) -> None:
     """Refuses a type that the target has no instructions for."""
-    since = SINCE["bf16"]
-    stored = [name for name, dtype in schedule.dtypes if dtype == "bf16"]
-    if stored and not has(schedule.target, since):
+    for newer, traits in DTYPES.items():
+        stored = [name for name, dtype in schedule.dtypes if dtype == newer]
+        if stored and not has(schedule.target, traits.since):
+            raise Refusal(
+                f"{schedule.target} has no {newer} conversions",
+                at=schedule.dtype_span,
+                notes=(f"{', '.join(stored)} would need those that sm_{traits.since} brought",),
+                hint=f"target sm_{traits.since} or later; or f16, which every target converts",
+            )
+
+
+INTEGER_FUNCTIONS = ("relu", "min", "max", "clamp", "abs")
+
+
+def _check_integers(schedule: Schedule, problem: Problem) -> None:
+    """Refuses what an epilogue of integers can't compute."""
+    if schedule.epilogue is None or problem.numbers != "i32":
+        return
+    for expr in walk(problem.epilogue):
+        match expr:
+            case Call(function) if function not in INTEGER_FUNCTIONS:
+                said = f"{function}() has no integers for results"
+            case Binary("/"):
+                said = "a division would have to round"
+            case Float(value) if value != int(value) or abs(value) >= 2**31:
+                said = f"{value:g} is no i32"
+            case _:
+                continue
+        c = problem.c.name
         raise Refusal(
-            f"{schedule.target} has no bf16 conversions",
-            at=schedule.dtype_span,
-            notes=(f"{', '.join(stored)} would need those that sm_{since} brought",),
-            hint=f"target sm_{since} or later; or f16, which every target converts",
+            f"{c} is i32 and the epilogue computes in i32, where {said}",
+            at=schedule.epilogue.span,
+            notes=(f"it has +, -, *, comparisons, where, {', '.join(INTEGER_FUNCTIONS)}",),
+            hint=f"dtype {c}=f32: the epilogue then computes in f32, from the same sums in i32",
         )
 
 

@@ -4,6 +4,11 @@
 into registers, and stored late, after the arithmetic, which hides the loads' latency.
 ``A.register`` does the same for fragments: fragment k + 1 is read while fragment k is multiplied.
 
+``C``, where ``cache_shared C`` stages it, passes through ``stages`` slices in turn: with
+``async_copy C via=tma`` one is stored while the next one is written, and where threads store it
+there is one barrier for each slice in place of two.  They divide a tile's slices, of which a thread
+has one for each row of its micro-tile.
+
     shared A_shared[k=8, m=16] f32
 ==> double_buffer A
     shared A_shared[k=8, m=16] f32 stages=2   # double_buffer A
@@ -17,8 +22,9 @@ from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.base.source import remainder
 from gemmgen.ir.buffers import Buffer
-from gemmgen.ir.edit import changed_by, edit_buffer, edit_main
+from gemmgen.ir.edit import changed_by, copy_outward, edit_buffer, edit_main
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.base import OperandArgument, Stated, micro_tile_line, shared_tile
 from gemmgen.schedule.model import Schedule
@@ -30,8 +36,12 @@ class DoubleBuffer:
     SPEC: ClassVar = DirectiveSpec(
         "double_buffer",
         example="double_buffer A B",
-        operands=("a", "b"),
-        hops=(("a", ("shared", "register")), ("b", ("shared", "register"))),
+        operands=("a", "b", "c"),
+        hops=(
+            ("a", ("shared", "register")),
+            ("b", ("shared", "register")),
+            ("c", ("shared",)),
+        ),
         bare="shared",
         arguments=(
             ArgumentSpec(
@@ -69,16 +79,41 @@ def _buffer(kernel: Kernel, fact: OperandArgument) -> Kernel:
     else:
         hint = f"add cache_shared {fact.tensor}"
         buffer = shared_tile(kernel, "double_buffer", fact.operand, hint)
+        if (outward := copy_outward(kernel)) and outward.src == buffer.name:
+            _check_slices(kernel, fact, buffer)
     return edit_buffer(kernel, buffer.name, lambda b: changed_by(fact.origin, b, stages=fact.value))
+
+
+def _check_slices(kernel: Kernel, fact: OperandArgument, slice_: Buffer) -> None:
+    """A tile ends with the last of its slices in turn, so that the next one begins with the first:
+    which of them a row passes through is a constant."""
+    letter, stages = slice_.letters[0], fact.value
+    rows = kernel.spread.axis(letter).registers
+    if rows % stages == 0:
+        return
+    most = max(n for n in range(1, stages) if rows % n == 0)
+    fewer = f"stages={most}" if most > 1 else f"leave {fact.tensor} out of double_buffer"
+    raise Refusal(
+        f"double_buffer {fact.tensor}: {stages} slices in turn are not used equally often",
+        at=fact.span,
+        notes=(
+            f"{fact.tensor} leaves in a slice for each row of a micro-tile, and a thread has "
+            f"{rows} along {letter}: {remainder(rows, stages)}",
+        ),
+        hint=fewer,
+    )
 
 
 def _fragment(kernel: Kernel, fact: OperandArgument) -> Buffer:
     tensor = fact.tensor
     if not kernel.has(f"{tensor}_frag"):
+        hint = f"add {micro_tile_line(kernel)}, which reads fragments"
+        if kernel.spread.collective:
+            hint = f"leave the line out: tensor cores read {tensor} in shared memory"
         raise Refusal(
             f"double_buffer {tensor}.register: there are no fragments of {tensor}",
             at=fact.operand.span,
-            hint=f"add {micro_tile_line(kernel)}, which reads fragments",
+            hint=hint,
         )
     if fact.value != 2:
         raise Refusal(

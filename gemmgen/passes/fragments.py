@@ -25,12 +25,19 @@ def contract_fragments(
     old operand, ``step`` elements along k at a time; ``changes`` are other fields of it."""
     old, origins = contraction(kernel), (origin,)
     copies = (Copy(a.name, old.a, origins=origins), Copy(b.name, old.b, origins=origins))
-    contract = replace(old, a=a.name, b=b.name, origins=origins, **changes)
+    contract = replace(old, a=a.name, b=b.name, origins=(*old.origins, origin), **changes)
 
     def block(loop: Loop) -> Loop:
         return replace(loop, body=(*copies, contract), step=step)
 
     return edit_loops(kernel, block)
+
+
+def contract_in_place(kernel: Kernel, origin: str, step: int, **changes: Any) -> Kernel:
+    """``kernel`` with a contraction that reads its operands in shared memory, ``step`` elements
+    along k at a time; ``changes`` are other fields of it."""
+    contract = replace(contraction(kernel), origins=(origin,), **changes)
+    return edit_loops(kernel, lambda loop: replace(loop, body=(contract,), step=step))
 
 
 def with_spread(kernel: Kernel, buffers: tuple[Buffer, ...], spread: Spread, origin: str) -> Kernel:

@@ -12,6 +12,8 @@ from gemmgen.passes.async_copy import AsyncCopy
 from gemmgen.passes.base import Pass, Stated
 from gemmgen.passes.bind import Bind
 from gemmgen.passes.cache_shared import CacheShared
+from gemmgen.passes.cluster import Cluster
+from gemmgen.passes.decompose import Decompose
 from gemmgen.passes.double_buffer import DoubleBuffer
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.l2 import L2
@@ -38,6 +40,7 @@ LADDER = (
     CacheShared,
     WarpTile,
     RegisterBlock,
+    Decompose,
     TensorCore,
     Vectorize,
     Pad,
@@ -51,6 +54,7 @@ LADDER = (
     SplitK,
     Persistent,
     WarpSpecialize,
+    Cluster,
     L2,
     OverlapLaunch,
 )

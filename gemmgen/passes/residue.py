@@ -5,7 +5,7 @@ the last, each copy has a K predicate.  With ``k=first`` the partial K tile is p
 it starts at K % BK - BK and zero-fills what precedes k = 0, so that steady-state tiles need no K
 predicate.  The same products are added in the same order, after zeros instead of before them.  It
 needs prefetched tiles (``double_buffer``).  Wide accesses along k need ``assume K % 4 == 0``, or
-tiles would start misaligned.
+tiles would start misaligned; so do boxes of the copy engine, at multiples of 16 bytes.
 
     pipeline k by 16
 ==> residue k=first
@@ -21,8 +21,11 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.ir import nodes
 from gemmgen.ir.assumptions import divides
+from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import changed_by, edit_main, edit_statements, pipeline_of
 from gemmgen.ir.nodes import Kernel, Pipeline, Program
+from gemmgen.ir.tensor_map import ALIGNMENT
 from gemmgen.passes.base import Stated, tile_line
 from gemmgen.passes.split_k_lanes import lanes_split_k
 from gemmgen.schedule.model import Schedule
@@ -103,15 +106,31 @@ class Residue:
             )
 
     def _check_wide(self, program: Program, pipeline: Pipeline) -> None:
-        """Checks wide accesses along k: they begin at K modulo their width."""
+        """Checks wide accesses, and boxes, along k: they begin at K modulo their width."""
+        name = program.problem.extent(self.letter)
         for copy in pipeline.produce:
-            order = program.main.buffer(copy.src).letters
-            along = order[-1] == self.letter
-            if along and not divides(program, program.problem.extent(self.letter), copy.width):
-                name = program.problem.extent(self.letter)
+            source = program.main.buffer(copy.src)
+            if source.letters[-1] != self.letter:
+                continue
+            if copy.mode == "tma":
+                self._check_box(program, pipeline, source)
+            elif not divides(program, name, copy.width):
                 raise self._refusal(
                     f"{copy.src} is read {copy.width} at a time along {self.letter}",
                     f"the first tile begins at -({pipeline.step} - {name} % {pipeline.step}), "
                     f"which {copy.width} divides only if it divides {name}",
                     hint=f"assume {name} % {copy.width} == 0, or vectorize {copy.src}.shared alone",
                 )
+
+    def _check_box(self, program: Program, pipeline: Pipeline, source: Buffer) -> None:
+        """Checks that boxes of an operand begin at multiples of 16 bytes of its rows."""
+        name, tensor, size = program.problem.extent(self.letter), source.name, BYTES[source.dtype]
+        unit = ALIGNMENT // size
+        if not divides(program, name, unit):
+            raise self._refusal(
+                f"boxes of {tensor} begin at multiples of {ALIGNMENT} bytes along {self.letter}",
+                f"{ALIGNMENT} bytes are {unit} elements of {size}, and the first box begins at "
+                f"-({pipeline.step} - {name} % {pipeline.step}), which {unit} divides only if it "
+                f"divides {name}",
+                hint=f"assume {name} % {unit} == 0, or residue {self.letter}=last",
+            )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.source import remainder
-from gemmgen.ir.boxes import box_of, rows_together
+from gemmgen.ir.boxes import box_of, lands_at, rows_together, with_type
 from gemmgen.ir.buffers import AxisSpread, Buffer
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.edit import pipeline_of
@@ -44,23 +44,24 @@ def check_slice(kernel: Kernel, dtype: DType, fact: OperandArgument, outward: Co
             hint=f"leave {tensor} out of vectorize",
         )
     for held in dict.fromkeys((dtype, slice_.dtype)):
-        tile = replace(slice_, dtype=held)
+        tile = with_type(slice_, held)
         found = _misfit(tile, axis)
         if found is not None:
             larger = _fitting(kernel, tile, axis)
+            otherwise = f"leave {tensor} out of swizzle" if tile.swizzle else by_threads(tensor)
             raise Refusal(
                 f"async_copy {tensor} via=tma: {found[0]}",
                 at=fact.operand.span,
                 notes=found[1:],
-                hint=f"{larger}, or {by_threads(tensor)}" if larger else by_threads(tensor),
+                hint=f"{larger}, or {otherwise}" if larger else otherwise,
             )
 
 
 def _misfit(slice_: Buffer, axis: AxisSpread) -> tuple[str, str] | None:
     """What is wrong with a slice's extents, and the arithmetic."""
     outer, inner = slice_.letters
-    columns, size = slice_.extent(inner), BYTES[slice_.dtype]
-    row, together = columns * size, rows_together(axis)
+    columns, size = slice_.row, BYTES[slice_.dtype]
+    row, together, lands = columns * size, rows_together(axis), lands_at(slice_)
     if row % ALIGNMENT:
         return (
             f"rows of a box are multiples of {ALIGNMENT} bytes",
@@ -80,10 +81,11 @@ def _misfit(slice_: Buffer, axis: AxisSpread) -> tuple[str, str] | None:
     if together > 1:
         factors, each = f"{together} x {factors}", f"{together} rows of {slice_.name}, which are"
         next_one = "as the next ones are another warp's"
+    box = "a swizzled box" if slice_.swizzle else "a box"
     return (
-        f"a box leaves from a multiple of {LANDS_AT} bytes",
+        f"{box} leaves from a multiple of {lands} bytes",
         f"{each} a box of {factors} = {together * row} bytes, {next_one}; "
-        f"{remainder(together * row, LANDS_AT)}",
+        f"{remainder(together * row, lands)}",
     )
 
 
@@ -94,7 +96,8 @@ def _fitting(kernel: Kernel, slice_: Buffer, axis: AxisSpread) -> str | None:
     pipeline = pipeline_of(kernel)
     step = ((pipeline.letter, pipeline.step),) if pipeline else ()
     for factor in FACTORS:
-        longer = replace(slice_, shape=((outer, rows), (inner, columns * factor)))
+        shape = ((outer, rows), (inner, columns * factor))
+        longer = with_type(replace(slice_, shape=shape), slice_.dtype)
         if _misfit(longer, axis) is None:
             sides = dict(kernel.work.tile) | {inner: columns * factor} | dict(step)
             return f"tile {format_sizes(sides.items())}"

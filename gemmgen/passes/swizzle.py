@@ -6,6 +6,11 @@ is the number of different permutations, ``every`` the number of consecutive row
 ``chunk`` the elements that stay contiguous, at least those of the widest access.  Arguments that
 are left out are chosen for the fewest conflicts; ``explain`` shows how many remain.
 
+A tile that the copy engine copies (``async_copy via=tma``) has the engine's own pattern: its rows
+are 128, 64 or 32 bytes, ``by`` is 8, 4 or 2, ``every`` 1, 2 or 4, and ``chunk`` 16 bytes.  Longer
+rows are cut into slabs of such rows, as long as possible, which lie one behind another.  So has
+the slice in which C leaves by the copy engine.
+
     shared A_shared[k=16, m=64] f32
 ==> swizzle A by=4 every=4 chunk=8
     shared A_shared[k=16, m=64] f32 swizzle by=4 every=4 chunk=8   # swizzle A by=4 every=4 chunk=8
@@ -13,8 +18,8 @@ are left out are chosen for the fewest conflicts; ``explain`` shows how many rem
 
 from __future__ import annotations
 
-from dataclasses import field
-from functools import reduce
+from dataclasses import field, replace
+from functools import partial, reduce
 from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
@@ -24,8 +29,10 @@ from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.buffers import Swizzle as Pattern
 from gemmgen.ir.edit import changed_by, edit_buffer, edit_main, wide_access
 from gemmgen.ir.nodes import Kernel, Program
-from gemmgen.passes.banks import candidates, conflicts, phases
+from gemmgen.ir.problem import Problem
+from gemmgen.passes.banks import best_swizzle, candidates, conflicts, phases
 from gemmgen.passes.base import Stated, shared_tile
+from gemmgen.passes.swizzled_boxes import engine_tile
 from gemmgen.schedule.formatting import format_directive
 from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -39,6 +46,8 @@ class SwizzleRequest:
 
     operand: Operand
     statement: Directive
+    via: str = "registers"
+    """How the operand's tile is copied."""
 
     @property
     def given(self) -> dict[str, int]:
@@ -55,7 +64,7 @@ class Swizzle:
     SPEC: ClassVar = DirectiveSpec(
         "swizzle",
         example="swizzle A by=4 every=4 chunk=8",
-        operands=("a", "b"),
+        operands=("a", "b", "c"),
         arguments=(
             ArgumentSpec("by", maximum=32, identity=1, fuzz=((2,), (4,), (8,))),
             ArgumentSpec("every", maximum=1024, fuzz=((1, 2, 4),)),
@@ -70,44 +79,63 @@ class Swizzle:
     )
 
     requests: tuple[SwizzleRequest, ...]
-    asynchronous: bool
-    """Whether cp.async will copy the tiles, which distributes small pieces in another way."""
     stated: Stated = field(compare=False)
 
     @staticmethod
     def read(stated: Stated, schedule: Schedule) -> Swizzle:
-        requests = (SwizzleRequest(operand, s) for s in stated.statements for operand in s.operands)
-        copied = Stated.of(schedule, "async_copy")
-        asynchronous = copied is not None and copied.word("via") == "cp_async"
-        return Swizzle(tuple(requests), asynchronous, stated)
+        copied = [d for d in schedule.directives if d.name == "async_copy"]
+        via = {o.tensor: Stated((d,)).word("via") or "" for d in copied for o in d.operands}
+        requests = (
+            SwizzleRequest(operand, s, via.get(operand.tensor, "registers"))
+            for s in stated.statements
+            for operand in s.operands
+        )
+        return Swizzle(tuple(requests), stated)
 
     def apply(self, program: Program) -> Program:
-        return edit_main(program, lambda kernel: reduce(self._permute, self.requests, kernel))
+        permute = partial(_permute, program.problem)
+        return edit_main(program, lambda kernel: reduce(permute, self.requests, kernel))
 
-    def _permute(self, kernel: Kernel, request: SwizzleRequest) -> Kernel:
-        if request.given.get("by") == 1:
-            return kernel
-        tensor = request.operand.tensor
-        hint = f"add cache_shared {tensor}, or remove the line"
-        tile = shared_tile(kernel, "swizzle", request.operand, hint)
-        if kernel.spread.holding == "opaque":
-            raise Refusal(
-                f"swizzle {tensor}: tensor_core loads lines with a constant stride",
-                at=request.operand.span,
-                notes=("a swizzle moves the chunks of some lines, and no address names them",),
-                hint=f"pad {tensor} by={wide_access(kernel, tile)} in place of swizzle {tensor}",
-            )
-        if tile.pad:
-            raise Refusal(
-                f"swizzle {tensor}: its rows are padded already",
-                at=request.operand.span,
-                notes=(f"pad {tensor} by={tile.pad}; one of them is enough",),
-                hint=f"remove the line, or pad {tensor}",
-            )
+
+def _permute(problem: Problem, kernel: Kernel, request: SwizzleRequest) -> Kernel:
+    if request.given.get("by") == 1:
+        return kernel
+    tensor = request.operand.tensor
+    hint = f"add cache_shared {tensor}, or remove the line"
+    tile = shared_tile(kernel, "swizzle", request.operand, hint)
+    if kernel.spread.holding == "opaque":
+        raise Refusal(
+            f"swizzle {tensor}: tensor_core loads lines with a constant stride",
+            at=request.operand.span,
+            notes=("a swizzle moves the chunks of some lines, and no address names them",),
+            hint=f"pad {tensor} by={wide_access(kernel, tile)} in place of swizzle {tensor}",
+        )
+    if tile.pad:
+        raise Refusal(
+            f"swizzle {tensor}: its rows are padded already",
+            at=request.operand.span,
+            notes=(f"pad {tensor} by={tile.pad}; one of them is enough",),
+            hint=f"remove the line, or pad {tensor}",
+        )
+    if request.via == "tma":
+        given = {name: (value, request.span_of(name)) for name, value in request.given.items()}
+        tile = engine_tile(kernel, tile, problem.dtype(tensor), request.operand, given)
+    elif tensor == problem.c.name:
+        raise Refusal(
+            f"swizzle {tensor}: threads store rows of {tile.name} as they lie",
+            at=request.operand.span,
+            notes=("what the copy engine reads may be permuted, and it stores in order",),
+            hint=f"leave {tensor} out of swizzle",
+        )
+    else:
         _check(kernel, tile, request)
-        pattern = _chosen(kernel, tile, request, self.asynchronous)
-        origin = format_directive(request.statement)
-        return edit_buffer(kernel, tile.name, lambda b: changed_by(origin, b, swizzle=pattern))
+        tile = replace(tile, swizzle=_chosen(kernel, tile, request))
+    origin = format_directive(request.statement)
+
+    def permute(buffer: Buffer) -> Buffer:
+        return changed_by(origin, buffer, slab=tile.slab, swizzle=tile.swizzle)
+
+    return edit_buffer(kernel, tile.name, permute)
 
 
 def _check(kernel: Kernel, tile: Buffer, request: SwizzleRequest) -> None:
@@ -164,24 +192,23 @@ def _check(kernel: Kernel, tile: Buffer, request: SwizzleRequest) -> None:
         )
 
 
-def _chosen(kernel: Kernel, tile: Buffer, request: SwizzleRequest, asynchronous: bool) -> Pattern:
+def _chosen(kernel: Kernel, tile: Buffer, request: SwizzleRequest) -> Pattern:
     """The pattern with the fewest conflicts, and of those the smallest, that has the given
     arguments."""
     if len(request.given) == len(ARGUMENTS):
         return Pattern(**request.given)
-    fitting = [
+    fitting = tuple(
         pattern
         for pattern in candidates(kernel, tile)
         if all(getattr(pattern, name) == value for name, value in request.given.items())
-    ]
+    )
     if not fitting:
         # Outside the searched range: the given arguments, with the smallest others.
         least = {"by": 2, "every": 1, "chunk": wide_access(kernel, tile)}
         return Pattern(**(least | request.given))
     row = tile.extent(tile.letters[-1])
-    found = phases(kernel, tile, asynchronous=asynchronous)
-    counted = ((conflicts(found, row, pattern), at) for at, pattern in enumerate(fitting))
-    least, at = min(counted)
+    found = phases(kernel, tile, asynchronous=request.via == "cp_async")
+    least, best = best_swizzle(found, row, fitting)
     plain = conflicts(found, row, None)
     if least >= plain and not request.given:
         tensor = request.operand.tensor
@@ -195,4 +222,4 @@ def _chosen(kernel: Kernel, tile: Buffer, request: SwizzleRequest, asynchronous:
             notes=(note,),
             hint="remove the line",
         )
-    return fitting[at]
+    return best

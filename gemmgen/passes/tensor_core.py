@@ -2,9 +2,13 @@
 
 A warp's 32 lanes together hold 16 x 16 elements of A, of B and of the accumulator, in an
 unspecified order, and multiply them by one instruction: 4096 products instead of 32.  A and B are
-f16 or bf16, their sums f32.  Fragments are loaded from shared memory (``cache_shared``), in any
-storage order.  A warp owns its ``warp_tile``, by default at most 64 x 64; for the epilogue its sums
-are staged in a slice of shared memory.
+f16 or bf16, their sums f32; ``via=mma`` multiplies i8, e4m3, e5m2, tf32 and f64, too.  Fragments
+are loaded from shared memory (``cache_shared``), in any storage order.  A warp owns its
+``warp_tile``, by default at most 64 x 64 (32 x 32 of f64, 64 x 32 with ``promote``); for the
+epilogue its sums are staged in a slice of shared memory.  ``via=wgmma`` multiplies halves and bytes
+by four warps at once, from tiles that the copy engine has swizzled.  It adds e4m3 and e5m2 in 14
+bits: where K is in the thousands, sums of positive products lose some percent, which ``promote``
+keeps small: sums of so many terms are added to others in f32, and begin anew.
 
     register acc[m=32, n=32] f32 spread [m=2x1x16x1, n=1x1x32x1] x=n by_warp   # warp_tile m=16 n=32
     loop k
@@ -21,18 +25,29 @@ are staged in a slice of shared memory.
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import ClassVar
+from typing import ClassVar, cast, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import remainder
-from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits
+from gemmgen.ir.atoms import Atom, AtomTraits, Via
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copy_outward, edit_main, edit_statements, pipeline_of
+from gemmgen.ir.held import Held
 from gemmgen.ir.nodes import Contract, Kernel, Map, Program
 from gemmgen.ir.problem import Problem, Tensor
+from gemmgen.passes.atom_choice import check_lines, chosen_atom
 from gemmgen.passes.base import Stated
-from gemmgen.passes.fragments import contract_fragments, fragment, with_spread
+from gemmgen.passes.fragments import (
+    contract_fragments,
+    contract_in_place,
+    fragment,
+    with_spread,
+)
+from gemmgen.passes.pieces import Pieces
+from gemmgen.passes.promote import promoted
+from gemmgen.passes.tiles_in_place import TileStatements, check_tiles, in_rounds
 from gemmgen.schedule.formatting import format_sizes
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -42,8 +57,10 @@ SUMS = "acc_shared"
 PAD = 8
 """The pad of its rows, so that the lines of a fragment are in different banks: 32 bytes of f32, the
 alignment of a fragment in the PTX manual."""
+DISTRIBUTING = ("bind", "tile", "warp_tile", "register_block")
 USUAL = 64
-"""The greatest side of a warp's tile by default."""
+"""The greatest side of a warp's tile by default, for sums of ``SUM`` bytes."""
+SUM = 4
 
 
 @record
@@ -52,64 +69,97 @@ class TensorCore:
         "tensor_core",
         example="tensor_core via=wmma",
         sizes=True,
-        arguments=(ArgumentSpec("via", "word", choices=("wmma",), required=True),),
+        arguments=(
+            ArgumentSpec("via", "word", choices=get_args(Via), required=True),
+            ArgumentSpec(
+                "promote",
+                minimum=0,
+                identity=0,
+                fuzz=((16,), (32,), (64, 128)),
+                elsewhere="promotion_interval promotion promotion_frequency mma_promotion_interval",
+            ),
+        ),
         elsewhere=Elsewhere(
             "TVM tensorize, tinygrad TC", "blockize tensorize tc wmma mma wgmma mma_sync"
         ),
     )
-    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "warp_tile", "register_block")
+    AFTER: ClassVar[tuple[str, ...]] = (
+        *("tile", "cache_shared", "warp_tile", "register_block", "decompose"),
+    )
 
-    via: Atom
+    via: Via
+    terms: int
+    """Whose sums are folded together; 0: all are one sum."""
+    tiles: TileStatements
     stated: Stated = field(compare=False)
     distributing: tuple[tuple[str, Stated], ...] = field(compare=False)
     """The directives that distribute the tile to warps or threads, by name."""
 
     @staticmethod
     def read(stated: Stated, schedule: Schedule) -> TensorCore:
-        found = ((n, Stated.of(schedule, n)) for n in ("tile", "warp_tile", "register_block"))
-        return TensorCore("wmma", stated, tuple((n, other) for n, other in found if other))
+        found = ((n, Stated.of(schedule, n)) for n in DISTRIBUTING)
+        via = cast(Via, stated.word("via"))
+        distributing = tuple((n, other) for n, other in found if other)
+        terms, tiles = stated.integer("promote") or 0, TileStatements.of(schedule)
+        return TensorCore(via, terms, tiles, stated, distributing)
 
     @property
     def has_warp_tile(self) -> bool:
         return "warp_tile" in dict(self.distributing)
 
-    @property
-    def atom(self) -> AtomTraits:
-        return ATOMS[self.via]
-
     def apply(self, program: Program) -> Program:
         self._check_micro_tile()
-        self._check_types(program)
-        return edit_main(program, lambda kernel: self._contract(kernel, program.problem))
+        atom = chosen_atom(self.via, program, self.stated.span)
+        return edit_main(program, lambda kernel: self._summed(kernel, program.problem, atom))
 
-    def _contract(self, kernel: Kernel, problem: Problem) -> Kernel:
-        self._check_way_out(kernel)
+    def _summed(self, kernel: Kernel, problem: Problem, atom: Atom) -> Kernel:
+        kernel = self._contract(kernel, problem, atom)
+        if not self.terms:
+            return kernel
+        return promoted(kernel, problem, self.terms, self.via, self.stated)
+
+    def _contract(self, kernel: Kernel, problem: Problem, atom: Atom) -> Kernel:
+        pieces = Pieces(problem, atom)
+        self._check_way_out(kernel, pieces.traits)
+        self._check_lanes(pieces)
         self._check_shared(kernel, problem, contraction(kernel))
-        self._check_tile(kernel, problem)
-        axes = tuple(self._axis(axis, problem) for axis in kernel.spread.axes)
-        spread = replace(kernel.spread, axes=axes, atom=self.via, by_warp=False)
-        steps, origin = AxisSpread(problem.k, 1, 1, 1, self.atom.k), self.stated.origin
+        check_lines(kernel, problem, pieces.traits, self.via, self.stated.span)
+        self._check_tile(kernel, pieces)
+        axes = tuple(
+            pieces.distribute(axis, self._whole(axis, pieces)) for axis in kernel.spread.axes
+        )
+        known = pieces.traits.sums is not None
+        x = problem.n if known else kernel.spread.x
+        spread = replace(kernel.spread, axes=axes, atom=atom, by_warp=known, x=x)
+        origin = self.stated.origin
+        if pieces.traits.in_place:
+            spread = in_rounds(spread, kernel.buffer(contraction(kernel).a))
+            self._check_in_place(kernel, problem, spread)
+            kernel = contract_in_place(kernel, origin, step=pieces.traits.k, atom=atom)
+            return with_spread(kernel, (), spread, origin)
 
-        def registers(tensor: Tensor, letter: str) -> Buffer:
-            own = Spread((spread.axis(letter), steps), spread.x, self.via)
-            return fragment(tensor.name, tensor.dtype, own, origin)
+        def registers(tensor: Tensor, letter: str, held: Held | None) -> Buffer:
+            own = Spread(pieces.operand(spread.axis(letter), held), spread.x, atom, by_warp=known)
+            split = contraction(kernel)
+            found = fragment(tensor.name, split.into or tensor.dtype, own, origin)
+            return replace(found, parts=split.parts)
 
-        a, b = registers(problem.a, problem.m), registers(problem.b, problem.n)
-        kernel = contract_fragments(kernel, a, b, origin, step=self.atom.k, atom=self.via)
+        a = registers(problem.a, problem.m, pieces.traits.a)
+        b = registers(problem.b, problem.n, pieces.traits.b)
+        kernel = contract_fragments(kernel, a, b, origin, step=pieces.traits.k, atom=atom)
+        if known:
+            return with_spread(kernel, (a, b), spread, origin)
         kernel = edit_statements(kernel, Map, lambda final: replace(final, through=SUMS))
         return with_spread(kernel, (a, b, self._slice(problem, spread)), spread, origin)
 
-    def _axis(self, axis: AxisSpread, problem: Problem) -> AxisSpread:
-        """Whole pieces for each warp instead of an element for each of its threads."""
-        side = self._side(axis.letter, problem)
-        size = axis.lanes
-        if not self.has_warp_tile:
-            size = next(s for s in range(USUAL, 0, -side) if axis.extent % s == 0)
-        return AxisSpread(axis.letter, axis.extent // size, size // side, 1, side)
-
-    def _side(self, letter: str, problem: Problem) -> int:
-        sides = {problem.m: self.atom.m, problem.n: self.atom.n, problem.k: self.atom.k}
-        return sides[letter]
+    def _whole(self, axis: AxisSpread, pieces: Pieces) -> int:
+        """A warp's extent along an axis."""
+        if self.has_warp_tile:
+            return axis.lanes
+        usual = pieces.most(axis.letter) or USUAL * SUM // BYTES[pieces.problem.accumulate]
+        if self.terms and axis.letter == pieces.problem.n:
+            usual //= 2  # there are two sets of sums
+        return pieces.widest(axis, usual)
 
     def _slice(self, problem: Problem, spread: Spread) -> Buffer:
         """The slice: a piece of each warp along C's rows, the whole tile along its contiguous
@@ -130,9 +180,9 @@ class TensorCore:
                 hint="remove one of the two; warp_tile says what a warp owns",
             )
 
-    def _check_way_out(self, kernel: Kernel) -> None:
+    def _check_way_out(self, kernel: Kernel, traits: AtomTraits) -> None:
         outward = copy_outward(kernel)
-        if outward is not None:
+        if outward is not None and traits.holding == "opaque":
             tensor = outward.src.removesuffix("_shared")
             raise Refusal(
                 f"tensor_core via={self.via} takes its sums through shared memory already",
@@ -144,18 +194,26 @@ class TensorCore:
                 hint=f"leave {tensor} out of cache_shared",
             )
 
-    def _check_types(self, program: Program) -> None:
-        a, b = program.problem.a, program.problem.b
-        if a.dtype == b.dtype and a.dtype in self.atom.types:
+    def _check_lanes(self, pieces: Pieces) -> None:
+        """Checks that the lanes run along the letter that the instruction says."""
+        bound = dict(self.distributing).get("bind")
+        n = pieces.problem.n
+        if bound is None or pieces.traits.holding == "opaque" or bound.word("x") == n:
             return
-        wanted = next((t.dtype for t in (a, b) if t.dtype in self.atom.types), "f16")
         raise Refusal(
-            f"tensor_core via={self.via} multiplies {' or '.join(self.atom.types)}, with one "
-            "type for both operands",
-            at=self.stated.span,
-            notes=(f"{a.name} is {a.dtype}, {b.name} is {b.dtype}",),
-            hint=f"dtype {a.name}={wanted} {b.name}={wanted}, or register_block",
+            f"tensor_core via={self.via} has neighbouring lanes along {n}",
+            at=bound.span_of("x"),
+            notes=(f"four lanes share a row of the sums, which has {pieces.traits.n} along {n}",),
+            hint=f"x={n}",
         )
+
+    def _check_in_place(self, kernel: Kernel, problem: Problem, spread: Spread) -> None:
+        contract = contraction(kernel)
+        tiles = tuple(
+            (tensor.name, kernel.buffer(name))
+            for tensor, name in ((problem.a, contract.a), (problem.b, contract.b))
+        )
+        check_tiles(tiles, self.tiles, spread, self.via, self.stated.span)
 
     def _check_shared(self, kernel: Kernel, problem: Problem, contract: Contract) -> None:
         missing = [
@@ -176,24 +234,49 @@ class TensorCore:
             hint=f"{step}cache_shared {' '.join(missing)}",
         )
 
-    def _check_tile(self, kernel: Kernel, problem: Problem) -> None:
+    def _check_tile(self, kernel: Kernel, pieces: Pieces) -> None:
         pipeline = pipeline_of(kernel)
         assert pipeline is not None
         for axis in kernel.spread.axes:
             if self.has_warp_tile:
-                self._check_side("warp_tile", axis.letter, axis.lanes, problem)
+                self._check_side("warp_tile", axis.letter, axis.lanes, pieces)
+                self._check_columns(axis, pieces)
             else:
-                self._check_side("tile", axis.letter, axis.extent, problem)
-        self._check_side("tile", problem.k, pipeline.step, problem)
+                self._check_side("tile", axis.letter, axis.extent, pieces)
+        self._check_side("tile", pieces.problem.k, pipeline.step, pieces)
 
-    def _check_side(self, what: str, letter: str, size: int, problem: Problem) -> None:
-        side = self._side(letter, problem)
+    def _check_side(self, what: str, letter: str, size: int, pieces: Pieces) -> None:
+        side, traits, most = pieces.side(letter), pieces.traits, pieces.most(letter)
+        if what == "warp_tile" and most and size > most:
+            raise Refusal(
+                f"tensor_core via={self.via} multiplies at most {most} columns at once",
+                at=dict(self.distributing)[what].span_of(letter),
+                notes=(f"warp_tile {letter}={size} is a warpgroup's",),
+                hint=f"warp_tile {letter}={most}",
+            )
         if size % side == 0:
             return
-        atom = f"{self.atom.m} x {self.atom.n} x {self.atom.k}"
+        atom = f"{traits.m} x {traits.n} x {traits.k}"
         raise Refusal(
             f"tensor_core can't cut {letter}={size} into pieces of {side}",
             at=dict(self.distributing)[what].span_of(letter),
             notes=(f"via={self.via} multiplies {atom} (m x n x k), and {remainder(size, side)}",),
             hint=f"{what} {letter}={max(side, size // side * side)}",
+        )
+
+    def _check_columns(self, axis: AxisSpread, pieces: Pieces) -> None:
+        """Checks that there is an instruction of so many columns."""
+        letter, size, traits = axis.letter, axis.lanes, pieces.traits
+        less = traits.columns(size)
+        if pieces.most(letter) is None or less == size:
+            return
+        raise Refusal(
+            f"tensor_core via={self.via} multiplies {less} or {less + 2 * traits.n} columns of "
+            f"{' and '.join(traits.types)}, not {size}",
+            at=dict(self.distributing)["warp_tile"].span_of(letter),
+            notes=(
+                f"instructions have a multiple of {2 * traits.n} columns, or up to "
+                f"{traits.odd_n * traits.n} a multiple of {traits.n}",
+            ),
+            hint=f"warp_tile {letter}={pieces.widest(axis, size)}",
         )

@@ -142,9 +142,8 @@ class Unroll:
                 at=span,
                 hint=f"{tile_line(kernel, k, 8)} splits the contraction",
             )
-        stages = {
-            b.name: b.stages for b in kernel.buffers if b.space is Space.SHARED and b.stages > 1
-        }
+        tiles_of = (kernel.buffer(copy.dst) for copy in pipeline.produce)
+        stages = {b.name: b.stages for b in tiles_of if b.space is Space.SHARED and b.stages > 1}
         once_round = lcm(*stages.values())
         if tiles % once_round:
             raise Refusal(

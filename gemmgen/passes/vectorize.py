@@ -140,13 +140,13 @@ def _hop(kernel: Kernel, copy: Copy, problem: Problem, fact: OperandArgument) ->
     tensor = fact.tensor
     if copy.src == tensor:
         return "global"
-    wide_by_itself = kernel.spread.holding == "opaque"
+    wide_by_itself = kernel.spread.collective
     return "shared" if copy.src == f"{tensor}_shared" and not wide_by_itself else None
 
 
 def _nothing_to_widen(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Refusal:
     tensor, hop = fact.tensor, fact.operand.hop
-    if hop == "shared" and kernel.spread.holding == "opaque":
+    if hop == "shared" and kernel.spread.collective:
         return Refusal(
             f"{tensor}.shared has one width: tensor_core loads fragments by an instruction of "
             "its own",
@@ -194,6 +194,7 @@ def _check_fragment(
     if letter not in fragment.letters:
         tensor, free = fact.tensor, fragment.letters[0]
         hop = "shared" if src.space is Space.SHARED else "global"
+        turned = f"cache_shared {tensor}[{problem.k}, {free}] to lay it out along {free}"
         raise Refusal(
             f"{tensor}.{hop} can't be read {fact.value} at a time",
             at=fact.operand.span,
@@ -201,8 +202,11 @@ def _check_fragment(
                 f"a fragment is contiguous along {free}, but "
                 f"{indexed(src.name, src.letters)} is contiguous along {letter}",
             ),
-            hint=f"cache_shared {tensor}[{problem.k}, {free}] to lay it out along {free}"
-            + (f", or vectorize {tensor}.global alone" if hop == "shared" else ""),
+            hint=(
+                f"vectorize {tensor}.global width={fact.value}, or {turned}"
+                if hop == "shared"
+                else turned
+            ),
         )
     assert fragment.spread is not None
     _check_run(fragment.spread.axis(letter), src.dtype, fact)
@@ -211,7 +215,7 @@ def _check_fragment(
 def _widen_store(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Kernel:
     axis, outward = kernel.spread.axis(problem.c.contiguous), copy_outward(kernel)
     if outward is None:
-        _check_run(axis, problem.c.dtype, fact)
+        _check_run(axis, problem.c.dtype, fact, by_warp=kernel.spread.collective)
         return edit_statements(
             kernel, Map, lambda final: changed_by(fact.origin, final, width=fact.value)
         )
@@ -245,19 +249,27 @@ def _check_row(axis: AxisSpread, dtype: DType, fact: OperandArgument) -> None:
         )
 
 
-def _check_run(axis: AxisSpread, dtype: DType, fact: OperandArgument) -> None:
-    """Checks that a thread's contiguous elements along an axis are whole wide accesses."""
+def _check_run(
+    axis: AxisSpread, dtype: DType, fact: OperandArgument, *, by_warp: bool = False
+) -> None:
+    """Checks that a thread's contiguous elements along an axis are whole wide accesses;
+    ``by_warp``: an instruction says which they are."""
     if axis.width % fact.value == 0:
         return
     held = "are single"
     if axis.registers > 1:
-        held = f"are contiguous in runs of {axis.width} (register_block)"
+        shaped = "tensor_core" if by_warp else "register_block"
+        held = f"are contiguous in runs of {axis.width} ({shaped})"
     rest = remainder(axis.width, fact.value)
     raise Refusal(
         f"vectorize width={fact.value} does not divide a thread's contiguous run of {fact.tensor}",
         at=fact.span,
         notes=(f"a thread's elements along {axis.letter} {held}, and {rest}",),
-        hint=_width_hint(axis.width, dtype, _longer_run(axis, fact.value)),
+        hint=_width_hint(
+            axis.width,
+            dtype,
+            f"cache_shared {fact.tensor}" if by_warp else _longer_run(axis, fact.value),
+        ),
     )
 
 

@@ -7,6 +7,10 @@ waits for the whole block in between.  The copies end at barriers in shared memo
 warpgroups of 128 threads) is only checked.  On sm_90a the producer gives up registers that the
 consumers take, if these are whole warpgroups.  ``producers=0`` equals the directive's absence.
 
+With ``order=in_turn`` (CUTLASS: ping-pong) two consumers take the tiles of a persistent block in
+turn, each a warpgroup that has a whole tile: while one stores its sums, the other multiplies.
+``order=together``, where all consumers share each tile, equals its absence.
+
     work [m=32, n=32]
 ==> warp_specialize producers=1
     work [m=32, n=32]
@@ -16,17 +20,21 @@ consumers take, if these are whole warpgroups.  ``producers=0`` equals the direc
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import ClassVar
+from typing import ClassVar, Literal, cast, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import remainder
-from gemmgen.ir.edit import edit_main, pipeline_of
+from gemmgen.ir.edit import changed_by, copy_outward, edit_buffer, edit_main, pipeline_of
 from gemmgen.ir.nodes import Kernel, Producers, Program
 from gemmgen.ir.target import SINCE, WARP, WARPGROUP, has
 from gemmgen.passes.base import Stated
+from gemmgen.passes.turns import TURNS, check_turns
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
+
+TurnOrder = Literal["together", "in_turn"]
+"""How consumers share the tiles of a block: each tile together, or one after another."""
 
 
 @record
@@ -39,11 +47,19 @@ class WarpSpecialize:
                 "producers", minimum=0, maximum=1, required=True, identity=0, fuzz=((1,),)
             ),
             ArgumentSpec("consumers", maximum=7, fuzz=((1,), (2,))),
+            ArgumentSpec(
+                "order",
+                "word",
+                choices=get_args(TurnOrder),
+                default="together",
+                identity="together",
+                elsewhere="schedule",
+            ),
         ),
         elsewhere=Elsewhere(
             "CUTLASS KernelTmaWarpSpecialized, Triton warp_specialize, TileLang T.ws",
             "ws warp_specialized warp_specialization kerneltmawarpspecialized kernel_schedule "
-            "num_consumer_groups producer_warps pingpong",
+            "num_consumer_groups producer_warps pingpong ping_pong",
         ),
     )
     AFTER: ClassVar[tuple[str, ...]] = (
@@ -53,20 +69,39 @@ class WarpSpecialize:
 
     producers: int
     consumers: int | None
+    order: TurnOrder
     stated: Stated = field(compare=False)
 
     @staticmethod
     def read(stated: Stated, schedule: Schedule) -> WarpSpecialize:
-        return WarpSpecialize(stated.integer("producers") or 0, stated.integer("consumers"), stated)
+        order = cast(TurnOrder, stated.word("order") or "together")
+        producers, consumers = stated.integer("producers") or 0, stated.integer("consumers")
+        return WarpSpecialize(producers, consumers, order, stated)
 
     def apply(self, program: Program) -> Program:
         if self.producers == 0:
             return program
         self._check_copies(program)
         self._check_work(program.main)
-        self._check_consumers(program.main)
-        producers = Producers(self.producers, (self.stated.origin,))
-        return edit_main(program, lambda kernel: replace(kernel, producers=producers))
+        origin, turns = self.stated.origin, 1
+        if self.order == "in_turn":
+            check_turns(program, self.stated, self.consumers)
+            turns = TURNS
+        else:
+            self._check_consumers(program.main)
+        producers = Producers(self.producers, (origin,), turns)
+
+        def specialize(kernel: Kernel) -> Kernel:
+            outward = copy_outward(kernel)
+            if outward is not None and turns > 1:  # each consumer has slices of its own
+                kernel = edit_buffer(
+                    kernel,
+                    outward.src,
+                    lambda b: changed_by(origin, b, stages=turns * b.stages),
+                )
+            return replace(kernel, producers=producers)
+
+        return edit_main(program, specialize)
 
     def _check_copies(self, program: Program) -> None:
         """The copies must end at barriers, which threads wait for that did not issue them."""

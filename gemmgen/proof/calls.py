@@ -80,10 +80,11 @@ class Caller:
             unreadable=tuple(sorted(unread)),
             skips_product=skips_product,
             multiprocessors=case.multiprocessors,
+            finite=case.finite,
         )
         c = problem.c
         result = in_roles(placed[c.name].view, c.letters, axes_of(problem, c.name))
-        empty = np.zeros(result.shape, computing(problem.accumulate))
+        empty = np.zeros(result.shape, computing(problem.numbers))
         want = wanted(problem, acc, tensors, scalars) if result.size else Wanted(empty, None)
         harm = overwritten(placed, before, c.name)
         if harm is not None:

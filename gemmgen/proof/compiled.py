@@ -12,7 +12,7 @@ from gemmgen.ir.occupancy import registers_by_duty
 from gemmgen.ir.target import REGISTER_FILE, REGISTER_UNIT, TARGETS
 from gemmgen.lower.residency import fits
 from gemmgen.pipeline import Emitted
-from gemmgen.proof import engine_code, whole
+from gemmgen.proof import engine_code, multiplies_code, whole
 from gemmgen.proof.gates import gates_of, mistakes, spelled, spills_of
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
 
@@ -45,7 +45,7 @@ def check(subject: Subject) -> Outcome:
     }
     by_nvcc = whole.compiled(emitted.text, emitted.target)
     complaint = _complaint(emitted, found) or by_nvcc.complaint
-    complaint = complaint or engine_code.complaint(emitted)
+    complaint = complaint or engine_code.complaint(emitted) or multiplies_code.complaint(emitted)
     if complaint is not None:
         return replace(failed(LAYER, complaint), figures=figures)
     return replace(passed(LAYER, f"{_summary(found)}; {by_nvcc.done}"), figures=figures)

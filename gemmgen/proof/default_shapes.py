@@ -10,6 +10,7 @@ from math import ceil, prod
 
 from gemmgen.calling.dimensions import can_be_far
 from gemmgen.calling.launches import Shape
+from gemmgen.ir.clusters import along
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.shapes import fit, ragged_depth, ring_of, shallow_depth, tile_of, with_batches
 from gemmgen.schedule.roles import batches, extents
@@ -63,9 +64,9 @@ def c2_shapes(emitted: Emitted) -> tuple[Shape, ...]:
 
 
 def whole_tiles(emitted: Emitted) -> Shape:
-    """Several whole tiles along each letter, for which ``N / BN + 1`` is one too many; a second
-    raster group, if that changes the order of tiles."""
-    m, n, k, _ = tile_of(emitted.program)
+    """Several whole tiles, or clusters of them, along each letter, for which ``N / BN + 1`` is one
+    too many; a second raster group, if that changes the order of tiles."""
+    (m, n), k = _of_cluster(emitted), tile_of(emitted.program)[2]
     band = _band(emitted)
     return fit(
         emitted, with_batches(emitted, ((band + 1) * m, _columns(emitted) * n, min(k, 8)), 2)
@@ -73,8 +74,9 @@ def whole_tiles(emitted: Emitted) -> Shape:
 
 
 def many_blocks(emitted: Emitted) -> Shape:
-    """A last, shorter raster group, and large block numbers, of blocks that multiply."""
-    m, n, *_ = tile_of(emitted.program)
+    """A last, shorter raster group, and large block numbers, of blocks that multiply; the last ones
+    of clusters have tiles beyond C."""
+    m, n = _of_cluster(emitted)
     parts, band = emitted.program.main.work.parts, _band(emitted)
     rows = band + 2 if band > 1 else 3 if parts > 1 else 5
     columns = max(_columns(emitted), ceil(_BLOCKS / (rows * parts)))
@@ -83,9 +85,17 @@ def many_blocks(emitted: Emitted) -> Shape:
     return fit(emitted, with_batches(emitted, wanted, 1))
 
 
-def _band(emitted: Emitted) -> int:
-    """Block rows of a raster group; 1 without a raster, or if the group is too large to test."""
+def _of_cluster(emitted: Emitted) -> tuple[int, int]:
+    """Rows and columns of the tiles of a cluster, or of a block that runs alone."""
     m, n, *_ = tile_of(emitted.program)
+    problem, work = emitted.program.problem, emitted.program.main.work
+    return m * along(work, problem.m), n * along(work, problem.n)
+
+
+def _band(emitted: Emitted) -> int:
+    """Block rows, or rows of clusters, of a raster group; 1 without a raster, or if the group is
+    too large to test."""
+    m, n = _of_cluster(emitted)
     work = emitted.program.main.work
     band, columns = work.raster, work.raster if work.order == "hilbert" else 1
     return band if (band + 2) * m * (columns * n + 1) <= _MOST_ELEMENTS else 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gemmgen.base.errors import CannotCheck
-from gemmgen.gpu import sass
+from gemmgen.gpu import sass, sass_loops
 from gemmgen.gpu.compiler import compile_text
 from gemmgen.ir.edit import copies, copy_outward
 from gemmgen.pipeline import Emitted
@@ -12,7 +14,7 @@ LOADS = {"UTMALDG": "the copy engine's loads", "SYNCS": "barriers in shared memo
 STORES = {"UTMASTG": "the copy engine's stores", "UTMACMDFLUSH": "groups of them"}
 """Instructions of a kernel into whose shared memory, or out of it, the engine copies."""
 FENCES = ("MEMBAR", "CCTL", "ERRBAR")
-"""Instructions that stop all of a GPU's or a cache's accesses: none belongs into the main loop."""
+"""Instructions that stop all of a GPU's or a cache's accesses, which no loop over k tiles does."""
 OF_BLOCK = ".CTA"
 """What is in the names of those that stop a block's own, as the fence before a store by boxes."""
 
@@ -33,8 +35,19 @@ def complaint(emitted: Emitted) -> str | None:
     for name, what in promised.items():
         if not sass.count(code, name):
             return f"{emitted.target}: the machine code has no {name} ({what})"
-    for name in FENCES:
-        found = (one for one in sass.main_loop(code) or () if one.is_a(name))
-        if any(OF_BLOCK not in one.opcode for one in found):
-            return f"{emitted.target}: the main loop has a {name}, which waits for all of memory"
+    for loop in _of_k_tiles(code):
+        for one in loop:
+            if one.is_a(*FENCES) and OF_BLOCK not in one.opcode:
+                return (
+                    f"{emitted.target}: a loop over k tiles has a {one.opcode}, "
+                    "which waits for all of memory"
+                )
     return None
+
+
+def _of_k_tiles(code: sass.Code) -> Iterator[sass.Code]:
+    """The main loop, and those of a producer, which ask for tiles and compute nothing."""
+    yield sass_loops.main_loop(code) or ()
+    for loop in sass_loops.loops(code):
+        if sass.count(loop, "UTMALDG") and not sass.count(loop, *sass.ARITHMETIC):
+            yield loop

@@ -19,21 +19,35 @@ from gemmgen.calling.dimensions import solve, values_of
 from gemmgen.calling.inputs import drawn
 from gemmgen.calling.launches import ORDERS, Case, Order, Shape
 from gemmgen.interpreter.async_copies import landings_of
-from gemmgen.interpreter.checked_memory import Elements, elements
+from gemmgen.interpreter.checked_memory import Elements, elements, poisoned
 from gemmgen.interpreter.duties import duties_of
 from gemmgen.interpreter.interpret import Argument, interpret
 from gemmgen.interpreter.simt import Trap
+from gemmgen.ir.dtypes import INTEGERS
 from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.problem import Problem
 from gemmgen.numerics.axes import axes_of, in_roles
 from gemmgen.numerics.epilogue_values import evaluate, in_numpy
-from gemmgen.numerics.formats import F64, UNIT, Precision, Real, Stored, computing, held
+from gemmgen.numerics.formats import (
+    F64,
+    GREATEST,
+    TINY,
+    UNIT,
+    Precision,
+    Real,
+    Stored,
+    computing,
+    held,
+    wrapped,
+)
 from gemmgen.numerics.operators import Floats, Value
 from gemmgen.numerics.reference import compare
-from gemmgen.proof.rounded_epilogue import hides_c, rounds, variables
+from gemmgen.proof.rounded_epilogue import hides_c, is_continuous, rounds, variables
+from gemmgen.proof.seldom import without_seldom
 from gemmgen.sim.allocation import allocated, overwritten
+from gemmgen.sim.poisoned_memory import EmbeddedView
 
 RELATIVE, ABSOLUTE = 2.0**8, 2.0**4
 """The error bound of a result that its type can't represent, in units of roundoff: of itself, and
@@ -87,7 +101,8 @@ def nearest(programs: Iterable[LoweredProgram], problem: Problem, shape: Shape) 
 def cases(lowered: LoweredProgram, problem: Problem, shape: Shape) -> Iterator[Case]:
     """Where C is read as ``beta * C`` alone, a second run has beta = 0 and poison in C.  What is
     copied asynchronously lands late and, in runs of their own, early.  Warps with duties take their
-    turns in every order."""
+    turns in every order.  Where elements are split, some are given that need all of their parts,
+    and one that has none."""
     runs: list[tuple[float, Order]] = [(3.0, "ascending")]
     if hides_c(problem):
         runs.append((0.0, "descending"))
@@ -95,6 +110,9 @@ def cases(lowered: LoweredProgram, problem: Problem, shape: Shape) -> Iterator[C
         runs.extend((3.0, order) for order in ORDERS[1:])
     for (beta, order), landing in product(runs, landings_of(lowered)):
         yield Case(shape, "integers", 2.0, beta, 3, order, landing)
+    if lowered.kernels[0].interface.products > 1:
+        yield Case(shape, "wide integers", 2.0, 3.0, 3)
+        yield Case(shape, "NaN in A", 2.0, 3.0, 3)
 
 
 @record
@@ -122,15 +140,16 @@ def result_of(lowered: LoweredProgram, problem: Problem, case: Case) -> Result |
     unread = {name} if hides_c(problem) and case.beta == 0.0 else set[str]()
     placed = allocated(interface, replace(case, tight=True), given, unread)
     c, before = placed[name], {each: matrix.view.copy() for each, matrix in placed.items()}
-    memories: dict[str, Argument] = {
-        each: cast(Elements, matrix.memory[matrix.start :].view(elements(matrix.dtype)))
-        for each, matrix in placed.items()
-    }
+    memories = {each: _memory(matrix, each in unread) for each, matrix in placed.items()}
+    if case.finite:
+        lowered = without_seldom(lowered)
     try:
-        given_all = {**memories, **values, **scalars}
+        given_all: dict[str, Argument] = {**memories, **values, **scalars}
         found = interpret(lowered, given_all, case.landing, case.order, case.multiprocessors)
     except Trap as trap:
         return Difference(str(trap))
+    for each, matrix in placed.items():
+        _write_back(matrix, memories[each])
     harm = overwritten(placed, before, name)
     if harm is not None:
         return Difference(harm)
@@ -140,8 +159,34 @@ def result_of(lowered: LoweredProgram, problem: Problem, case: Case) -> Result |
     if not reached.all():
         index = tuple(int(i) for i in np.argwhere(~reached)[0])
         return Difference("is never written", index)
+    if problem.c.dtype in INTEGERS:
+        strides = tuple(step * memories[name].itemsize for step in c.strides)
+        left = in_roles(as_strided(memories[name], c.view.shape, strides), letters, axes)
+        if np.isnan(left).any():
+            index = tuple(int(i) for i in np.argwhere(np.isnan(left))[0])
+            return Difference("is computed from what was never written", index)
     given |= {each: np.zeros_like(given[each]) for each in unread}
     return Result(in_roles(c.view, letters, axes), given, scalars)
+
+
+def _memory(matrix: EmbeddedView, unread: bool) -> Elements:
+    """A tensor's memory from its first element on, as the interpreter holds it: of integers, which
+    are held otherwise, what is no element was never written."""
+    kind = elements(matrix.dtype)
+    if matrix.dtype not in INTEGERS:
+        return cast(Elements, matrix.memory[matrix.start :].view(kind))
+    found = poisoned(matrix.memory[matrix.start :].size, matrix.dtype)
+    if not unread:
+        steps = tuple(step * found.itemsize for step in matrix.strides)
+        as_strided(found, matrix.view.shape, steps)[...] = matrix.view
+    return found
+
+
+def _write_back(matrix: EmbeddedView, held: Elements) -> None:
+    """What the interpreter has left in a tensor's memory, where it holds integers."""
+    if matrix.dtype in INTEGERS:
+        own = matrix.memory[matrix.start :]
+        own[...] = np.where(np.isnan(held), own, np.nan_to_num(held)).astype(own.dtype)
 
 
 def _interface(lowered: LoweredProgram) -> Interface:
@@ -168,13 +213,21 @@ def _named(problem: Problem) -> set[str]:
 
 def _compare(problem: Problem, case: Case, found: Result) -> Difference | None:
     exact, computed, peak = _wanted(problem, found)
-    dtype, unit = problem.c.dtype, UNIT[problem.accumulate]
-    relative = RELATIVE * unit + (2 * UNIT[dtype] if dtype != problem.accumulate else 0)
+    dtype, unit = problem.c.dtype, UNIT[problem.numbers]
+    relative = RELATIVE * unit + (2 * UNIT[dtype] if dtype != problem.numbers else 0)
     stored = held(computed, dtype)
     sure = ~np.isfinite(stored)  # beyond f16, say, though the exact result is a number
     if not any(rounds(e) for e in walk(problem.epilogue)):
         sure |= computed == exact
-    bound = np.where(sure, 0.0, relative * np.abs(exact) + ABSOLUTE * unit * peak)
+    if dtype in INTEGERS:
+        sure |= np.isnan(exact)  # which a conversion makes a number
+    if dtype in GREATEST:
+        exact = np.clip(exact, *GREATEST[dtype])
+    bound = relative * np.abs(exact) + ABSOLUTE * unit * peak + TINY[dtype]
+    if not is_continuous(problem):  # round(), or a comparison, of what is rounded before
+        with np.errstate(invalid="ignore"):
+            bound += np.nan_to_num(np.abs(computed - exact), posinf=0.0)
+    bound = np.where(sure, 0.0, bound)
     compared = compare(found.c, np.where(sure, stored, exact), bound, dtype)
     if compared.equal:
         return None
@@ -188,7 +241,7 @@ def _wanted(problem: Problem, given: Result) -> tuple[F64, Real, float]:
     their roles."""
     others = dict(given.tensors)
     a, b = (others.pop(t.name).astype(np.float64) for t in (problem.a, problem.b))
-    acc = a @ b
+    acc = wrapped(a @ b) if problem.accumulate == "i32" else a @ b
 
     def result(precision: Precision) -> Floats:
         names = variables(problem, acc, given.scalars, precision)
@@ -197,6 +250,6 @@ def _wanted(problem: Problem, given: Result) -> tuple[F64, Real, float]:
             value = evaluate(problem.epilogue, names, rounded, in_numpy(precision))
         return cast(Floats, np.broadcast_to(np.asarray(value), acc.shape))
 
-    number = computing(problem.accumulate)
-    peak = float(np.abs(acc).max(initial=1))
+    number = computing(problem.numbers)
+    peak = float(np.abs(acc[np.isfinite(acc)]).max(initial=1))
     return result(np.float64).astype(np.float64), result(number).astype(number), peak

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gemmgen.base.errors import CannotCheck
-from gemmgen.calling.launches import Case
+from gemmgen.calling.launches import Case, Shape
 from gemmgen.gpu import device
 from gemmgen.gpu.compare import Reference
 from gemmgen.gpu.launch import Kernel
@@ -62,9 +62,17 @@ def cases_of(subject: Subject) -> tuple[Case, ...]:
     return tuple(
         case
         for shape in dict.fromkeys(shapes)
-        for case in cases(shape)
+        for case in (*cases(shape), *_of_parts(emitted, shape))
         if case.data == "integers" or not (jumps and math.prod(shape) > SEQUENTIAL)
     )
+
+
+def _of_parts(emitted: Emitted, shape: Shape) -> tuple[Case, ...]:
+    """Where products of parts are multiplied, numbers that need all of them, and one that has no
+    parts."""
+    if emitted.interface.products == 1:
+        return ()
+    return Case(shape, "wide integers"), Case(shape, "infinity in B")
 
 
 def reference_of(emitted: Emitted) -> Reference | None:

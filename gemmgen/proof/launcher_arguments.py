@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from gemmgen.base.errors import UsageError
 from gemmgen.calling.dimensions import solve
+from gemmgen.ir.dtypes import DTYPES
 from gemmgen.ir.interface import INT_MAX, Interface
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
 from gemmgen.pipeline import Emitted
@@ -35,7 +36,7 @@ def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
     yield "where the launch fails", replace(launch, launch_error=LAUNCH_FAILED)
     for param in interface.params:
         if param.kind == "scalar":
-            for value in (0.0, -0.0, 5e-324 if param.dtype == "f64" else 1e-45):
+            for value in (0.0, -0.0, DTYPES[param.dtype].tiny):
                 yield f"{param.name} = {value}", replace(launch, values=plain | {param.name: value})
     if interface.dynamic_shared:
         refused = replace(launch, attribute_error=NO_FUNCTION)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gemmgen.ir.dtypes import DTYPES
 from gemmgen.ir.interface import Interface
-from gemmgen.ir.tensor_map import DATA_TYPES, L2_PROMOTION, TensorMap
+from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.sim.launcher_calls import EncodedMap
 
 
@@ -30,7 +31,7 @@ def _difference(
     address = values[tensor_map.tensor]
     if got.address != address and not fields.is_empty:
         return f"with address {got.address:#x}, not {address:#x}"
-    number, _ = DATA_TYPES[fields.dtype]
+    number, _ = DTYPES[fields.dtype].tensor_map
     ones = (1,) * len(fields.sizes)
     wanted: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
         "sizes": (fields.encoded_sizes, got.sizes),
@@ -38,7 +39,7 @@ def _difference(
         "a box": (fields.box, got.box),
         "element strides": (ones, got.steps),
         "an element type": ((number,), (got.type,)),
-        "interleaving, swizzle, L2 promotion and fill": ((0, 0, L2_PROMOTION, 0), got.modes),
+        "interleaving, swizzle, L2 promotion and fill": (fields.modes, got.modes),
     }
     for what, (want, found) in wanted.items():
         if want != found:

@@ -15,7 +15,7 @@ from gemmgen.lower.epilogue_arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.numerics.axes import along, axes_of
 from gemmgen.numerics.epilogue_values import evaluate, in_numpy
 from gemmgen.numerics.fma import fused
-from gemmgen.numerics.formats import F64, TINY, UNIT, Precision, Real, computing
+from gemmgen.numerics.formats import F64, GREATEST, TINY, UNIT, Precision, Real, computing
 from gemmgen.numerics.operators import COMPARE, FUNCTIONS, Value
 
 LIBRARY = frozenset({"exp", "tanh", "erf"})
@@ -83,7 +83,8 @@ def wanted(
 
     The arithmetic is the emitted text's: its spelling of functions, one rounding per operation.
     """
-    number = computing(problem.accumulate)
+    number, numbers = computing(problem.numbers), problem.numbers
+    tensors = {name: values.astype(number) for name, values in tensors.items()}
     names = variables(problem, acc, scalars, number)
     if hides_c(problem):
         unread = scalars["beta"] == 0.0
@@ -94,9 +95,11 @@ def wanted(
     if not arithmetic.calls:
         return Wanted(value, None)
     size = np.abs(value.astype(np.float64))
-    ulp = 2 * UNIT[problem.accumulate]
-    bound = LIBRARY_ULPS * ulp * size + _TINY[problem.accumulate]
-    if problem.c.dtype != problem.accumulate:
+    if problem.c.dtype in GREATEST:
+        size = np.minimum(size, GREATEST[problem.c.dtype][1])
+    ulp = 2 * UNIT[numbers]
+    bound = LIBRARY_ULPS * ulp * size + _TINY[numbers]
+    if problem.c.dtype != numbers:
         bound = bound + 2 * UNIT[problem.c.dtype] * size + TINY[problem.c.dtype]
     for call in range(arithmetic.calls):
         for sign in (-1.0, 1.0):
@@ -104,6 +107,8 @@ def wanted(
             with np.errstate(all="ignore"):
                 moved = np.abs(other.astype(np.float64) - value.astype(np.float64))
             bound = bound + np.nan_to_num(moved, nan=0.0, posinf=0.0)
+    if problem.c.dtype in GREATEST:
+        value = np.clip(value, *GREATEST[problem.c.dtype])
     return Wanted(value, bound)
 
 
@@ -127,7 +132,7 @@ def _spelt(problem: Problem) -> tuple[Spelling, Expr]:
     def rule(expr: Expr) -> Expr | None:
         return Var(OLD) if isinstance(expr, Element) and expr.buffer == c else None
 
-    spelling = Spelling()
+    spelling = Spelling(problem.numbers)
     simplified = transform(problem.epilogue, rule) if hides_c(problem) else problem.epilogue
     return spelling, spelling.spell(simplified)
 
@@ -150,7 +155,7 @@ class _Rounded:
 
     @property
     def number(self) -> Precision:
-        return computing(self.problem.accumulate)
+        return computing(self.problem.numbers)
 
     def result(self, moved: int | None, by: float) -> Real:
         """The value if library call ``moved`` has the relative error ``by``."""

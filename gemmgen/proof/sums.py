@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gemmgen.base.record import record
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.expand.k_range import begins_early
+from gemmgen.ir.edit import contraction, fold_of, pipeline_of
 from gemmgen.ir.nodes import Program
 from gemmgen.numerics import reference
-from gemmgen.numerics.formats import Real
+from gemmgen.numerics.formats import Real, wrapped
+from gemmgen.proof.decomposed import Decomposed
 
 
 @record
 class Summation:
-    """``parts`` ranges of whole steps of ``step`` elements, each summed in the order of k.
+    """``parts`` ranges of whole steps of ``step`` elements, each summed in the order of k; every
+    ``terms`` of them apart, if they are not 0.
 
     ``ordered``: the parts are added in the order of their numbers, in ``groups`` of consecutive
     ones; else in the order of the blocks.
@@ -23,6 +28,13 @@ class Summation:
     groups: int = 1
     width: int = 0
     """Contiguous k elements of a lane, if the lanes of a warp split k; else 0."""
+    wraps: bool = False
+    """Whether sums are integers, modulo 2^32."""
+    terms: int = 0
+    early: bool = False
+    """Whether the first step is the ragged one."""
+    split: Decomposed | None = None
+    """How elements are split, if products of parts are multiplied."""
 
     @staticmethod
     def of(program: Program) -> Summation:
@@ -30,7 +42,11 @@ class Summation:
         pipeline, work = pipeline_of(kernel), kernel.work
         step, ordered = pipeline.step if pipeline else 1, work.reduce == "ordered"
         k_layout = kernel.spread.k_layout
-        return Summation(work.parts, step, ordered, work.groups, k_layout.width if k_layout else 0)
+        width, wraps = k_layout.width if k_layout else 0, program.problem.accumulate == "i32"
+        fold, early = fold_of(kernel), begins_early(kernel)
+        terms, split = fold.every if fold else 0, Decomposed.of(contraction(kernel))
+        how = (work.parts, step, ordered, work.groups, width, wraps)
+        return Summation(*how, terms, early, split)
 
     @property
     def follows_blocks(self) -> bool:
@@ -40,7 +56,30 @@ class Summation:
     def sums(self, a: Real, b: Real, *, backwards: bool = False) -> Real:
         """A (M, K) times B (K, N) with the kernel's bits, for blocks in ascending order, or
         ``backwards``."""
+        if self.wraps:
+            return wrapped(reference.sequential(a, b))
         if self.width:
             return reference.lanes(a, b, self.step, self.width)
-        reverse = backwards and self.follows_blocks
-        return reference.split(a, b, self.parts, self.step, groups=self.groups, backwards=reverse)
+        reverse, step, terms = backwards and self.follows_blocks, self.step, self.terms
+        whole = a, b
+        if self.early and (self.terms or self.split):
+            a, b = self._from_the_first_step(a, b)
+        if self.split:
+            a, b = self.split.expanded(a, b)
+            step, terms = step * self.split.products, terms * self.split.products
+        total = reference.split(
+            *(a, b, self.parts, step),
+            groups=self.groups,
+            backwards=reverse,
+            terms=terms,
+        )
+        if not self.split or np.isfinite(total).all():
+            return total
+        return np.where(np.isfinite(total), total, reference.sequential(*whole))
+
+    def _from_the_first_step(self, a: Real, b: Real) -> tuple[Real, Real]:
+        """The operands with the zeros that a ragged first step begins with."""
+        before = (-a.shape[-1] % self.step, 0)
+        none = (0, 0)
+        a = np.pad(a, (*(none for _ in a.shape[:-1]), before))
+        return a, np.pad(b, (*(none for _ in b.shape[:-2]), before, none))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from gemmgen.base.errors import Mistakes, Refusal
 from gemmgen.base.source import Span, shown
-from gemmgen.ir.dtypes import DType
+from gemmgen.ir.dtypes import DTYPES, INTEGERS, ROUNDED, DType, sums_of, unstated
 from gemmgen.schedule.epilogue_expressions import Use
 from gemmgen.schedule.gemm_line import GemmScope
 from gemmgen.schedule.model import Dtypes
 from gemmgen.schedule.raw import RawArgument, RawDirective, Word
 from gemmgen.schedule.roles import tensors
-from gemmgen.schedule.words import DTYPES, DTYPES_ELSEWHERE, DTYPES_LATER
+from gemmgen.schedule.words import DTYPES_ELSEWHERE, DTYPES_LATER
 
-ACCUMULATORS: tuple[DType, ...] = ("f32", "f64")
+ACCUMULATORS: tuple[DType, ...] = ("f32", "f64", "i32")
 """The types of accumulators."""
 ACC = "acc"
 
@@ -33,6 +33,7 @@ def check_dtypes(
                 checker.add(argument)
     with mistakes.caught():
         checker.check_double()
+        checker.check_integers()
     return checker.dtypes()
 
 
@@ -97,6 +98,13 @@ class _DtypeChecker:
                 at=argument.span,
                 hint=f"acc=f32; C={dtype} rounds each sum once, at the end",
             )
+        if dtype in ROUNDED and name not in self.names[:2] and self.scope.sure:
+            raise Refusal(
+                f"{name} is no operand of the product, and {dtype} is a type of operands",
+                at=argument.span,
+                notes=(f"{dtype} is stored as f32, and rounded when it is read to be multiplied",),
+                hint=f"{name}=f32",
+            )
         self.stated[name] = dtype, argument.span
 
     def _check_name(self, word: Word) -> None:
@@ -120,9 +128,13 @@ class _DtypeChecker:
         """The type of a name, stated or by default."""
         if name in self.stated:
             return self.stated[name][0]
-        if self.common is not None and name in self.names:
-            return self.common[0] if name != ACC or self.common[0] == "f64" else "f32"
-        return "f32" if name in self.names else self.dtype(self.scope.gemm.c.tensor)
+        common = self.common[0] if self.common is not None else None
+        a, b, c, _ = self.names
+        if name == ACC:
+            return "f64" if common == "f64" else sums_of(self.dtype(a), self.dtype(b))
+        if name in self.names:
+            return (DTYPES[common].results or common if name == c else common) if common else "f32"
+        return unstated(self.dtype(c))
 
     def check_double(self) -> None:
         """If one type is f64, all must be."""
@@ -145,8 +157,58 @@ class _DtypeChecker:
             hint=f"dtype {' '.join(f'{name}=f64' for name in names)}",
         )
 
+    def check_integers(self) -> None:
+        """Integers are summed as integers if both operands are i8, and i32 is such sums' type."""
+        if not self.scope.sure or set(self.seen) - set(self.stated):
+            return
+        a, b, c, _ = self.names
+        types = {name: self.dtype(name) for name in self.names}
+        for name in (a, b):
+            if types[name] == "i32":
+                raise Refusal(
+                    f"{name} is an operand, and i32 is a type of sums",
+                    at=self._said(name),
+                    notes=("products of two i32 do not fit i32, and no sum of them does",),
+                    hint=f"dtype {name}=i8",
+                )
+        if types[ACC] == "i32" and (types[a], types[b]) != ("i8", "i8"):
+            raise Refusal(
+                f"acc=i32 sums products of integers, and {a}={types[a]}, {b}={types[b]}",
+                at=self._said(ACC),
+                hint=f"dtype {a}=i8 {b}=i8, or acc=f32",
+            )
+        if (types[a], types[b]) == ("i8", "i8") and types[ACC] != "i32":
+            raise Refusal(
+                f"sums of products of i8 are kept in i32, not {types[ACC]}",
+                at=self._said(ACC),
+                notes=("that is exact, and f32 holds integers up to 16,777,216",),
+                hint="acc=i32, or leave it out; the epilogue converts the sums where C is f32",
+            )
+        if types[c] == "i32" and types[ACC] != "i32":
+            raise Refusal(
+                f"{c}=i32 stores sums of integers, and acc={types[ACC]}",
+                at=self._said(c),
+                hint=f"{c}=f32; or dtype {a}=i8 {b}=i8, whose sums are i32",
+            )
+        others = [n for n in self.own if n in self.stated and self.dtype(n) not in INTEGERS]
+        if types[c] == "i32" and others:
+            raise Refusal(
+                f"{c}=i32 makes the epilogue one of integers, and {others[0]} is "
+                f"{self.dtype(others[0])}",
+                at=self._said(others[0]),
+                hint=f"{others[0]}=i32; or {c}=f32, with which it computes in f32",
+            )
+
+    def _said(self, name: str) -> Span:
+        """Where a name's type is stated, or what it follows from."""
+        if name in self.stated:
+            return self.stated[name][1]
+        if self.common is not None:
+            return self.common[1]
+        return next(iter(self.stated.values()))[1]
+
     def dtypes(self) -> Dtypes:
-        usual = self.dtype(self.scope.gemm.c.tensor)
+        usual = unstated(self.dtype(self.scope.gemm.c.tensor))
         own = [name for name in self.own if name in self.stated and self.dtype(name) != usual]
         return tuple([(name, self.dtype(name)) for name in (*self.names, *own)])
 

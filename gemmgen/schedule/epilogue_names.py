@@ -18,17 +18,18 @@ BUILT_IN = ("acc", "alpha", "beta")
 _RANGES: dict[DType, tuple[float, float]] = {
     "f32": (1.4e-45, 3.4028235e38),
     "f64": (4.9e-324, 1.7976931348623157e308),
+    "i32": (0.0, 2147483647.0),
 }
 """The least and the greatest positive number."""
 
 
 def check_epilogue(
-    parsed: Parsed, span: Span, scope: GemmScope, kernel: str, acc: DType, mistakes: Mistakes
+    parsed: Parsed, span: Span, scope: GemmScope, kernel: str, numbers: DType, mistakes: Mistakes
 ) -> Epilogue:
-    """The epilogue, computed in ``acc``'s type; records all of its mistakes."""
+    """The epilogue, computed in ``numbers``; records all of its mistakes."""
     for number in parsed.numbers:
         with mistakes.caught():
-            _check_range(number, acc)
+            _check_range(number, numbers)
     names = _Names(scope, kernel, mistakes.source)
     for use in parsed.uses:
         with mistakes.caught():

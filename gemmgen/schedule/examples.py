@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from gemmgen.base.errors import UsageError
@@ -53,18 +54,21 @@ def ladder() -> tuple[str, ...]:
 
 def names() -> tuple[str, ...]:
     """The ladder's examples in its order, then the others by name: ``versions/v1``."""
-    root = folder()
-    found = sorted(
-        path.relative_to(root).with_suffix("").as_posix() for path in root.rglob(f"*{SUFFIX}")
-    )
+    found = [name.removesuffix(SUFFIX) for name in _files(folder(), SUFFIX)]
     climbing = [name for name in LADDER if name in found]
     return (*climbing, *(name for name in found if name not in climbing))
 
 
 def pages() -> tuple[str, ...]:
     """The programs that use examples, by name: ``uses/attention.py``."""
-    root = folder()
-    return tuple(sorted(path.relative_to(root).as_posix() for path in root.rglob(f"*{PAGE}")))
+    return _files(folder(), PAGE)
+
+
+@cache
+def _files(root: Path, suffix: str) -> tuple[str, ...]:
+    """The files below ``root`` with this suffix, in the order of their names without it."""
+    found = (path.relative_to(root).as_posix() for path in root.rglob(f"*{suffix}"))
+    return tuple(sorted(found, key=lambda name: name.removesuffix(suffix)))
 
 
 def path_of(name: str) -> Path:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from gemmgen.base.errors import Mistakes
 from gemmgen.base.source import Source, Span
-from gemmgen.ir.dtypes import DType
+from gemmgen.ir.dtypes import DType, computed_in
 from gemmgen.ir.target import DEFAULT_TARGET
 from gemmgen.schedule.assume_lines import assume_key, check_assume
 from gemmgen.schedule.canonical import canonical
@@ -95,7 +95,7 @@ class _Checker:
             self._assumes(),
             self._requires(),
             directives,
-            self._epilogue(kernel, dict(dtypes)["acc"]),
+            self._epilogue(kernel, dict(dtypes)),
             next((raw.span for raw in self.contents.dtypes), NOWHERE),
             self.mistakes.source,
         )
@@ -189,8 +189,9 @@ class _Checker:
         known = None if "fuse_epilogue" in self.contents.broken else uses
         return check_dtypes(self.contents.dtypes, self.scope, known, self.mistakes)
 
-    def _epilogue(self, kernel: str, acc: DType) -> Epilogue | None:
+    def _epilogue(self, kernel: str, types: dict[str, DType]) -> Epilogue | None:
         epilogue = self._once("fuse_epilogue", self.contents.epilogues)
         if epilogue is None:
             return None
-        return check_epilogue(*epilogue, self.scope, kernel, acc, self.mistakes)
+        numbers = computed_in(types["acc"], types[self.scope.gemm.c.tensor])
+        return check_epilogue(*epilogue, self.scope, kernel, numbers, self.mistakes)

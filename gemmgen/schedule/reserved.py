@@ -18,12 +18,13 @@ STEMS = (
         "_write_stage",
         "_STAGES",
         "_PAD",
+        "_SLAB",
         "_VEC",
         "_FRAG_VEC",
         "_SHARED_VEC",
     ),
     *("_STEP", "_PIECES", "_ALONG", "_TURNS"),
-    "_map",
+    *("_map", "_BLOCKS", "_matrix"),
 )
 """Suffixes of the emitted text's buffers of a tensor: ``A_shared``."""
 
@@ -31,6 +32,8 @@ VARIABLES = (
     *("tile", "blocks", "thread", "reg", "step", "pair", "end", "next", "round"),
     *("steps", "chunk", "start", "stop"),
     *("warp", "slice", "frag", "box"),
+    *("clusters", "rank"),
+    *("warpgroup", "piece"),
 )
 """Prefixes of the emitted text's variables along a letter: ``tile_k``."""
 
@@ -93,6 +96,8 @@ def _letter_names(letter: str, tensors: tuple[str, ...]) -> Iterator[Named]:
         what = f"the emitted text's name for a coordinate in a tile of {tensor}"
         yield f"{tensor}_{letter}", what, letter
         yield f"{tensor}_next_{letter}", what, letter
+        yield f"{tensor}_row_{letter}", what, letter
+        yield f"{tensor}_lane_{letter}", what, letter
 
 
 def stride_names(access: Access, gemm: Gemm) -> dict[str, str]:

@@ -6,27 +6,21 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from gemmgen.base.record import record
-from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.dtypes import DTYPES
 from gemmgen.ir.target import DEFAULT_TARGET
 from gemmgen.schedule.spec import ArgumentSpec, Elsewhere
 
-DTYPES: tuple[DType, ...] = tuple(BYTES)
-_DTYPES_ELSEWHERE = (
-    ("f32", "float float32 fp32 single s sgemm binary32"),
-    ("f64", "double float64 fp64 d dgemm binary64"),
-    ("f16", "half float16 fp16 h hgemm __half half_t binary16"),
-    ("bf16", "bfloat16 bfloat nv_bfloat16 __nv_bfloat16 bfloat16_t b16"),
-)
-DTYPES_ELSEWHERE = {name: meant for meant, names in _DTYPES_ELSEWHERE for name in names.split()}
+DTYPES_ELSEWHERE = {
+    name: meant for meant, traits in DTYPES.items() for name in traits.called.split()
+}
 DTYPES_LATER = (
-    ("tf32 tfloat32 fp32_tf32", "A=f32 B=f32 are multiplied with all their digits"),
     (
-        "fp8 f8 e4m3 e5m2 f8e4m3 f8e5m2 f8e4m3fn float8 float8_e4m3 float8_e4m3fn float8_e5m2 fp4",
-        "f16 and bf16 are the smallest types",
+        "fp4 f4 e2m1 nvfp4 mxfp4 mxfp8 fp6 e3m2 e2m3 e8m0",
+        "e4m3 and e5m2 are the smallest types, with scales by the epilogue: acc * SA[m] * SB[n]",
     ),
     (
-        "int8 i8 s8 uint8 u8 int4 i4 int16 i16 int32 i32 int64 i64 int",
-        "f16 holds the integers up to 2,048 and sums in f32 those up to 16,777,216 exactly",
+        "uint8 u8 int4 i4 uint4 u4 int16 i16 int64 i64",
+        "i8 holds the integers from -128 to 127, and its sums are i32",
     ),
 )
 """Types that this version lacks, and alternatives."""
@@ -56,7 +50,9 @@ HEADS = {
         Elsewhere("a kernel's name", "name function"),
     ),
     "dtype": Head(
-        "element types: f32 if they are left out, f16, bf16, or f64 (all or nothing)",
+        "element types: f32 if they are left out; `dtype f16` (f64, bf16) for A, B and C; "
+        "`dtype i8` for A=i8 B=i8 C=i32, with sums in i32; `dtype e4m3` (e5m2) for "
+        "A=e4m3 B=e4m3 C=f32; `dtype tf32`: A and B are f32, of which 10 bits are multiplied",
         "dtype A=f16 B=f16 C=f32 acc=f32",
         Elsewhere("a tensor's type", "type types accumulate accumulator acc"),
     ),
@@ -88,9 +84,9 @@ class Later:
 
 
 LATER = {
-    "cluster": Later(
-        "remove the line: blocks run one by one; `raster group=8` keeps adjacent blocks together",
-        Elsewhere("CUTLASS cluster shape", "cluster_shape"),
+    "stream_k": Later(
+        "remove the line: `split_k parts=2` gives each tile two blocks, which share its k",
+        Elsewhere("CUTLASS StreamKScheduler", "streamk streamkscheduler stream_k_scheduler"),
     ),
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from gemmgen.ir.tensor_map import LANDS_AT
+from gemmgen.ir.tensor_map import LANDS_AT, REPEATS, TensorMap
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.shared_symbols import ELEMENTS, TYPE
 
@@ -16,15 +16,17 @@ _VECTORS = {"float2": 8, "float4": 16, "double2": 16, "unsigned": 4, "uint2": 8,
 _WIDE = re.compile(rf"reinterpret_cast<(?:const )?({'|'.join(_VECTORS)}) \*>\(&(\w+)\[")
 _COPIES = re.compile(r"\bcopy(\d+)\(\s*&?(\w+)[^,;]*,\s*&?(\w+)")
 _BOXES = re.compile(
-    r"\bgg_(?:(?:load|multicast)_box_\dd\(|store_box_\dd\(\s*\w+,)\s*&?(\w+)\b(?! ?\*)"
+    r"\bgg_(?:(?:load|multicast)_box_\dd\(|store_box_\dd\(\s*(?P<to>\w+),)\s*"
+    r"&?(?P<array>\w+)\b(?! ?\*)(?:[^,;]*,\s*(?P<of>\w+))?"
 )
 _FUNCTION = re.compile(r"__forceinline__ void (\w+)\([^{]*\{.*?\n\}", re.DOTALL)
 _DECLARED = re.compile(rf"(?:alignas\((\d+)\)[^;=(]*?)?\b({TYPE}) (\w+)\s*\[")
 _LAID = re.compile(rf"\*const (\w+) =\s*reinterpret_cast<({TYPE})\(\*\)[^>]*>\(\s*(\w+)")
 
 
-def check_alignment(text: str, file: str) -> None:
-    """Raises CompileFailure for an array with wide accesses whose declaration does not align it."""
+def check_alignment(text: str, file: str, maps: tuple[TensorMap, ...] = ()) -> None:
+    """Raises CompileFailure for an array with wide accesses whose declaration does not align it;
+    the boxes of ``maps`` may be swizzled."""
     found = _DECLARED.findall(text)
     declared = {name: int(alignment or ELEMENTS[stored]) for alignment, stored, name in found}
     sizes = {name: ELEMENTS[stored] for _, stored, name in found}
@@ -32,22 +34,26 @@ def check_alignment(text: str, file: str) -> None:
         sizes[name] = ELEMENTS[stored]
         if base in declared:
             declared[name] = declared[base]
-    for at, name, needed in _accesses(text, sizes):
+    lands = {one.parameter: max(LANDS_AT, REPEATS * one.swizzle) for one in maps}
+    for at, name, needed in _accesses(text, sizes, lands):
         if declared.get(name, needed) < needed:
             line = text.count("\n", 0, at) + 1
-            use = "has boxes" if needed == LANDS_AT else f"is accessed by {needed} bytes"
+            use = "has boxes" if needed >= LANDS_AT else f"is accessed by {needed} bytes"
             raise CompileFailure(
                 f"{file}:{line}: {name} {use}, but its declaration lacks alignas({needed})"
             )
 
 
-def _accesses(text: str, sizes: Mapping[str, int]) -> Iterator[tuple[int, str, int]]:
+def _accesses(
+    text: str, sizes: Mapping[str, int], lands: Mapping[str, int]
+) -> Iterator[tuple[int, str, int]]:
     """Where an array is accessed by how many bytes: in an expression, by a ``copy4``, by a function
-    of the kernel that calls one for its first parameter, or, in boxes, by the copy engine."""
+    of the kernel that calls one for its first parameter, or by the copy engine, whose boxes land at
+    multiples of what ``lands`` says of their map."""
     for access in _WIDE.finditer(text):
         yield access.start(), access[2], _VECTORS[access[1]]
     for box in _BOXES.finditer(text):
-        yield box.start(), box[1], LANDS_AT
+        yield box.start(), box["array"], lands.get(box["to"] or box["of"], LANDS_AT)
     widths: dict[str, int] = {}
     for function in _FUNCTION.finditer(text):
         if inner := _COPIES.search(function[0], function[0].index("{")):

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from gemmgen.calling.dimensions import alignment, laid_out, values_of
 from gemmgen.calling.inputs import as_stored
 from gemmgen.calling.launches import Case
+from gemmgen.ir.dtypes import ROUNDED
 from gemmgen.ir.interface import Interface, Param
-from gemmgen.numerics.formats import Real, Stored, poison, stored
+from gemmgen.numerics.formats import Real, Stored, near_tf32, poison, stored
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.poisoned_memory import EmbeddedView, Sparse, aligned
 
@@ -33,7 +34,8 @@ def allocated(
         matrix = found[param.name] = _empty(interface, param, values, case.tight)
         if param.name not in unread and (param.read or not param.written):
             whole = as_stored(interface, param, numbers[param.name])
-            matrix.view[...] = stored(np.broadcast_to(whole, matrix.view.shape), param.dtype)
+            own = stored(np.broadcast_to(whole, matrix.view.shape), param.dtype)
+            matrix.view[...] = near_tf32(own) if param.dtype in ROUNDED else own
     return found
 
 

@@ -14,7 +14,8 @@ _KINDS = "rhlfdn"
 """Constraints: registers of 32, 16 and 64 bits, of a float and of a double; a constant."""
 
 _BARRIERS = ("bar.", "barrier.cluster.")
-_NO_RESULT = (*_BARRIERS, "setmaxnreg.", "fence.", "cp.async.")
+_OF_GROUPS = ("wgmma.fence.", "wgmma.commit_group.", "wgmma.wait_group.")
+_NO_RESULT = (*_BARRIERS, *_OF_GROUPS, "setmaxnreg.", "fence.", "cp.async.")
 
 
 @record
@@ -43,7 +44,8 @@ class PtxInstruction:
     def takes_memory(self) -> bool:
         """Whether it reads or writes memory, or orders accesses to it."""
         addressed = any(operand[0] == "[" for operand in self.operands)
-        return addressed or self.mnemonic.startswith(("cp.async", "fence.", "griddep", *_BARRIERS))
+        orders = ("cp.async", "fence.", "griddep", *_BARRIERS, *_OF_GROUPS)
+        return addressed or self.mnemonic.startswith(orders)
 
     @property
     def has_result(self) -> bool:

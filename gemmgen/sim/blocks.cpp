@@ -39,4 +39,7 @@ unsigned atomicInc(unsigned *counter, unsigned last) {
 
 void gg_add_float(float *target, float value) { add(target, value, GG_CALLER); }
 void gg_add_double(double *target, double value) { add(target, value, GG_CALLER); }
+void gg_add_int(int *target, unsigned value) {  // as unsigned, it wraps
+  add(reinterpret_cast<unsigned *>(target), value, GG_CALLER);
+}
 }

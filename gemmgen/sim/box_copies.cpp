@@ -41,6 +41,11 @@ BoxCopy box_copy(const void *address, const int *at, unsigned rank, const Place 
   const TensorMap *map = map_at(address);
   check_map(map, rank, by);
   const Box box = box_of(*map, at);
+  const int64_t begin = box.at[0] * static_cast<int64_t>(box.strides[0]);
+  if (begin % int64_t{UNIT} != 0) {
+    stop_at(MISALIGNED, by, "a box that begins with element %d of a row, at byte %lld, no multiple of %u",
+            at[0], static_cast<long long>(begin), UNIT);
+  }
   const uint32_t bytes = box_bytes(box);
   if (shared >= state.shared_bytes || bytes > state.shared_bytes - shared) {
     stop_at(BOUNDS, by, "a box of %u bytes at byte %d of shared memory, which has %zu", bytes,

@@ -8,6 +8,7 @@ namespace gg {
 
 constexpr unsigned MAX_DIMENSIONS = 5;
 constexpr uint32_t MAX_ROW_BYTES = 256 * 8;
+constexpr uint32_t UNIT = 16;  // bytes: boxes begin at their multiples, and stores end there
 
 // How bits of an address in shared memory move when rows are swizzled: 16-byte chunks within 32, 64
 // or 128 bytes (CU_TENSOR_MAP_SWIZZLE_*).
@@ -28,11 +29,12 @@ struct Box {
 };
 
 // A row of a box: `inside` of its bytes are the tensor's, from `first` on; `before` and `after` them
-// are those outside.
+// are those outside.  A store writes zeros to so many of those after them as are `behind` the row of
+// the tensor in its last unit.
 struct BoxRow {
   uint32_t offset;  // in the box
   unsigned char *first;
-  uint32_t before, inside, after;
+  uint32_t before, inside, after, behind;
 };
 
 inline uint32_t row_bytes(const Box &box) {
@@ -57,7 +59,7 @@ inline BoxRow box_row(const Box &box, uint32_t number) {
   const int64_t side = box.sides[0], from = box.at[0];
   const int64_t low = clamped(-from, side);
   const int64_t high = clamped(static_cast<int64_t>(box.sizes[0]) - from, side);
-  BoxRow row = {number * bytes, box.base, 0, 0, bytes};
+  BoxRow row = {number * bytes, box.base, 0, 0, bytes, 0};
   uint32_t rest = number;
   bool is_inside = high > low;
   uint64_t place = static_cast<uint64_t>((from + low) * element);
@@ -72,6 +74,8 @@ inline BoxRow box_row(const Box &box, uint32_t number) {
   row.before = static_cast<uint32_t>(low * element);
   row.inside = static_cast<uint32_t>((high - low) * element);
   row.after = bytes - row.before - row.inside;
+  const auto rest_of_unit = static_cast<uint32_t>(-(box.sizes[0] * box.strides[0]) % UNIT);
+  row.behind = row.after < rest_of_unit ? row.after : rest_of_unit;
   return row;
 }
 
@@ -102,13 +106,15 @@ inline void load_box(const Box &box, unsigned char *shared, uint32_t target) {
   }
 }
 
-// Writes what is inside the tensor.
+// Writes what is inside the tensor, and zeros up to the end of a row's last unit, as an NVIDIA H200
+// does.
 inline void store_box(const Box &box, const unsigned char *shared, uint32_t source) {
   unsigned char values[MAX_ROW_BYTES];
   for (uint32_t i = 0; i < box_rows(box); ++i) {
     const BoxRow row = box_row(box, i);
     take_row(shared, source + row.offset, values, row_bytes(box), box.swizzle);
     memcpy(row.first, values + row.before, row.inside);
+    memset(row.first + row.inside, 0, row.behind);
   }
 }
 

@@ -8,7 +8,7 @@ namespace {
 Clock clocks[MAX_RESIDENT];
 Clock known;  // to all threads since the block's last barrier
 uint32_t versions;
-bool publishes;  // some thread has: before, the second halves of all clocks are zeros
+bool publishes;  // before the first block the second halves of all clocks are zeros
 
 unsigned count_actors() { return state.residents + state.cluster * BESIDE; }
 
@@ -80,6 +80,8 @@ void keep(Clock &kept, const Clock &clock) {
 
 const uint32_t *times_seen() { return own().seen; }
 
+const uint32_t *times_published() { return own().published; }
+
 bool has_seen(unsigned actor, uint32_t time) { return time <= own().seen[actor]; }
 
 bool has_seen_all(const Clock &clock) {
@@ -127,7 +129,10 @@ void meet_block() {
 
 void forget_work() {
   if (!keeps_clocks()) return;
-  for (unsigned i = 0; i < count_actors(); ++i) known.seen[i] = state.time[i]++;
+  publishes = true;
+  for (unsigned i = 0; i < count_actors(); ++i) {
+    known.published[i] = known.seen[i] = state.time[i]++;
+  }
   change(known);
 }
 

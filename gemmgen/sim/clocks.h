@@ -22,7 +22,7 @@ struct Clock {
   uint32_t version;   // alike only in clocks that are equal
   uint32_t joined;    // the version of the clock that was joined last
   uint32_t seen[MAX_ACTORS];
-  uint32_t published[MAX_ACTORS];  // of it, the writes that the async proxy sees too
+  uint32_t published[MAX_ACTORS];  // of it, what the async proxy sees too
 };
 
 inline bool keeps_clocks() { return state.header.clocks != 0; }
@@ -39,8 +39,9 @@ void keep(Clock &kept, const Clock &clock);  // what is known of an interval tha
 bool has_seen(unsigned actor, uint32_t time);  // the running thread has
 bool has_seen_all(const Clock &clock);
 const uint32_t *times_seen();  // by the running thread, of each actor
+const uint32_t *times_published();  // of that, what the async proxy has seen, too
 
-// fence.proxy.async: what the running thread has written up to now is published.  Others publish it
+// fence.proxy.async: what the running thread has written and read up to now is published.  Others publish it
 // further by release and acquire, as they pass on what they have seen.
 void fence_async();
 bool is_published(unsigned actor, uint32_t time);  // as the running thread knows

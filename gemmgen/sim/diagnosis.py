@@ -11,7 +11,7 @@ from typing import get_args
 
 from gemmgen.base.record import record
 from gemmgen.sim.citations import blame
-from gemmgen.sim.findings import Finding, Kind, Location
+from gemmgen.sim.findings import Actor, Finding, Kind, Location
 from gemmgen.sim.shared_symbols import TYPE, SharedSymbol
 from gemmgen.sim.unit import BEGIN
 
@@ -25,7 +25,12 @@ _ACCESS = struct.Struct("=Q4I")
 _FINDING = struct.Struct("=4Iq")
 _DETAIL_BYTES = 480
 RECORD_BYTES = _FINDING.size + 2 * _ACCESS.size + _DETAIL_BYTES
-_BESIDE_THREAD = 2
+_BESIDE_THREAD, _BY_TENSOR_CORE = 2, 6
+_ACTORS: dict[int, Actor] = {
+    0: "thread",
+    _BESIDE_THREAD: "copy engine",
+    _BY_TENSOR_CORE: "tensor core",
+}
 _TENSOR, _SHARED, _SEGMENT = 1, 2, 3
 _ADDRESS = re.compile(r"\bshared:(\d+)")
 """How a detail names an address: its offset in shared memory."""
@@ -174,8 +179,8 @@ def _access(raw: _RawAccess, context: CheckedRun, lines: Mapping[int, int]) -> L
     y, x = divmod(raw.thread, context.threads_x)
     text = context.text.split("\n")[line - 1].strip() if line else ""
     cited = blame(context.text, line)
-    write, by_engine = bool(raw.write & 1), bool(raw.write & _BESIDE_THREAD)
-    return Location(raw.block, (x, y), write, line, text, cited, by_engine)
+    write, by = bool(raw.write & 1), _ACTORS[raw.write & ~1]
+    return Location(raw.block, (x, y), write, line, text, cited, by)
 
 
 def _lines_of(addresses: list[int], context: CheckedRun) -> dict[int, int]:

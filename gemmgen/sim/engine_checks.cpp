@@ -11,8 +11,6 @@
 namespace gg {
 namespace {
 
-constexpr unsigned OF_BARRIERS = 24, OF_THREADS = BESIDE - OF_BARRIERS;
-
 Clock arrived[MAX_BARRIERS], ended[MAX_BARRIERS];  // what arrivals have left; of ended phases
 uint32_t landed[MAX_BARRIERS];  // the time of the barrier's actor at the end of its last phase
 
@@ -31,33 +29,39 @@ unsigned loader(const MBarrier &barrier) {
   return beside(barrier.rank, barrier.of_block % OF_BARRIERS);
 }
 unsigned storer(const BoxCopy &copy) {
-  const unsigned number = OF_BARRIERS + copy.by.thread / WARP % OF_THREADS;
+  const unsigned number = OF_BARRIERS + copy.by.thread / WARP % OF_STORERS;
   return started(beside(copy.rank, number), copy.by.thread);
 }
 
-// The elements of a tensor that the engine reads or writes.
+// The elements of a tensor that the engine reads or writes, and what it writes behind rows.
 void check_inside(const BoxCopy &copy, bool write) {
   for (uint32_t i = 0; i < box_rows(copy.box); ++i) {
     const BoxRow row = box_row(copy.box, i);
     if (row.inside == 0) continue;
-    check_access({row.first, row.inside, write, copy.by.pc, false, true}, state.thread);
+    check_access({row.first, row.inside, write, copy.by.pc, false, BESIDE_THREAD}, state.thread);
+    if (!write || row.behind == 0) continue;
+    unsigned char *const end = row.first + row.inside;
+    check_access({end, row.behind, true, copy.by.pc, false, BESIDE_THREAD}, state.thread);
   }
 }
 
 void check_target(const BoxCopy &copy, unsigned actor) {
   unsigned char *const first = state.shared + copy.shared;
-  check_access({first, copy.bytes, true, copy.by.pc, false, true, copy.rank}, actor);
+  check_access({first, copy.bytes, true, copy.by.pc, false, BESIDE_THREAD, copy.rank}, actor);
 }
 
 // What a store reads of shared memory: of what is outside the tensor nothing is ever seen.
 void check_source(const BoxCopy &copy, unsigned actor) {
-  const bool whole = copy.box.swizzle != NO_SWIZZLE;  // whose chunks change places within a row
+  const uint32_t swizzle = copy.box.swizzle;
   for (uint32_t i = 0; i < box_rows(copy.box); ++i) {
     const BoxRow row = box_row(copy.box, i);
-    if (row.inside == 0) continue;
-    unsigned char *const first = state.shared + copy.shared + row.offset + (whole ? 0 : row.before);
-    const uint32_t bytes = whole ? row_bytes(copy.box) : row.inside;
-    check_access({first, bytes, false, copy.by.pc, false, true, copy.rank}, actor);
+    const uint32_t begin = copy.shared + row.offset + row.before, end = begin + row.inside;
+    for (uint32_t at = begin, next; at < end; at = next) {
+      next = swizzle == NO_SWIZZLE ? end : at / UNIT * UNIT + UNIT;  // chunks change places
+      if (next > end) next = end;
+      unsigned char *const first = state.shared + swizzled(at, swizzle);
+      check_access({first, next - at, false, copy.by.pc, false, BESIDE_THREAD, copy.rank}, actor);
+    }
   }
 }
 

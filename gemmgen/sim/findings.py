@@ -24,7 +24,9 @@ Kind = Literal[
     "not fenced",
     "block ended",
     "too early",
+    "wrong multiplication",
 ]
+Actor = Literal["thread", "copy engine", "tensor core"]
 
 
 @record
@@ -33,8 +35,8 @@ class Location:
 
     ``thread`` is (x, y) in block ``block``.  ``line`` counts from 1 in the emitted file, ``text``
     is that line, and ``directive`` is what the nearest comment of that code cites
-    (``double_buffer A B``); they are 0 and empty if the line is not known.  ``by_engine``: the copy
-    engine does it, which the thread has asked for it.
+    (``double_buffer A B``); they are 0 and empty if the line is not known.  ``by`` is who does it:
+    the copy engine or a tensor core, which the thread has asked for it.
     """
 
     block: int
@@ -43,7 +45,7 @@ class Location:
     line: int
     text: str
     directive: str
-    by_engine: bool = False
+    by: Actor = "thread"
 
     def at(self) -> str:
         if not self.line:
@@ -55,8 +57,8 @@ class Location:
         return f"thread ({self.thread[0]}, {self.thread[1]})"
 
     def does(self) -> str:
-        if self.by_engine:
-            return f"has the copy engine {'write' if self.write else 'read'}"
+        if self.by != "thread":
+            return f"has the {self.by} {'write' if self.write else 'read'}"
         return "writes" if self.write else "reads"
 
 
@@ -121,12 +123,13 @@ class Finding:
         sentence = f"{self.kind}: {access.who()} {does} {self.element}{wide}{extra} {where}"
         if other is None:
             return sentence
-        if self.kind == "under way" and other.by_engine:
+        if self.kind == "under way" and other.by == "copy engine":
             return f"{sentence}; the copy of {other.who()} may not have ended, at {other.at()}"
         if self.kind == "under way":
             return f"{sentence}; {other.who()} has not waited for its copy to it, at {other.at()}"
         if self.kind == "not fenced":
-            return f"{sentence}; {other.who()} writes it with no fence.proxy.async, at {other.at()}"
+            unfenced = "with no fence.proxy.async"
+            return f"{sentence}; {other.who()} {other.does()} it {unfenced}, at {other.at()}"
         block = f" of block {other.block}" if other.block != access.block else ""
         barrier = ", with no barrier between" if self.kind == "race" and not block else ""
         return f"{sentence}; {other.who()}{block} {other.does()} it{barrier}, at {other.at()}"

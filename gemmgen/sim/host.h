@@ -3,6 +3,7 @@
 //
 //   ptx.h         the PTX instructions of the text's gg_* functions
 //   ptx_engine.h  those of the copy engine and of barriers in shared memory
+//   ptx_wgmma.h   those of multiplications by warpgroups
 //   runtime.h     the functions of the CUDA runtime that the launcher calls
 #pragma once
 
@@ -61,6 +62,12 @@ struct alignas(16) float4 {
 };
 struct alignas(16) double2 {
   double x, y;
+};
+struct alignas(8) int2 {
+  int x, y;
+};
+struct alignas(16) int4 {
+  int x, y, z, w;
 };
 struct alignas(8) uint2 {
   unsigned x, y;
@@ -144,5 +151,6 @@ template <typename T> inline T __ldg(const T *pointer) { return *pointer; }
 #include "ptx.h"
 #ifndef GG_RUNNER
 #include "ptx_engine.h"
+#include "ptx_wgmma.h"
 #endif
 #include "runtime.h"

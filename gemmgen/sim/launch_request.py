@@ -12,7 +12,7 @@ from gemmgen.base.record import record
 from gemmgen.calling.launches import BOX_LANDINGS, ORDERS, STRICT_ORDERS, Landing, Order
 
 MAGIC = 0x67676D32
-_HEADER = struct.Struct("=IIQ14I")
+_HEADER = struct.Struct("=IIQ16I")
 _BUFFER = struct.Struct("=Q4I64s")
 _PIECE = struct.Struct("=QQ")
 _RANK = 6
@@ -93,9 +93,11 @@ class LaunchRequest:
     by_launcher: bool = True
     keeps_clocks: bool = False
     multiprocessors: int = 1
-    """Of the GPU that the launcher finds."""
+    """Of the GPU that the launcher finds, which runs as many clusters at a time."""
     overlaps: bool = False
     """Whether the kernel in front may still run when it begins."""
+    finite: bool = False
+    """Whether no element is an infinity or a NaN, so that no sum is."""
 
 
 def head_of(launch: LaunchRequest, seconds: float) -> bytes:
@@ -118,6 +120,8 @@ def head_of(launch: LaunchRequest, seconds: float) -> bytes:
             launch.keeps_clocks,
             launch.multiprocessors,
             launch.overlaps,
+            launch.finite,
+            0,
         )
     )
     for buffer in launch.buffers:

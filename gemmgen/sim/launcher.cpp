@@ -38,10 +38,12 @@ struct CallHead {
   uint32_t refused_map;  // the tensor map that `map_error` is about, from 0
   int32_t entry_error;
   uint32_t no_entry;  // 1: the driver has no such function
-  int32_t device_error, multiprocessors;
+  int32_t device_error;
+  int32_t multiprocessors;  // and so many clusters run at a time
 };
 
 Called called;
+GgLaunch asked;  // what the launcher has asked about; no kernel: nothing
 CallHead answers;
 GgArgument launched[MAX_ARGUMENTS];
 int pending_error;
@@ -57,9 +59,16 @@ int error_of(const GgLaunch &launch) {
   return launch.shared > dynamic_limit ? INVALID_VALUE : 0;
 }
 
+// Whether a GPU runs as many of the one as of the other.
+bool is_alike(const GgLaunch &one, const GgLaunch &other) {
+  return one.kernel == other.kernel && one.shared == other.shared &&
+         memcmp(one.block, other.block, sizeof one.block) == 0;
+}
+
 void call(const GgArgument *arguments) {
   called = {};
   called.is_kernel = 1;
+  asked = {};
   pending_error = 0;
   forget_maps();
   dynamic_limit = DEFAULT_LIMIT > gg_static_shared ? DEFAULT_LIMIT - gg_static_shared : 0;
@@ -164,6 +173,10 @@ extern "C" void gg_note_launch(const GgLaunch *launch, const GgArgument *argumen
   using namespace gg;
   pending_error = answers.launch_error != 0 ? answers.launch_error : error_of(*launch);
   if (pending_error != 0) return;
+  if (asked.kernel != nullptr && !is_alike(asked, *launch)) {
+    fault("the launcher asks how many clusters run at a time of another kernel, other blocks or "
+          "other shared memory than it launches");
+  }
   ++called.launches;
   called.is_kernel &= launch->kernel == gg_kernel;
   memcpy(called.grid, launch->grid, sizeof called.grid);
@@ -172,6 +185,17 @@ extern "C" void gg_note_launch(const GgLaunch *launch, const GgArgument *argumen
   called.shared = launch->shared;
   called.stream = reinterpret_cast<uintptr_t>(launch->stream);
   memcpy(launched, arguments, (count < MAX_ARGUMENTS ? count : MAX_ARGUMENTS) * sizeof *arguments);
+}
+
+extern "C" int gg_active_clusters(int *clusters, const GgLaunch *launch) {
+  using namespace gg;
+  if (answers.device_error != 0) return answers.device_error;
+  if (gg_cluster_blocks == 1) return INVALID_CLUSTER;
+  const int error = error_of(*launch);
+  if (error != 0) return error;
+  asked = *launch;
+  *clusters = answers.multiprocessors;
+  return 0;
 }
 
 extern "C" int gg_take_error() {

@@ -27,7 +27,7 @@ MAX_DYNAMIC_SHARED = 8
 @record
 class LauncherCall:
     """One call: a value for each parameter (of a pointer its address), the stream's address, and
-    the multiprocessors of the current GPU.
+    the multiprocessors of the current GPU, which runs as many clusters at a time.
 
     If ``attribute_error``, ``launch_error`` or ``device_error`` is not 0, the runtime returns it,
     and the driver ``map_error`` where it encodes the tensor map ``refused_map`` (from 0).  Whoever
@@ -167,7 +167,8 @@ def _encoded(address: int, *fields: int) -> EncodedMap | None:
 def bits_of(param: Param, value: int | float) -> int:
     """The 8 bytes of a ``GgArgument``: the value's own, followed by zeros."""
     if param.kind == "scalar":
-        code = "=d" if param.dtype == "f64" else "=f"
-        return int.from_bytes(struct.pack(code, value), "little")
+        code = {"f64": "=d", "i32": "=i"}.get(param.dtype, "=f")
+        given = int(value) if code == "=i" else value
+        return int.from_bytes(struct.pack(code, given), "little")
     bits = 32 if param.kind in ("extent", "ld") else 64
     return int(value) % (1 << bits)

@@ -81,20 +81,35 @@ void describe(const Wait &wait, char *text, size_t size) {
 
 constexpr Condition PHASE_ENDS = {has_ended, describe};
 
-bool try_wait(MBarrier &barrier, uint32_t parity, const Call &by) {
+Wait phase_of(const MBarrier &barrier, uint32_t parity, const Call &by) {
   if (parity > 1) {
     stop_at(WRONG_BARRIER, by, "parity %u of shared:%u is neither 0 nor 1", parity, barrier.offset);
   }
-  const Wait wait = {&PHASE_ENDS, &barrier, parity, by.line};
+  return {&PHASE_ENDS, &barrier, parity, by.line};
+}
+
+// The thread sees what the phases of the barrier that have ended counted.
+void see(MBarrier &barrier) {
+  if (barrier.seen < barrier.phase) barrier.seen = barrier.phase;
+  if (take_clock != nullptr) take_clock(barrier);
+}
+
+bool try_wait(MBarrier &barrier, uint32_t parity, const Call &by) {
+  const Wait wait = phase_of(barrier, parity, by);
   if (!has_ended(wait)) {
     was_refused[by.thread] ^= true;
     if (was_refused[by.thread]) return false;
     wait_until(wait);
   }
   was_refused[by.thread] = false;
-  if (barrier.seen < barrier.phase) barrier.seen = barrier.phase;
-  if (take_clock != nullptr) take_clock(barrier);
+  see(barrier);
   return true;
+}
+
+bool test_wait(MBarrier &barrier, uint32_t parity, const Call &by) {
+  const bool ended = has_ended(phase_of(barrier, parity, by));
+  if (ended) see(barrier);
+  return ended;
 }
 
 uint32_t count_of_block() {
@@ -223,6 +238,11 @@ void gg_mbarrier_expect(unsigned barrier, unsigned bytes) {
 bool gg_mbarrier_try(unsigned barrier, unsigned parity) {
   const Call by = call_at(__builtin_return_address(0));
   return try_wait(mbarrier_at({state.rank, barrier}, by), parity, by);
+}
+
+bool gg_mbarrier_test(unsigned barrier, unsigned parity) {
+  const Call by = call_at(__builtin_return_address(0));
+  return test_wait(mbarrier_at({state.rank, barrier}, by), parity, by);
 }
 
 void gg_mbarrier_fence() { fence(call_at(__builtin_return_address(0))); }

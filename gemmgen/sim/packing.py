@@ -87,14 +87,16 @@ def _checked_stride(param: Param, value: int | float) -> int:
     return int(value)
 
 
-def _checked_scalar(param: Param, value: int | float) -> float | Real:
+def _checked_scalar(param: Param, value: int | float) -> int | float | Real:
     found = number(param, value)
+    if param.dtype == "i32":
+        return int(found)
     return Real(found) if param.dtype == "f64" else found
 
 
 def _wanted(param: Param) -> str:
-    if param.dtype == "bf16":
-        return "an array of bfloat16 (or of its bits, uint16)"
+    if STORAGE[param.dtype].name != NAMES[param.dtype]:
+        return f"an array of {NAMES[param.dtype]} (or of its bits, {STORAGE[param.dtype]})"
     return f"a {NAMES[param.dtype]} array"
 
 
@@ -188,8 +190,8 @@ class _Packing:
 
     def _check_tensor(self, param: Param, array: Array) -> None:
         name = param.name
-        # Libraries that have bfloat16 store the same bits as we do.
-        same = param.dtype == "bf16" and array.dtype.name == NAMES["bf16"]
+        # Libraries that have bfloat16, or floats of a byte, store the same bits as we do.
+        same = array.dtype.name == NAMES[param.dtype] and array.dtype.isnative
         if array.dtype != STORAGE[param.dtype] and not same:
             raise CallError(f"{name} must be {_wanted(param)}, not {array.dtype}")
         if param.written and not array.flags.writeable:

@@ -20,12 +20,21 @@ from gemmgen.sim.unit import unit_text
 
 _RUNNER = (
     *("runner", "scheduler", "named_barriers", "clocks", "fibers", "warp"),
-    *("launcher", "tensor_map", "wmma", "blocks", "async_copies"),
-    *("mbarriers", "box_copies", "box_loads", "box_stores", "register_pool"),
+    *("launcher", "tensor_map", "wmma", "mma", "mma_doubles", "blocks"),
+    *("async_copies", "mbarriers", "box_copies", "box_loads", "box_stores", "register_pool"),
     *("clusters", "cluster_barrier", "griddepcontrol"),
+    *("wgmma", "wgmma_sums", "wgmma_operands", "wgmma_products"),
     *("guarded_memory", "faults", "launch_request"),
 )
-_CHECKS = ("access_checks", "engine_checks", "shadow", "reads", "order", "integer_checks")
+_CHECKS = (
+    "access_checks",
+    "engine_checks",
+    "wgmma_checks",
+    "shadow",
+    "reads",
+    "order",
+    "integer_checks",
+)
 _LINKED = ("-no-pie", "-nodefaultlibs", "-lm", "-lc", "-lgcc")
 _PROGRAM, _SYMBOLS = "kernel", "symbols"
 
@@ -59,7 +68,7 @@ def program(
     """
     toolchain.require_gxx()
     if checked:
-        check_alignment(text, f"{interface.name}.cu")
+        check_alignment(text, f"{interface.name}.cu", interface.maps)
     unit = unit_text(text, interface)
     flags = toolchain.kernel_flags(checked=checked, warn=warn)
     name = f"host-{caches.key(identity(ucontext), repr(flags), unit)}"

@@ -3,8 +3,10 @@
 #pragma once
 
 // The runner's part of the models: async_copies.cpp, named_barriers.cpp, warp.cpp, wmma.cpp,
-// blocks.cpp.
+// mma.cpp, blocks.cpp.
 extern "C" {
+enum gg_type { GG_F16, GG_BF16, GG_E4M3, GG_E5M2, GG_S8, GG_TF32 };
+
 void gg_issue_copy(void *target, const void *source, int bytes, int valid);
 void gg_commit_copies();
 void gg_await(int pending);
@@ -15,6 +17,7 @@ unsigned gg_increment(unsigned *counter, unsigned last);
 unsigned gg_increment_ordered(unsigned *counter, unsigned last);
 void gg_add_float(float *target, float value);
 void gg_add_double(double *target, double value);
+void gg_add_int(int *target, unsigned value);
 
 // An address of shared memory is the offset from its beginning; 1 << 31 for other memory.
 unsigned gg_shared_offset(const void *pointer);
@@ -30,6 +33,14 @@ void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *b, bool is_
                       bool a_by_rows, bool b_by_rows);
 void gg_begin_fragment(const void *first, long long pitch);
 void gg_mixed_fragment();
+void gg_begin_row(const void *row);
+void gg_not_finite();
+void gg_mma(float *sums, const unsigned *a, const unsigned *b, unsigned rows, gg_type of_a,
+            gg_type of_b);
+void gg_mma_of_integers(unsigned *sums, const unsigned *a, const unsigned *b, unsigned rows,
+                        gg_type of_a, gg_type of_b);
+void gg_mma_of_doubles(double *sums, const double *a, const double *b, unsigned rows,
+                       unsigned steps);
 }
 #define GG_DEPOSIT 128
 
@@ -96,6 +107,9 @@ GG_MODEL Vector<T, 1 + sizeof...(Rest)> vector(T &first, Rest &...rest) {
   return {{&first, &rest...}};
 }
 
+// An output of a statement without an instruction, which says that something else has set it.
+template <typename T> GG_MODEL void changes(T &) {}
+
 template <typename To, typename From> GG_MODEL To bits_of(From value) {
   static_assert(sizeof(To) == sizeof(From), "registers of one size");
   To bits;
@@ -110,8 +124,13 @@ struct SpecialRegister {
 };
 GG_MODEL void mov_u32(b32 &d, SpecialRegister a) { d = a.value; }
 
+GG_MODEL void mov_b32(float &d, b32 a) { d = bits_of<float>(a); }
 template <typename T> GG_MODEL void mov_b32(T &d, Vector<b16, 2> a) {
   d = bits_of<T>(*a.elements[0] | static_cast<b32>(*a.elements[1]) << 16);
+}
+template <typename T> GG_MODEL void mov_b32(Vector<b16, 2> d, T a) {
+  *d.elements[0] = static_cast<b16>(bits_of<b32>(a));
+  *d.elements[1] = static_cast<b16>(bits_of<b32>(a) >> 16);
 }
 template <typename T> GG_MODEL void mov_b64(T &d, Vector<b32, 2> a) {
   d = bits_of<T>(*a.elements[0] | static_cast<b64>(*a.elements[1]) << 32);
@@ -154,6 +173,80 @@ GG_MODEL void cvt_rn_bf16_f32(b16 &d, float a) {
   const b32 bits = bits_of<b32>(a);
   d = static_cast<b16>(a != a ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
+GG_MODEL void cvt_rn_bf16x2_f32(b32 &d, float high, float low) {
+  b16 upper, lower;
+  cvt_rn_bf16_f32(upper, high), cvt_rn_bf16_f32(lower, low);
+  d = static_cast<b32>(upper) << 16 | lower;
+}
+
+// Floats of a byte; those of a pair are the high and the low byte.  They saturate, infinities too.
+
+template <int fraction>  // its bits: 3 of e4m3, 2 of e5m2
+GG_MODEL b32 byte_of(float a) {
+  constexpr b32 bias = fraction == 3 ? 7 : 15, drop = 23 - fraction;
+  constexpr float most = fraction == 3 ? 448 : 57344, least = fraction == 3 ? 0x1p-6f : 0x1p-14f;
+  constexpr float aligned = least * (1 << (23 - fraction));  // in whose binade subnormals are ulps
+  if (a != a) return 0x7f;
+  const b32 sign = bits_of<b32>(a) >> 24 & 0x80;
+  const float magnitude = bits_of<float>(bits_of<b32>(a) & 0x7fffffff);
+  const float bounded = magnitude > most ? most : magnitude;
+  if (bounded < least) return sign | (bits_of<b32>(bounded + aligned) - bits_of<b32>(aligned));
+  const b32 bits = bits_of<b32>(bounded) - ((127 - bias) << 23);
+  return sign | (bits + (1u << (drop - 1)) - 1 + (bits >> drop & 1)) >> drop;
+}
+template <int fraction>
+GG_MODEL b32 half_of(b32 byte) {
+  constexpr b32 bias = fraction == 3 ? 7 : 15;
+  const b32 sign = (byte & 0x80) << 8, exponent = (byte & 0x7f) >> fraction;
+  const b32 rest = byte & ((1u << fraction) - 1);
+  if (fraction == 3 ? (byte & 0x7f) == 0x7f : (byte & 0x7f) > 0x7c) return 0x7fff;
+  if (fraction == 2) return byte << 8;  // the upper byte of an f16
+  const float number = exponent == 0
+                           ? static_cast<float>(rest) * 0x1p-9f
+                           : bits_of<float>((exponent + 127 - bias) << 23 | rest << (23 - fraction));
+  b16 half;
+  cvt_rn_f16_f32(half, number);
+  return sign | half;
+}
+#define GG_BYTE_FLOAT(type, fraction)                                                           \
+  GG_MODEL void cvt_rn_satfinite_##type##x2_f32(b16 &d, float high, float low) {                \
+    d = static_cast<b16>(byte_of<fraction>(high) << 8 | byte_of<fraction>(low));                \
+  }                                                                                             \
+  GG_MODEL void cvt_rn_f16x2_##type##x2(b32 &d, b16 pair) {                                     \
+    d = half_of<fraction>(pair >> 8) << 16 | half_of<fraction>(pair & 0xffu);                   \
+  }
+GG_BYTE_FLOAT(e4m3, 3)
+GG_BYTE_FLOAT(e5m2, 2)
+
+// tf32: an f32 with 10 bits of its significand, rounded to the nearest, of two away from zero.
+template <typename T> GG_MODEL void cvt_rna_tf32_f32(b32 &d, T number) {
+  const b32 a = bits_of<b32>(number);
+  const b32 magnitude = a & 0x7fffffff;
+  d = magnitude > 0x7f800000 ? 0x7fffffff : magnitude == 0x7f800000 ? a : (a + 0x1000) & ~0x1fffu;
+}
+
+// To the nearest integer, of two the even one; a NaN is 0.
+GG_MODEL void cvt_rni_sat_s8_f32(b32 &d, float a) {
+  const float nearest = __builtin_rintf(a);
+  const float bounded = nearest < -128 ? -128 : nearest > 127 ? 127 : nearest;
+  d = static_cast<b32>(a != a ? 0 : static_cast<int>(bounded));
+}
+
+// Predicates.
+
+typedef bool pred;
+
+template <typename A, typename B> GG_MODEL void selp_b32(b32 &d, A a, B b, pred chosen) {
+  d = chosen ? static_cast<b32>(a) : static_cast<b32>(b);
+}
+GG_MODEL void testp_finite_f32(pred &d, float a) {
+  d = a - a == 0;
+  if (!d) gg_not_finite();
+}
+
+// Integer arithmetic, which wraps.
+
+GG_MODEL void mad_lo_s32(b32 &d, b32 a, b32 b, b32 c) { d = a * b + c; }
 
 #ifndef GG_RUNNER
 
@@ -225,6 +318,9 @@ GG_MODEL void atom_relaxed_gpu_inc_u32(b32 &d, Generic a, b32 last) {
 GG_MODEL void red_relaxed_gpu_add_f32(Generic a, float value) {
   gg_add_float(pointer_to<float>(a), value);
 }
+GG_MODEL void red_relaxed_gpu_add_s32(Generic a, b32 value) {
+  gg_add_int(pointer_to<int>(a), value);
+}
 GG_MODEL void red_relaxed_gpu_add_f64(Generic a, double value) {
   gg_add_double(pointer_to<double>(a), value);
 }
@@ -248,6 +344,14 @@ template <typename D, typename A>
 GG_MODEL void shfl_sync_bfly_b32(D &d, A a, b32 mask, b32 bound, b32 members) {
   shuffle(d, a, members, [=](int mine) {
     const int other = mine ^ static_cast<int>(mask & 31);
+    return other <= last_lane(mine, bound) ? other : mine;
+  });
+}
+template <typename D, typename A>
+GG_MODEL void shfl_sync_idx_b32(D &d, A a, b32 from, b32 bound, b32 members) {
+  shuffle(d, a, members, [=](int mine) {
+    const int segment = static_cast<int>(bound >> 8 & 31);
+    const int other = (mine & segment) | (static_cast<int>(from & 31) & ~segment);
     return other <= last_lane(mine, bound) ? other : mine;
   });
 }
@@ -347,6 +451,118 @@ GG_MODEL void wmma_store_d_sync_aligned_col_m16n16k16_shared_f32(Shared to, Vect
   gg_begin_fragment(target, 4LL * stride);
   for (int i = 0; i < 8; ++i) target[(mine % 2 * 8 + i) * stride + mine / 2] = *sum.elements[i];
 }
+
+// ldmatrix, stmatrix and mma.sync, of which PTX states what each lane holds.
+
+template <int count>
+GG_MODEL void load_matrices(Vector<b32, count> d, Shared row, bool is_turned) {
+  const auto *mine = pointer_to<const b16>(row);
+  if (lane() < 8 * count) gg_begin_row(mine);
+  const unsigned char *all = gg_exchange(&mine, sizeof mine);
+  const unsigned line = lane() / 4, pair = lane() % 4 * 2;
+  for (unsigned i = 0; i < count; ++i) {
+    const b16 *rows[8];
+    for (unsigned r = 0; r < 8; ++r) {
+      __builtin_memcpy(&rows[r], all + (8 * i + r) * GG_DEPOSIT, sizeof rows[r]);
+    }
+    const b32 low = is_turned ? rows[pair][line] : rows[line][pair];
+    const b32 high = is_turned ? rows[pair + 1][line] : rows[line][pair + 1];
+    *d.elements[i] = low | high << 16;
+  }
+}
+#define GG_LDMATRIX(count)                                                                        \
+  GG_MODEL void ldmatrix_sync_aligned_m8n8_x##count##_shared_b16(Vector<b32, count> d,            \
+                                                                 Shared row) {                    \
+    load_matrices(d, row, false);                                                                 \
+  }                                                                                               \
+  GG_MODEL void ldmatrix_sync_aligned_m8n8_x##count##_trans_shared_b16(Vector<b32, count> d,      \
+                                                                       Shared row) {              \
+    load_matrices(d, row, true);                                                                  \
+  }
+GG_LDMATRIX(1)
+GG_LDMATRIX(2)
+GG_LDMATRIX(4)
+
+// Each lane writes the elements that it holds, to rows that others have named.
+template <int count>
+GG_MODEL void store_matrices(Shared row, Vector<b32, count> values, bool is_turned) {
+  auto *const mine = pointer_to<b16>(row);
+  if (lane() < 8 * count) gg_begin_row(mine);
+  const unsigned char *all = gg_exchange(&mine, sizeof mine);
+  const unsigned line = lane() / 4, pair = lane() % 4 * 2;
+  for (unsigned i = 0; i < count; ++i) {
+    b16 *rows[8];
+    for (unsigned r = 0; r < 8; ++r) {
+      __builtin_memcpy(&rows[r], all + (8 * i + r) * GG_DEPOSIT, sizeof rows[r]);
+    }
+    (is_turned ? rows[pair][line] : rows[line][pair]) = static_cast<b16>(*values.elements[i]);
+    (is_turned ? rows[pair + 1][line] : rows[line][pair + 1]) =
+        static_cast<b16>(*values.elements[i] >> 16);
+  }
+}
+#define GG_STMATRIX(count)                                                                        \
+  GG_MODEL void stmatrix_sync_aligned_m8n8_x##count##_shared_b16(Shared row,                      \
+                                                                 Vector<b32, count> values) {     \
+    store_matrices(row, values, false);                                                           \
+  }                                                                                               \
+  GG_MODEL void stmatrix_sync_aligned_m8n8_x##count##_trans_shared_b16(                           \
+      Shared row, Vector<b32, count> values) {                                                    \
+    store_matrices(row, values, true);                                                            \
+  }
+GG_STMATRIX(1)
+GG_STMATRIX(2)
+GG_STMATRIX(4)
+
+GG_MODEL void multiply_warps(float *sums, const b32 *a, const b32 *b, unsigned rows, gg_type of_a,
+                             gg_type of_b) {
+  gg_mma(sums, a, b, rows, of_a, of_b);
+}
+GG_MODEL void multiply_warps(b32 *sums, const b32 *a, const b32 *b, unsigned rows, gg_type of_a,
+                             gg_type of_b) {
+  gg_mma_of_integers(sums, a, b, rows, of_a, of_b);
+}
+template <typename Sum, int of_a, int of_b>
+GG_MODEL void multiply_matrices(Vector<Sum, 4> d, Vector<b32, of_a> a, Vector<b32, of_b> b,
+                                Vector<Sum, 4> c, gg_type a_type, gg_type b_type) {
+  Sum sums[4];
+  b32 left[of_a], right[of_b];
+  for (int i = 0; i < 4; ++i) sums[i] = *c.elements[i];
+  for (int i = 0; i < of_a; ++i) left[i] = *a.elements[i];
+  for (int i = 0; i < of_b; ++i) right[i] = *b.elements[i];
+  multiply_warps(sums, left, right, of_b, a_type, b_type);
+  for (int i = 0; i < 4; ++i) *d.elements[i] = sums[i];
+}
+#define GG_MMA(shape, sum, Sum, a_name, a_type, b_name, b_type, of_b)                             \
+  GG_MODEL void mma_sync_aligned_##shape##_row_col_##sum##_##a_name##_##b_name##_##sum(           \
+      Vector<Sum, 4> d, Vector<b32, 2 * of_b> a, Vector<b32, of_b> b, Vector<Sum, 4> c) {         \
+    multiply_matrices(d, a, b, c, a_type, b_type);                                                \
+  }
+GG_MMA(m16n8k16, f32, float, f16, GG_F16, f16, GG_F16, 2)
+GG_MMA(m16n8k16, f32, float, bf16, GG_BF16, bf16, GG_BF16, 2)
+GG_MMA(m16n8k8, f32, float, f16, GG_F16, f16, GG_F16, 1)
+GG_MMA(m16n8k32, s32, b32, s8, GG_S8, s8, GG_S8, 2)
+GG_MMA(m16n8k32, f32, float, e4m3, GG_E4M3, e4m3, GG_E4M3, 2)
+GG_MMA(m16n8k32, f32, float, e4m3, GG_E4M3, e5m2, GG_E5M2, 2)
+GG_MMA(m16n8k32, f32, float, e5m2, GG_E5M2, e4m3, GG_E4M3, 2)
+GG_MMA(m16n8k32, f32, float, e5m2, GG_E5M2, e5m2, GG_E5M2, 2)
+GG_MMA(m16n8k8, f32, float, tf32, GG_TF32, tf32, GG_TF32, 2)
+
+// Lanes hold elements of 8 bytes in the order of m16n8k4, of all `rows` for one k, then 4 further.
+#define GG_MMA_OF_DOUBLES(shape, rows, steps)                                                     \
+  GG_MODEL void mma_sync_aligned_##shape##_row_col_f64_f64_f64_f64(                               \
+      Vector<double, 2 * rows> d, Vector<double, rows * steps> a, Vector<double, steps> b,        \
+      Vector<double, 2 * rows> c) {                                                               \
+    double sums[2 * rows], left[rows * steps], right[steps];                                      \
+    for (int i = 0; i < 2 * rows; ++i) sums[i] = *c.elements[i];                                  \
+    for (int i = 0; i < rows * steps; ++i) left[i] = *a.elements[i];                              \
+    for (int i = 0; i < steps; ++i) right[i] = *b.elements[i];                                    \
+    gg_mma_of_doubles(sums, left, right, rows, steps);                                            \
+    for (int i = 0; i < 2 * rows; ++i) *d.elements[i] = sums[i];                                  \
+  }
+GG_MMA_OF_DOUBLES(m8n8k4, 1, 1)
+GG_MMA_OF_DOUBLES(m16n8k4, 2, 1)
+GG_MMA_OF_DOUBLES(m16n8k8, 2, 2)
+GG_MMA_OF_DOUBLES(m16n8k16, 2, 4)
 
 #endif
 

@@ -13,7 +13,8 @@ becomes a block that binds the operands (``in_r`` takes what fits a 32-bit regis
 The model's name is the instruction's with all its modifiers; ``ptx.h`` has one for each instruction
 that an emitted text may have, so a text with any other does not compile.  What a run cannot detect
 is checked here: ``volatile``, the ``memory`` clobber, and constraints that agree with the operands'
-use.
+use.  A statement without an instruction tells the compiler that its outputs change, and the model
+which registers those are.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from gemmgen.sim.asm_parser import AsmOperand, AsmStatement, PtxInstruction
 from gemmgen.sim.failures import CompileFailure
 
 _ASM = re.compile(r"\basm\b")
-_PURE = ("createpolicy.", "cvt.", "mapa.", "mov.", "selp.")
+_PURE = ("createpolicy.", "cvt.", "mad.", "mapa.", "mov.", "selp.", "testp.")
 """Instructions that compute a register from registers, and nothing else."""
 
 
@@ -63,6 +64,9 @@ def model_of(statement: AsmStatement) -> str:
         name = re.sub(r"\W+", "_", instruction.mnemonic)
         operands = (_argument(operand, statement) for operand in instruction.operands)
         lines.append(f"gg_ptx::{name}({', '.join(operands)});")
+    if not program.instructions:
+        named = (i for i, operand in enumerate(statement.operands) if operand.is_output)
+        lines += [f"gg_ptx::changes(gg_{i});" for i in named]
     return f"{{ {' '.join(lines)} }}"
 
 
@@ -77,7 +81,7 @@ def needs_line(text: str) -> bool:
 def needs_clocks(text: str) -> bool:
     """Whether threads of ``text`` wait for others than all of their block, or of their warp, or
     something works beside them, or blocks of a cluster run together."""
-    pattern = r"\b(?:bar\.|mbarrier\.|barrier\.cluster|cp\.async\.bulk|__cluster_dims__)"
+    pattern = r"\b(?:bar\.|mbarrier\.|barrier\.cluster|cp\.async\.bulk|wgmma\.|__cluster_dims__)"
     return re.search(pattern, _without_comments(text)) is not None
 
 

@@ -10,6 +10,7 @@ void gg_mbarrier_arrive(unsigned barrier, unsigned bytes);
 void gg_mbarrier_arrive_at(unsigned address);
 void gg_mbarrier_expect(unsigned barrier, unsigned bytes);
 bool gg_mbarrier_try(unsigned barrier, unsigned parity);
+bool gg_mbarrier_test(unsigned barrier, unsigned parity);
 void gg_mbarrier_fence();
 void gg_engine_fence();
 void gg_engine_load(unsigned target, const void *map, const int *at, unsigned rank, unsigned barrier);
@@ -28,13 +29,7 @@ void gg_barrier_cluster_wait(bool is_aligned);
 
 namespace gg_ptx {
 
-typedef bool pred;
-
 struct Sink {};
-
-template <typename A, typename B> GG_MODEL void selp_b32(b32 &d, A a, B b, pred chosen) {
-  d = chosen ? static_cast<b32>(a) : static_cast<b32>(b);
-}
 
 // Barriers in shared memory.
 
@@ -52,6 +47,9 @@ GG_MODEL void mbarrier_expect_tx_relaxed_cta_shared_cta_b64(Shared barrier, b32 
 }
 GG_MODEL void mbarrier_try_wait_parity_shared_cta_b64(pred &d, Shared barrier, b32 parity) {
   d = gg_mbarrier_try(barrier.offset, parity);
+}
+GG_MODEL void mbarrier_test_wait_parity_shared_cta_b64(pred &d, Shared barrier, b32 parity) {
+  d = gg_mbarrier_test(barrier.offset, parity);
 }
 GG_MODEL void fence_mbarrier_init_release_cluster() { gg_mbarrier_fence(); }
 GG_MODEL void fence_proxy_async_shared_cta() { gg_engine_fence(); }
@@ -103,6 +101,12 @@ template <int rank> GG_MODEL void store_box(Generic map, Vector<b32, rank> at, S
   GG_MODEL void                                                                                  \
   cp_async_bulk_tensor_##rank##d_shared_cluster_global_tile_mbarrier_complete_tx_bytes_multicast_cluster( \
       Shared to, Generic map, Vector<b32, rank> at, Shared full, b16 blocks) {                   \
+    multicast_box<rank>(to, map, at, full, blocks);                                              \
+  }                                                                                              \
+  GG_MODEL void                                                                                  \
+  cp_async_bulk_tensor_##rank##d_shared_cluster_global_tile_mbarrier_complete_tx_bytes_multicast_cluster_L2_cache_hint( \
+      Shared to, Generic map, Vector<b32, rank> at, Shared full, b16 blocks, b64 policy) {       \
+    take_policy(policy);                                                                         \
     multicast_box<rank>(to, map, at, full, blocks);                                              \
   }                                                                                              \
   GG_MODEL void cp_async_bulk_tensor_##rank##d_global_shared_cta_tile_bulk_group(                \

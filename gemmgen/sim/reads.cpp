@@ -28,9 +28,9 @@ uint32_t *times_of(unsigned rank, size_t word) {
   return any != 0;
 }
 
-// Of `count` actors from `first` on, one that has read since the running thread heard of it.
-unsigned find_later(const uint32_t *read, unsigned first, unsigned count) {
-  const uint32_t *seen = times_seen() + first;
+// Of `count` actors from `first` on, one that has read later than in `known`.
+unsigned find_later(const uint32_t *read, const uint32_t *known, unsigned first, unsigned count) {
+  const uint32_t *seen = known + first;
   if (!is_any_later(read, seen, count)) return NOBODY;
   for (unsigned i = 0; i < count; ++i) {
     if (read[i] > seen[i] && first + i != state.thread) return first + i;
@@ -53,9 +53,14 @@ void note_read(unsigned rank, size_t word, unsigned actor) {
 
 unsigned find_unseen_read(unsigned rank, size_t word) {
   const uint32_t *read = times_of(rank, word);
-  const unsigned thread = find_later(read, first_thread(rank), state.threads);
+  const uint32_t *seen = times_seen();
+  const unsigned thread = find_later(read, seen, first_thread(rank), state.threads);
   if (thread != NOBODY) return thread;
-  return find_later(read + state.threads, first_beside(rank), BESIDE);
+  return find_later(read + state.threads, seen, first_beside(rank), BESIDE);
+}
+
+unsigned find_unpublished_read(unsigned rank, size_t word) {
+  return find_later(times_of(rank, word), times_published(), first_thread(rank), state.threads);
 }
 
 }  // namespace gg

@@ -64,6 +64,7 @@ class CompiledKernel:
         unreadable: Collection[str] = (),
         skips_product: bool = False,
         multiprocessors: int = 1,
+        finite: bool = False,
     ) -> None:
         """Launches the kernel on ``arguments``, one for each parameter; the arrays change in place.
         Scratch memory (``interface.scratch``) may be left out.
@@ -80,14 +81,14 @@ class CompiledKernel:
         = 0): then the kernel runs with all of K, or with ``skips_product`` through its launcher
         nevertheless.  A checked kernel may not read elements of the tensors in ``unreadable``
         before it writes them: C, if beta is 0.
-        Persistent blocks are as many as a GPU of so many ``multiprocessors`` has.
+        Persistent blocks are as many as a GPU has of so many ``multiprocessors``, or of as many
+        clusters at a time.  Of ``finite`` numbers no sum may be anything else.
 
         Raises CallError for arguments that the kernel does not take, KernelFault if the run is
         stopped or a checked run finds something (its ``findings`` say what; the arrays are
         unchanged), KernelTimeout after ``seconds``.
         """
-        orders = (*ORDERS, *STRICT_ORDERS)
-        if order not in orders:
+        if order not in (orders := (*ORDERS, *STRICT_ORDERS)):
             raise CallError(f"order is one of {', '.join(orders)}, not {order!r}")
         if landing not in BOX_LANDINGS:
             raise CallError(f"landing is one of {', '.join(BOX_LANDINGS)}, not {landing!r}")
@@ -98,14 +99,8 @@ class CompiledKernel:
         if not launch.grid:
             return
         by_launcher = skips_product or not self._leaves_out_product(given)
-        launch = replace(launch, landing=landing, by_launcher=by_launcher)
-        if self.checked:
-            arrays = tuple((array.offset, array.bytes) for array in self.shared)
-            keeps_clocks = needs_clocks(self._text)
-            launch = replace(launch, arrays=arrays, keeps_clocks=keeps_clocks)
-        else:
-            launch = replace(launch, tensors=())
-        records = self._process.launch(launch, seconds)
+        launch = replace(launch, landing=landing, by_launcher=by_launcher, finite=finite)
+        records = self._process.launch(self._watched(launch), seconds)
         if records:
             findings = read_findings(records, self._context(launch))
             raise KernelFault(summary(findings), findings)
@@ -113,6 +108,13 @@ class CompiledKernel:
         if left is not None:
             raise KernelFault(left)
         self._check_shared()
+
+    def _watched(self, launch: LaunchRequest) -> LaunchRequest:
+        """``launch`` with what a checked run watches."""
+        if not self.checked:
+            return replace(launch, tensors=())
+        arrays = tuple((array.offset, array.bytes) for array in self.shared)
+        return replace(launch, arrays=arrays, keeps_clocks=needs_clocks(self._text))
 
     def _leaves_out_product(self, given: Mapping[str, Argument]) -> bool:
         """Whether the launcher would pass another K than the call's."""

@@ -13,6 +13,8 @@
 //   register_pool.cpp   registers that warpgroups give one another
 //   warp.cpp            exchanges and barriers of a warp's lanes
 //   wmma.cpp            products of a warp's fragments (wmma.mma.sync)
+//   mma.cpp             the same of fragments whose elements lanes know (mma.sync)
+//   wgmma.cpp           a warpgroup's multiplications (wgmma.mma_async)
 //   blocks.cpp          atomics of global memory
 //   launcher.cpp        the CUDA runtime that the text's launcher calls
 //   tensor_map.cpp      the driver's function that encodes tensor maps
@@ -53,8 +55,10 @@ struct Header {
   uint32_t word;                    // bytes of the smallest element, at most 4
   uint32_t by_launcher;             // 1: the text's launcher, if it has one, begins the launch
   uint32_t clocks;       // 1: threads synchronize otherwise than all of a block, or of a warp
-  uint32_t multiprocessors;         // of the GPU that the launcher finds
+  uint32_t multiprocessors;         // of the GPU that the launcher finds, and clusters at a time
   uint32_t overlaps;  // 1: the kernel in front may still run, until a thread waits for its end
+  uint32_t finite;    // 1: no element of a tensor is an infinity or a NaN
+  uint32_t unused;
 };
 
 // Of the blocks (but for the last two) and of a block's threads in each round of the scheduler.
@@ -123,7 +127,8 @@ enum Kind : uint32_t {
   WRONG_REGISTERS,
   UNFENCED,       // read by the async proxy, which may not see the write yet
   ENDED,          // another block reaches into the shared memory of one that may have ended
-  TOO_EARLY       // global memory is accessed while the kernel in front may still run
+  TOO_EARLY,      // global memory is accessed while the kernel in front may still run
+  WRONG_MULTIPLICATION  // by a warpgroup: its descriptors, its sums, or who takes part
 };
 // SEGMENT: `offset` counts from the beginning of shared memory.
 enum Target : uint32_t { NOTHING, TENSOR, SHARED, SEGMENT };
@@ -132,9 +137,10 @@ struct Access {
   uint64_t pc;    // the return address of the call that reports the access
   uint32_t line;  // of the text; if 0, it is found from pc
   uint32_t block, thread;
-  uint32_t write;  // 1: it writes; and BESIDE_THREAD
+  uint32_t write;  // 1: it writes; and BESIDE_THREAD or BY_TENSOR_CORE
 };
 constexpr uint32_t BESIDE_THREAD = 2;  // the copy engine does it, which the thread has asked for it
+constexpr uint32_t BY_TENSOR_CORE = 4 | BESIDE_THREAD;  // or a tensor core does
 
 struct Finding {
   Kind kind;
@@ -152,7 +158,10 @@ constexpr unsigned MAX_BUFFERS = 64, MAX_ARGUMENTS = 256, MAX_THREADS = 1024;
 // Blocks of a cluster, and threads of all of them.
 constexpr unsigned MAX_CLUSTER = 8, MAX_RESIDENT = 4096;
 constexpr unsigned WARP = 32, MAX_WARPS = MAX_RESIDENT / WARP;
-constexpr unsigned BESIDE = 32;  // of each block; clocks.h
+// Work beside the threads of each block (clocks.h): loads counted by barriers, stores by threads,
+// multiplications by warpgroups.
+constexpr unsigned OF_BARRIERS = 24, OF_STORERS = 8, OF_WARPGROUPS = 8;
+constexpr unsigned BESIDE = OF_BARRIERS + OF_STORERS + OF_WARPGROUPS;
 constexpr unsigned MAX_ACTORS = MAX_RESIDENT + MAX_CLUSTER * BESIDE;
 constexpr unsigned MAX_PIECES = 4096, MAX_SHARED_ARRAYS = 64, MAX_FINDINGS = 16;
 
@@ -233,6 +242,7 @@ void end_mbarriers();  // called when all threads of a block have left the kerne
 void end_loads(unsigned rank);  // likewise
 void end_registers();  // likewise
 void end_stores();     // called when a thread leaves the kernel
+void end_multiplications();  // likewise; wgmma.cpp
 
 // An asynchronous copy: its first `valid` bytes are the source's, the others are zeros.
 struct Issue {

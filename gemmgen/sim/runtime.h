@@ -40,9 +40,11 @@ struct GgMapped {
   unsigned rank;
   long long sizes[5], strides[4];
   unsigned box[5];
+  int swizzle;
 };
 extern "C" void *gg_make_map(void *address, const GgMapped *mapped);
 extern "C" int gg_current_device(int *device);
+extern "C" int gg_active_clusters(int *clusters, const GgLaunch *launch);
 extern "C" int gg_device_attribute(int *value, int attribute, int device);
 
 template <typename Kernel>
@@ -123,6 +125,15 @@ struct cudaLaunchConfig_t {
   cudaLaunchAttribute *attrs;
   unsigned numAttrs;
 };
+// Of a kernel whose text says how large its clusters are.
+template <typename Kernel>
+inline cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, Kernel *kernel,
+                                                  const cudaLaunchConfig_t *config) {
+  const dim3 &grid = config->gridDim, &block = config->blockDim;
+  const GgLaunch launch = {reinterpret_cast<const void *>(kernel), {grid.x, grid.y, grid.z},
+                           {block.x, block.y, block.z}, config->dynamicSmemBytes, config->stream};
+  return static_cast<cudaError_t>(gg_active_clusters(clusters, &launch));
+}
 template <typename... Parameters, typename... Values>
 inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config,
                                       void (*kernel)(Parameters...), Values &&...values) {

@@ -63,11 +63,16 @@ void prepare_launch() {
 }
 
 // Whether the memory holds the pattern with which g++ fills variables that are never set.  Results
-// show the use of one, except in a product with zero, as past the last tile.  Single bytes are not
-// checked: they may equal the pattern by chance.
+// show the use of one, except in a product with zero, as past the last tile.  Elements of one byte
+// are not checked: they may equal the pattern by chance, as four times -2 does; and half an element
+// of four bytes may, so that of an access of two bytes (ldmatrix) the whole element is looked at.
 bool holds_pattern(const Touch &touch, const unsigned char *memory) {
   constexpr uint32_t PATTERN = 0xfefefefe;
-  if (touch.bytes < 2) return false;
+  if (touch.bytes < 2 || word_bytes < 2) return false;
+  if (touch.bytes < word_bytes) {
+    memory -= reinterpret_cast<uintptr_t>(memory) % word_bytes;
+    return memcmp(memory, &PATTERN, word_bytes) == 0;
+  }
   const size_t size = touch.bytes < sizeof PATTERN ? touch.bytes : sizeof PATTERN;
   for (size_t at = 0; at + size <= touch.bytes; at += size) {
     if (memcmp(memory + at, &PATTERN, size) == 0) return true;
@@ -111,9 +116,11 @@ uint16_t conflicting_reader(const Cell &cell) {
 }
 
 Access access_by(unsigned actor, uint32_t pc, bool write) {
-  const bool is_thread = actor < state.residents;
-  const unsigned thread = is_thread ? actor : state.starter[actor - state.residents];
-  return access_at(thread, pc, 0, write | (is_thread ? 0u : BESIDE_THREAD));
+  if (actor < state.residents) return access_at(actor, pc, 0, write);
+  const unsigned number = actor - state.residents;
+  const bool is_multiplier = number % BESIDE >= OF_BARRIERS + OF_STORERS;
+  const uint32_t beside = is_multiplier ? BY_TENSOR_CORE : BESIDE_THREAD;
+  return access_at(state.starter[number], pc, 0, write | beside);
 }
 
 // Shared memory belongs to the block: only the current interval matters.
@@ -149,6 +156,11 @@ void touch_word(size_t word, const Touch &touch, const Where &where, unsigned ac
   const unsigned reader = keeps_clocks() ? find_unseen_read(touch.rank, word) : conflicting_reader(cell);
   if (reader != NOBODY) {
     report(found(RACE, touch, where, access_by(reader, cell.read_pc, false)));
+  } else if (actor >= state.residents) {
+    const unsigned overtaken = find_unpublished_read(touch.rank, word);
+    if (overtaken != NOBODY) {
+      report(found(UNFENCED, touch, where, access_by(overtaken, cell.read_pc, false)));
+    }
   }
   cell.written = now;
   cell.writer = me;
@@ -219,7 +231,7 @@ Finding found(Kind kind, const Touch &touch, const Where &where, const Access &o
   finding.bytes = touch.bytes;
   finding.offset = where.offset;
   finding.access = access_at(state.thread, touch.pc, 0,
-                             touch.write | (touch.beside ? BESIDE_THREAD : 0u));
+                             touch.write | touch.beside);
   finding.other = other;
   if (where.target == SHARED && touch.rank != state.rank) {
     const uint32_t block = state.first_block + touch.rank;

@@ -11,7 +11,7 @@ struct Touch {
   bool write;
   uint32_t pc;  // the program is linked below 4 GiB
   bool atomic = false;
-  bool beside = false;  // by the copy engine, which the running thread asks for it
+  uint32_t beside = 0;  // BESIDE_THREAD or BY_TENSOR_CORE: the running thread asks for it
   unsigned rank = state.rank;  // of the block whose shared memory it is, if it is shared
 };
 
@@ -48,5 +48,6 @@ void end_copy(size_t offset, size_t bytes, unsigned rank = state.rank,
 constexpr unsigned NOBODY = MAX_ACTORS;
 void note_read(unsigned rank, size_t word, unsigned actor);
 unsigned find_unseen_read(unsigned rank, size_t word);  // an actor's that the running thread does not know of
+unsigned find_unpublished_read(unsigned rank, size_t word);  // a thread's that the engine may overtake
 
 }  // namespace gg

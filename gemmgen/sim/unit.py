@@ -12,6 +12,7 @@ import re
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.kernel_view import BEGIN, END
 from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.ptx import needs_line, translated
 from gemmgen.sim.unit_maps import pass_arguments
@@ -27,7 +28,9 @@ _INTEGERS = {
 
 _LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\(([^,()]+)(?:,([^,()]+))?[,)]")
 _CLUSTER_DIMS = re.compile(r"__cluster_dims__\(([^,()]+)(?:, *1)*\)")
-_DYNAMIC_SHARED = re.compile(r"extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;")
+_DYNAMIC_SHARED = re.compile(
+    r"(?:alignas\((\d+)\)\s+)?extern\s+__shared__[^;]*?(\w+)\s*\[\s*\]\s*;"
+)
 _NAMESPACE = re.compile(r"^namespace (\w+) \{$", re.MULTILINE)
 _FUNCTION = re.compile(r"(template\s*<[^<>]*>\s*)?__device__ __forceinline__\s[^;{}()]*?(\w+)\s*\(")
 _CONFIGURED = re.compile(r"(\w+)<<<(.*?)>>>", re.DOTALL)
@@ -79,7 +82,8 @@ def unit_text(text: str, interface: Interface) -> str:
     dynamic = _DYNAMIC_SHARED.search(kernel)
     if dynamic:
         size = max(interface.dynamic_shared, 1)
-        memory = f"alignas(128) thread_local unsigned char {dynamic[1]}[{size}];"
+        aligned = max(LANDS_AT, int(dynamic[1] or 0))
+        memory = f"alignas({aligned}) thread_local unsigned char {dynamic[2]}[{size}];"
         lines.append(_in(within, memory))
     return "\n".join(lines) + "\n"
 
@@ -196,5 +200,6 @@ def _c_value(param: Param, scope: str, index: int) -> str:
         return f"*static_cast<{_c_type(param, scope)} *>(arguments[{index}].pointer)"
     if param.kind == "tensor" or param.is_scratch:
         return f"static_cast<{_stored(param)} *>(arguments[{index}].pointer)"
-    real = "precise" if param.dtype == "f64" else "real"
-    return f"arguments[{index}].{real if param.kind == 'scalar' else _INTEGERS[param.kind][1]}"
+    of_scalar = {"f64": "precise", "i32": "integer"}.get(param.dtype, "real")
+    member = of_scalar if param.kind == "scalar" else _INTEGERS[param.kind][1]
+    return f"arguments[{index}].{member}"

@@ -3,8 +3,9 @@ launcher."""
 
 from __future__ import annotations
 
+from gemmgen.ir.dtypes import DTYPES
 from gemmgen.ir.interface import Interface, Param
-from gemmgen.ir.tensor_map import DATA_TYPES, TensorMap
+from gemmgen.ir.tensor_map import SWIZZLES, TensorMap
 
 
 def pass_arguments(interface: Interface) -> list[str]:
@@ -31,11 +32,12 @@ def _mapped(interface: Interface, tensor_map: TensorMap, param: Param, at: dict[
     """The initializer of a tensor's ``GgMapped``."""
     dimensions = interface.map_dimensions(tensor_map)
     wide = {p.name for p in interface.params if p.kind == "stride"}
-    number, _ = DATA_TYPES[param.dtype]
+    number, _ = DTYPES[param.dtype].tensor_map
     names = [one.stride for one in dimensions if one.stride is not None]
     sizes = ", ".join(f"{at[one.size]}.integer" for one in dimensions)
     strides = ", ".join(
         f"{param.item}LL * {at[name]}.{'wide' if name in wide else 'integer'}" for name in names
     )
     box = ", ".join(map(str, tensor_map.box))
-    return f"{{{number}, {len(dimensions)}, {{{sizes}}}, {{{strides}}}, {{{box}}}}}"
+    swizzle = SWIZZLES[tensor_map.swizzle]
+    return f"{{{number}, {len(dimensions)}, {{{sizes}}}, {{{strides}}}, {{{box}}}, {swizzle}}}"

@@ -58,13 +58,15 @@ def _on_cpu(emitted: Emitted) -> HostKernel:
 
 
 def _array(tensor: TorchTensor) -> np.ndarray:
-    """The tensor's memory as a NumPy array; bf16 is its bits.
+    """The tensor's memory as a NumPy array; bf16 and floats of a byte are their bits.
 
     It is a view of one flat array, whatever the strides, as ``CompiledKernel.run`` requires.
     """
     torch = pytorch()
     if tensor.dtype == torch.bfloat16:
         tensor = tensor.view(torch.int16)
+    elif str(tensor.dtype).startswith("torch.float8"):
+        tensor = tensor.view(torch.uint8)
     flat = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage()).numpy()
     flat = cast(np.ndarray, flat)
     if tensor.dtype == torch.int16:

@@ -7,8 +7,8 @@ import pytest
 
 from gemmgen.analyze.explain import explain
 from gemmgen.analyze.register_estimate import ADDRESSES
+from gemmgen.analyze.resource_tables import registers_line
 from gemmgen.analyze.resources import Resources, Waves, architecture, occupancy_of
-from gemmgen.analyze.tables import registers_line
 from gemmgen.base.errors import UsageError
 from gemmgen.base.source import Source
 from gemmgen.gpu.gpus import GPUS
@@ -134,6 +134,7 @@ def test_the_bounds_of_a_kernel_worked_out_by_hand():
     assert found.roofline.attainable < H200.flops
 
 
+@pytest.mark.usefixtures("estimated")
 def test_the_naive_kernel_is_bound_by_l1():
     """Two lines for 32 multiply-adds a clock and SM: 8.4 of 66.9 TFLOP/s."""
     naive = explain(parse_schedule(Source("bind x=n y=m")), (4096, 4096, 4096), H200)
@@ -147,6 +148,7 @@ def test_padding_at_ragged_edges_is_work_too():
     assert found.roofline.flops == 2 * 129 * 128 * 9
 
 
+@pytest.mark.usefixtures("estimated")
 def test_reading_c_is_traffic_of_its_own():
     schedule = parse_schedule(Source(VECTORIZED))
     without, reading = (explain(schedule, (512, 512, 64), H200, beta=b) for b in (0.0, 1.0))

@@ -38,6 +38,7 @@ def test_the_report_sets_counts_beside_formulas():
     assert line.endswith("1.000")
 
 
+@pytest.mark.usefixtures("estimated")
 def test_the_report_has_a_schedules_own_letters(tmp_path: Path):
     path = tmp_path / "own.sched"
     path.write_text("gemm Y[b, i, j] = X[b, i, p] * W[p, j]\n")
@@ -47,6 +48,7 @@ def test_the_report_has_a_schedules_own_letters(tmp_path: Path):
     assert "global writes of Y" in message and "size_b*IJ " in message
 
 
+@pytest.mark.usefixtures("estimated")
 def test_json_has_the_same_counts():
     message = json.loads(gemmgen("explain", VECTORIZED, "--shape", "512x256x128", "--json").stdout)
     assert message["shape"] == {"rows": 512, "columns": 256, "contracted": 128}
@@ -115,6 +117,7 @@ def test_a_wrong_schedule_is_a_located_error(tmp_path: Path):
     assert f"{path}:1:1: error:" in message.stderr and not message.stdout
 
 
+@pytest.mark.usefixtures("estimated")
 def test_diff_tells_statements_text_and_figures():
     message = gemmgen("diff", TURNED, EXAMPLES / "padded.sched").stdout
     assert re.search(r"^  pad +- +pad A by=1$", message, re.M)
@@ -129,6 +132,7 @@ def test_diff_of_a_schedule_with_itself_finds_nothing():
     assert "the same" in message and "+++" not in message
 
 
+@pytest.mark.usefixtures("estimated")
 def test_diff_as_json():
     message = json.loads(gemmgen("diff", TURNED, VECTORIZED, "--json").stdout)
     changed = {change["name"]: change for change in message["statements"]}

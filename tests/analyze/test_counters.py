@@ -71,6 +71,7 @@ def counted(name: str) -> tuple[LaunchCounts, bool]:
     return count_compiled(kernel.lowered, values), "gg_copy_async" in kernel.emitted.text
 
 
+@pytest.mark.by_default("warp_tiled", "naive")
 @pytest.mark.parametrize("name", cases())
 def test_a_gpu_counts_the_same(name: str) -> None:
     launch, asynchronous = counted(name)

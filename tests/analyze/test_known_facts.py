@@ -85,6 +85,7 @@ def test_a_square_tile_stored_across_is_thirty_two_way_and_one_element_cures_it(
     assert traffic(tiled + "pad A by=1", "A_shared write").counts.ways == 1
 
 
+@pytest.mark.by_default("shape0")
 @pytest.mark.parametrize("shape", [(256, 384, 512), (1024, 1024, 1024)])
 def test_where_tiles_divide_the_formulas_hold_exactly(shape: Shape):
     m, n, k = shape

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from gemmgen.analyze.machine_code import annotated, classes
 from gemmgen.cli import main
-from gemmgen.gpu import compiler, sass
+from gemmgen.gpu import compiler, sass, sass_loops
 from gemmgen.gpu.register_banks import VOLTA
 
 from .test_loop import LISTING, missing
@@ -25,7 +25,7 @@ def gemmgen(*arguments: object) -> Result:
 
 def body() -> sass.Code:
     text = LISTING.replace("R11.reuse, R8", "R11.reuse, R13")
-    found = sass.main_loop(sass.parse(text)["gemm"])
+    found = sass_loops.main_loop(sass.parse(text)["gemm"])
     assert found is not None
     return found
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.explain import Explanation, explain
 from gemmgen.base.source import Source
 from gemmgen.cli.ladder_counts import Counted, cells, title
-from gemmgen.cli.ladder_rungs import built_in
+from gemmgen.cli.ladder_rungs import Rung, built_in
 from gemmgen.gpu import compiler
 from gemmgen.gpu.gpus import GPUS
 from gemmgen.ir.lowered import LoweredKernel
@@ -28,10 +29,14 @@ from gemmgen.schedule.roles import extents
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "docs/data"
 H200 = GPUS["H200"]
-RUNGS = {rung.name: rung for rung in built_in()}
 FILES = {path.stem: path for path in sorted((ROOT / "examples").rglob("*.sched"))}
 QUICK = {("register_blocked", (4096,) * 3), ("vectorized", (4096,) * 3)}
 known: dict[object, LaunchCounts] = {}
+
+
+@cache
+def rungs() -> dict[str, Rung]:
+    return {rung.name: rung for rung in built_in()}
 
 
 @dataclass(frozen=True)
@@ -128,16 +133,16 @@ def test_no_bound_is_below_the_measurement(
 
 
 def test_every_rung_was_measured() -> None:
-    assert {one.name for one in measured()} >= RUNGS.keys()
+    assert {one.name for one in measured()} >= rungs().keys()
 
 
 def test_an_estimate_is_marked_and_keeps_launch_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     with compilers.none_at_all(monkeypatch):
-        found = explain(RUNGS["vectorized"].kernel.schedule, (4096, 4096, 4096), H200)
+        found = explain(rungs()["vectorized"].kernel.schedule, (4096, 4096, 4096), H200)
         why = str(compiler.available())
     assert "__launch_bounds__(THREADS, 2)" in found.kernel.emitted.text
     assert found.occupancy.blocks == 2 and found.resources.registers <= 128
-    counted = (Counted(RUNGS["vectorized"], found),)
+    counted = (Counted(rungs()["vectorized"], found),)
     line = dict(zip(*cells(counted), strict=True))
     assert line["registers"] == f"~{found.resources.registers}" and line["occupancy"] == "~25%"
     assert line["spills"] == "-" and f"~ is estimated: {why}" in title(4096, "H200", counted)

@@ -38,7 +38,8 @@ def test_rows_are_stored_as_whole_sectors(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_whole_boxes_are_read_and_what_is_outside_is_not_written(name: str) -> None:
-    found = counted(name, (35, 68, 12))
+    rows = 35 if name == NAMES[0] else 36  # of 16 bytes, where rows of C are along m
+    found = counted(name, (rows, 68, 12))
     covered = {NAMES[0]: (2 * 32) * (2 * 64), NAMES[1]: (64 * 1) * (32 * 3)}
     assert found["C_shared", False].elements == covered[name]
-    assert found["C", True].elements == 35 * 68
+    assert found["C", True].elements == rows * 68

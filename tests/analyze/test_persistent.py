@@ -36,6 +36,7 @@ def schedule(text: str) -> Schedule:
     return parse_schedule(Source(text, "x.sched"))
 
 
+@pytest.mark.by_default("batches")
 @pytest.mark.parametrize("text", [STAGED, BATCHES], ids=["staged", "batches"])
 def test_counts_are_those_of_a_block_for_each_tile(text: str) -> None:
     found: list[dict[tuple[str, bool], object]] = []
@@ -52,6 +53,7 @@ def test_counts_are_those_of_a_block_for_each_tile(text: str) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.usefixtures("estimated")
 def test_says_how_many_blocks_walk_over_how_many_tiles() -> None:
     gpu = GPUS["H200"]
     found = explain(schedule(STAGED + "persistent"), (4096, 4096, 64), gpu)

@@ -50,7 +50,7 @@ SQUARE: tuple[Shape, ...] = ((64, 64, 64), (70, 70, 70))
 BATCHES = (3, 5)
 
 
-@pytest.mark.by_default("tile m=24 n=16*", "tile m=8 n=2 k=64*", "assume N == K")
+@pytest.mark.by_default("*raster group=3*", "assume N == K*")
 @pytest.mark.parametrize("text", SCHEDULES)
 def test_classes_and_periods_count_like_all_blocks_and_trips(text: str) -> None:
     kernel = compile_kernel(parse_schedule(Source(text)))

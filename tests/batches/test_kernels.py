@@ -50,7 +50,7 @@ def test_every_golden_belongs_to_a_schedule() -> None:
     assert {path.stem for path in FOLDER.glob("*.cu")} == set(GOLDEN)
 
 
-@pytest.mark.by_default("A shared")
+@pytest.mark.by_default("naive, B shared")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_all_layers_hold(name: str) -> None:
     """One matrix, several and none; consecutive, interleaved, shared."""

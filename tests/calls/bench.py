@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,11 +24,15 @@ SPLIT = TILED + "split_k parts=2\n"
 
 class Bench:
     def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, text: str, maps: tuple[TensorMap, ...] = ()
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        text: str,
+        maps: tuple[TensorMap, ...] = (),
+        **others: Any,
     ) -> None:
-        """The kernel of a schedule, as if it took ``maps``."""
+        """The kernel of a schedule, as if it took ``maps``, and had ``others`` in its interface."""
         emitted = compile_any(text)
-        emitted = replace(emitted, interface=replace(emitted.interface, maps=maps))
+        emitted = replace(emitted, interface=replace(emitted.interface, maps=maps, **others))
         self.stub = Stub(emitted.interface)
         monkeypatch.setitem(sys.modules, "cupy", self.stub)
         monkeypatch.setattr(arrays, "_LIBRARIES", {})

@@ -1,3 +1,4 @@
 from .bench import bench
+from .driver import driver, library
 
-__all__ = ["bench"]
+__all__ = ["bench", "driver", "library"]

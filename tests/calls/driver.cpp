@@ -1,4 +1,5 @@
-// The driver's library, as far as a launch with tensor maps asks for it: a map is its own record.
+// The driver's library, as far as launches with tensor maps, clusters and attributes ask for it: a map
+// is its own record.
 
 #include <cstdint>
 #include <cstring>
@@ -28,5 +29,31 @@ int cuTensorMapEncodeTiled(uint64_t *map, int type, uint32_t rank, void *address
   };
   memcpy(map, made, sizeof made);
   return 0;
+}
+
+// CUlaunchConfig.
+struct Config {
+  uint32_t grid[3], block[3], shared;
+  void *stream, *attributes;
+  uint32_t attribute_count;
+};
+Config asked;
+int active = 3;  // clusters
+
+int cuOccupancyMaxActiveClusters(int *clusters, void *function, const Config *config) {
+  ++calls;
+  if (answer != 0) return answer;
+  if (reinterpret_cast<uintptr_t>(function) != 42 || config->attribute_count != 0) return 1;
+  asked = *config;
+  *clusters = active;
+  return 0;
+}
+
+int (*launched)(const Config *, void *function, void **arguments);  // what a test makes of a launch
+
+int cuLaunchKernelEx(const Config *config, void *function, void **arguments, void **extra) {
+  ++calls;
+  if (answer != 0) return answer;
+  return extra == nullptr ? launched(config, function, arguments) : 1;
 }
 }

@@ -66,7 +66,7 @@ class Stub:
         )
         self.cuda = SimpleNamespace(
             runtime=runtime,
-            driver=SimpleNamespace(launchKernel=self._launch),
+            driver=SimpleNamespace(launchKernel=self.launch, CUDADriverError=DriverError),
             get_current_stream=lambda: SimpleNamespace(ptr=self.stream),
         )
 
@@ -93,7 +93,7 @@ class Stub:
         ctypes.memset(at, value, size)
         self.graph.append(("memset", at))
 
-    def _launch(self, function, blocks, *rest) -> None:
+    def launch(self, function, blocks, *rest) -> None:
         *shape, stream, pointers, extra = rest
         assert (function, extra) == (42, 0) and len(shape) == 6
         if not getattr(self.has_context, "yes", False):

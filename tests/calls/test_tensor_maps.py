@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +10,11 @@ import numpy as np
 import pytest
 
 from gemmgen.base.errors import CallError, CannotCheck
-from gemmgen.gpu import tensor_maps
+from gemmgen.gpu import driver_library, tensor_maps
 from gemmgen.ir.tensor_map import MapFields, TensorMap
 
 from .bench import TILED, Bench, forget
+from .driver import counter
 from .stub import ndarray
 
 MAPS = TensorMap("A", (8, 16)), TensorMap("B", (16, 8))
@@ -24,29 +22,10 @@ MODES = (7, 2, 1, 1, 0, 0, 3, 0, 0, 0)
 """Type, rank, steps, no interleaving, no swizzle, 256 bytes through L2, zeros outside."""
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("g++") is None:
-        pytest.skip("g++ is not installed")
-    made = tmp_path_factory.mktemp("driver") / "libdriver.so"
-    source = Path(__file__).parent / "driver.cpp"
-    command = ["g++", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", str(source), "-o", str(made)]
-    subprocess.run(command, check=True, timeout=60)
-    return made
-
-
 @pytest.fixture
-def mapped(monkeypatch: pytest.MonkeyPatch, library: Path) -> Iterator[Bench]:
-    monkeypatch.setattr(tensor_maps, "LIBRARY", str(library))
-    tensor_maps._encode.cache_clear()
-    counter(library).value = 0
+def mapped(monkeypatch: pytest.MonkeyPatch, driver: Path) -> Iterator[Bench]:
     yield Bench(monkeypatch, TILED, MAPS)
-    tensor_maps._encode.cache_clear()
     forget()
-
-
-def counter(library: Path, name: str = "calls") -> ctypes.c_int:
-    return ctypes.c_int.in_dll(ctypes.CDLL(str(library)), name)
 
 
 def operands(m: int, n: int, k: int, seed: int = 0) -> tuple[ndarray, ndarray]:
@@ -76,16 +55,16 @@ def test_a_kernel_gets_maps_in_place_of_pointers(mapped: Bench) -> None:
     ]
 
 
-def test_maps_of_a_known_address_are_not_encoded_again(mapped: Bench, library: Path) -> None:
+def test_maps_of_a_known_address_are_not_encoded_again(mapped: Bench, driver: Path) -> None:
     (a, b), (other, _) = operands(20, 30, 10), operands(20, 30, 10, 1)
-    calls = counter(library)
+    calls = counter(driver)
     for first, wanted in ((a, 2), (a, 2), (other, 3), (a, 3), (other, 3)):
         c = mapped.kernel(first, b)
         assert calls.value == wanted
         assert np.array_equal(c.host, first.host @ b.host)
 
 
-def test_each_extent_and_each_pitch_has_maps_of_its_own(mapped: Bench, library: Path) -> None:
+def test_each_extent_and_each_pitch_has_maps_of_its_own(mapped: Bench, driver: Path) -> None:
     a, b = operands(20, 32, 12)
     for rows, columns, terms in ((20, 32, 12), (20, 32, 8), (19, 32, 12), (20, 28, 12)):
         left, right = a[:rows, :terms], b[:terms, :columns]
@@ -97,10 +76,10 @@ def test_each_extent_and_each_pitch_has_maps_of_its_own(mapped: Bench, library: 
     assert strides == [64, 64, 64, 64, 80]
 
 
-def test_a_prepared_launch_encodes_nothing(mapped: Bench, library: Path) -> None:
+def test_a_prepared_launch_encodes_nothing(mapped: Bench, driver: Path) -> None:
     a, b = operands(20, 30, 10)
     launch = mapped.kernel.prepare(a, b)
-    calls = counter(library)
+    calls = counter(driver)
     assert calls.value == 2
     for _ in range(3):
         launch()
@@ -109,14 +88,14 @@ def test_a_prepared_launch_encodes_nothing(mapped: Bench, library: Path) -> None
 
 
 def test_a_bounded_number_of_maps_is_kept(
-    mapped: Bench, library: Path, monkeypatch: pytest.MonkeyPatch
+    mapped: Bench, driver: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tensor_maps, "_KEPT", 4)
     _, b = operands(20, 30, 10)
     lefts = [operands(20, 30, 10, seed)[0] for seed in range(6)]
     for a in (*lefts, lefts[0]):
         assert np.array_equal(mapped.kernel(a, b).host, a.host @ b.host)
-    assert counter(library).value == 1 + 6 + 2  # B and the first A were dropped
+    assert counter(driver).value == 1 + 6 + 2  # B and the first A were dropped
 
 
 def test_an_empty_sum_has_maps_of_one_element(mapped: Bench) -> None:
@@ -133,9 +112,9 @@ def test_alpha_zero_has_maps_of_no_terms(mapped: Bench) -> None:
     assert mapped.stub.maps[0][1][1:3] == (1, 20)
 
 
-def test_a_map_that_the_driver_refuses_is_named(mapped: Bench, library: Path) -> None:
+def test_a_map_that_the_driver_refuses_is_named(mapped: Bench, driver: Path) -> None:
     a, b = operands(20, 30, 10)
-    answer = counter(library, "answer")
+    answer = counter(driver, "answer")
     answer.value = 801
     try:
         with pytest.raises(CallError, match="the driver refuses a tensor map of A: CUDA error 801"):
@@ -145,17 +124,17 @@ def test_a_map_that_the_driver_refuses_is_named(mapped: Bench, library: Path) ->
     assert np.array_equal(mapped.kernel(a, b).host, a.host @ b.host)
 
 
-def test_without_a_driver_it_says_so(monkeypatch: pytest.MonkeyPatch, library: Path) -> None:
+def test_without_a_driver_it_says_so(monkeypatch: pytest.MonkeyPatch, driver: Path) -> None:
     fields = MapFields("f32", (4, 4), (16,), (4, 4))
     for name, said in (
         ("libnot_there.so.1", "can't be loaded"),
         ("libc.so.6", "older than CUDA 12"),
     ):
-        monkeypatch.setattr(tensor_maps, "LIBRARY", name)
-        tensor_maps._encode.cache_clear()
+        monkeypatch.setattr(driver_library, "LIBRARY", name)
+        driver_library.driver_function.cache_clear()
         with pytest.raises(CannotCheck, match=said):
             tensor_maps.encoded("A", fields, 16)
-    tensor_maps._encode.cache_clear()
+    driver_library.driver_function.cache_clear()
 
 
 def test_kernels_without_maps_do_not_import_this(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ def test_emit_takes_little():
     assert own < MOST, f"{own:.3f} s, on a machine {slowness:.2f} times as slow as the one meant"
 
 
-@pytest.mark.by_default("emit *", "check *", "suggest *", "tune *")
+@pytest.mark.by_default("emit *", "suggest *")
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -54,6 +54,7 @@ def test_without_a_gpu_nothing_is_timed(monkeypatch: pytest.MonkeyPatch):
         assert result.stderr == "gemmgen: there is no GPU here\n"
 
 
+@pytest.mark.usefixtures("estimated")
 def test_without_a_gpu_the_ladder_shows_what_is_counted(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(device, "missing", lambda: "there is no GPU here")
     result = gemmgen("ladder", *FILES, "--size", "64", "--size", "256")
@@ -66,6 +67,7 @@ def test_without_a_gpu_the_ladder_shows_what_is_counted(monkeypatch: pytest.Monk
     assert lines[1].endswith("32-way")
 
 
+@pytest.mark.usefixtures("estimated")
 def test_counts_are_asked_for_without_a_complaint():
     result = gemmgen("ladder", *FILES, "--counts", "--size", "256", "--gpu", "A100", "--json")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -120,12 +122,14 @@ def test_ladder_has_a_line_per_example_and_the_documents_percentages():
 
 
 @pytest.mark.usefixtures("measured")
+@pytest.mark.usefixtures("estimated")
 def test_ladder_of_files_has_no_column_of_the_documents():
     text = gemmgen("ladder", *FILES, "--size", "64").stdout
     assert "documents" not in text and "\ntransposed " in text
 
 
 @pytest.mark.usefixtures("measured")
+@pytest.mark.usefixtures("estimated")
 def test_markdown_stands_between_its_marks():
     text = gemmgen("ladder", *FILES, "--size", "64", "--markdown").stdout
     assert text.startswith("<!-- ladder -->\n| kernel | of cuBLAS, 64 | ms, 64 | TFLOP/s |")
@@ -133,7 +137,7 @@ def test_markdown_stands_between_its_marks():
     assert "on an NVIDIA H200, 20" in text and text.endswith("\n<!-- /ladder -->\n")
 
 
-@pytest.mark.usefixtures("measured")
+@pytest.mark.usefixtures("uncounted")
 def test_update_replaces_the_table_alone(tmp_path: Path):
     readme = tmp_path / "README.md"
     readme.write_text(MARKS)
@@ -197,6 +201,7 @@ def test_json_has_reads_and_percentages():
 
 
 @pytest.mark.usefixtures("measured")
+@pytest.mark.usefixtures("estimated")
 def test_json_has_an_entry_of_a_refused_file(tmp_path: Path):
     wrong = tmp_path / "wrong.sched"
     wrong.write_text("tile m=7 n=3 k=8\n")
@@ -205,6 +210,7 @@ def test_json_has_an_entry_of_a_refused_file(tmp_path: Path):
     assert found[-1]["error"] and all("error" not in entry for entry in found[:-1])
 
 
+@pytest.mark.usefixtures("estimated")
 def test_reads_are_in_a_schedules_own_letters(tmp_path: Path):
     short, long = tmp_path / "short.sched", tmp_path / "long.sched"
     short.write_text("gemm Y[i, j] = X[i, p] * W[p, j]\ntile i=32 j=32 p=32\ncache_shared X W\n")
@@ -237,6 +243,7 @@ def test_bench_prints_a_table_and_json():
     assert [entry["name"] for entry in found][1:] == ["naive", "transposed"]
 
 
+@pytest.mark.usefixtures("estimated")
 def test_a_wrong_result_is_told_and_fails(monkeypatch: pytest.MonkeyPatch):
     shape = (64, 64, 64)
     monkeypatch.setattr(timed, "measure", lambda k, s: (row("naive", shape, note="C[0, 0] = 1"),))
@@ -245,6 +252,7 @@ def test_a_wrong_result_is_told_and_fails(monkeypatch: pytest.MonkeyPatch):
     assert result.stderr == "naive, 64: C[0, 0] = 1\n"
 
 
+@pytest.mark.usefixtures("estimated")
 def test_a_shape_that_is_refused_is_a_wrong_input(monkeypatch: pytest.MonkeyPatch):
     shape = (64, 64, 64)
     monkeypatch.setattr(timed, "measure", lambda k, s: (row("naive", shape, None, "M % 128"),))

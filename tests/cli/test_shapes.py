@@ -49,6 +49,7 @@ def test_verify_takes_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 0 and "C2  passed" in result.stdout
 
 
+@pytest.mark.usefixtures("estimated")
 def test_explain_and_diff_take_batches() -> None:
     options = ("--shape", "32,b=3,h=2", "--json")
     figures = json.loads(gemmgen("explain", "-", *options, input=BATCHED).stdout)

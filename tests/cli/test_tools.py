@@ -33,6 +33,7 @@ def test_suggest_answers() -> None:
     assert "tile" in found.text and found.schedule.gemm.a.indices == ("k", "m")
 
 
+@pytest.mark.usefixtures("estimated")
 def test_explain_reports() -> None:
     found = gemmgen.explain(TILED, {"m": 64, "n": 64, "k": 64})
     assert "global reads of A and B" in str(found)

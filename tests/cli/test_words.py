@@ -69,6 +69,7 @@ def test_all_that_take_schedules_are_known() -> None:
     assert set(group.COMMANDS) - set(TAKING) == {"fuzz", "suggest", "help", "example"}
 
 
+@pytest.mark.by_default("emit", "draw")
 @pytest.mark.parametrize("command", TAKING)
 def test_a_missing_example_is_answered_by_what_writes_it(command: str, folder: Path) -> None:
     for path in ("vectorized.sched", "examples/vectorized.sched"):
@@ -110,6 +111,7 @@ def test_every_command_takes_schedule_as_an_option(command: str, folder: Path) -
     assert "--schedule FILE" in gemmgen(command, "--help").stdout
 
 
+@pytest.mark.usefixtures("estimated")
 def test_a_refused_file_is_a_row_of_the_ladder(folder: Path) -> None:
     (folder / "good.sched").write_text(TILED)
     (folder / "bad.sched").write_text("tile m=7 n=3 k=8\n")

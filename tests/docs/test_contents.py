@@ -62,6 +62,7 @@ def test_measured_figures_are_shown_where_there_are_any(
         measured.rows.cache_clear()
 
 
+@pytest.mark.by_default("tensor_core", "vectorized", "split_k", "fused", "hopper/tma")
 @pytest.mark.parametrize("name", (*compared.RUNGS, *compared.HOPPER, *compared.BEYOND))
 def test_an_example_is_set_against_another_schedule(name: str) -> None:
     before = compared.of(name).text()

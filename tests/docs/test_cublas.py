@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gemmgen_docs import cublas, measured
+from gemmgen_docs import copy_engine, cublas, measured
 from gemmgen_docs.cublas import shares
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +21,13 @@ def test_readme_has_what_the_data_file_gives() -> None:
     block = shares.readme(LINES)
     assert block in text, "run: python benchmarks/against_cublas.py --readme"
     assert text.count(shares.BEGIN) == text.count(shares.END) == 1
+
+
+def test_readme_has_the_shares_by_the_copy_engine() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert copy_engine.readme() in text, "run: PYTHONPATH=docs python -m gemmgen_docs.copy_engine"
+    for row in copy_engine.read():
+        assert (ROOT / "examples" / f"{row.schedule}.sched").exists()
 
 
 @pytest.mark.proof

@@ -10,6 +10,7 @@ from typing import cast
 
 import numpy as np
 
+from gemmgen.analyze.block_step import IN_TURN
 from gemmgen.analyze.explain import AnalyzedKernel, compile_kernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.calling.launches import Order
@@ -31,7 +32,7 @@ from gemmgen.ir.lowered import SharedArray
 from gemmgen.ir.thread_code import RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray
 from gemmgen.language import parse_schedule
-from gemmgen.numerics.operators import Value
+from gemmgen.numerics.operators import Bools, Value
 from gemmgen.schedule.extents import Shape
 from gemmgen.schedule.read import read_source
 from tests.draw.reading import schedule_of
@@ -63,7 +64,7 @@ class Log:
             lanes = cast(FlatMemory, memory).lanes
             first = np.broadcast_to(np.asarray(index), lanes.count)
             first = first if mask is None else np.where(mask, first, -1)
-            self.requests.append((memory.name, write, first, width))
+            self.requests.append((memory.name, write, first[: lanes.threads], width))
 
 
 class Logged(FlatMemory):
@@ -130,9 +131,16 @@ class LoggedBarriers(CheckedBarriers):
         self.log.events.append(("expect", self._phase(name, index, mask)))
         super().expect(name, index, count, mask)
 
-    def arrive(self, name: str, index: Index, mask: Mask) -> None:
+    def arrive(self, name: str, index: Index, mask: Mask, block: Value | None = None) -> None:
         self.log.events.append(("release", self._phase(name, index, mask)))
-        super().expect(name, index, 0, mask)
+        if block is None:
+            super().expect(name, index, 0, mask)
+        else:
+            super().arrive(name, index, mask, block)
+
+    def test(self, name: str, index: Index, parity: Value, mask: Mask) -> Bools:
+        """The answer is no, so that the wait is logged where the text has it."""
+        return np.zeros(self.lanes.count, np.bool_)
 
     def wait(self, name: str, index: Index, parity: Value, mask: Mask) -> None:
         super().wait(name, index, parity, mask)
@@ -146,9 +154,10 @@ class LoggedBarriers(CheckedBarriers):
         to: Index,
         barrier: tuple[str, Index],
         mask: Mask,
+        blocks: Value | None = None,
     ) -> None:
         self.log.events.append(("box", f"{target.name} {self._phase(*barrier, mask)}"))
-        super().load(boxes, at, target, to, barrier, mask)
+        super().load(boxes, at, target, to, barrier, mask, blocks)
 
 
 class LoggedMachine(CheckedMachine):
@@ -180,7 +189,7 @@ class LoggedMachine(CheckedMachine):
 
     def shared(self, array: SharedArray) -> Memory:
         memory = cast(FlatMemory, super().shared(array))
-        self.log.shared[array.name] = memory.data
+        self.log.shared[array.name] = memory.data[: memory.size]
         return self._logged(memory)
 
     def _logged(self, memory: FlatMemory) -> Memory:
@@ -207,11 +216,17 @@ class LoggedMachine(CheckedMachine):
         self.log.events.append(("barrier", ""))
         super().barrier(mask)
 
+    def meet_cluster(self, mask: Mask) -> None:
+        self.log.events.append(("barrier", ""))
+        super().meet_cluster(mask)
+
 
 def run(kernel: AnalyzedKernel, shape: Shape) -> Log:
-    """What block 0 does at ``shape``, or those of its warps that multiply; each element of a tensor
-    holds its own number."""
-    return list(run_duties(kernel, shape).values())[-1]
+    """What block 0 does at ``shape``, or those of its warps that multiply, if in turn the first
+    ones; each element of a tensor holds its own number.  The blocks of its cluster run beside
+    it."""
+    logs = run_duties(kernel, shape)
+    return logs.get(IN_TURN[0]) or list(logs.values())[-1]
 
 
 def run_duties(
@@ -226,12 +241,20 @@ def run_duties(
         span = 4 + sum(size * step for size, step in zip(sizes, steps, strict=True))
         arguments[param.name] = np.arange(span).astype(elements(param.dtype))
     extents = {name: cast(int, arguments[name]) for name in interface.shaping()}
-    state, together = LaunchState.of(interface, extents, order), Together(1, Turns(order))
-    parts = [(d.name, (d.first, d.threads)) for d in duties_of(kernel.lowered.body)]
-    machines = [
-        LoggedMachine(Lanes(0, 1, *interface.block, part), arguments, state, together, duty)
-        for duty, part in parts or [(None, None)]
-    ]
+    count = interface.cluster_blocks
+    state = LaunchState.of(interface, extents, order, count)
+    together = Together(count, Turns(order))
+    parts = {
+        d.name if d.groups == 1 else IN_TURN[turn]: (d.name, part)
+        for d in duties_of(kernel.lowered.body)
+        for turn, part in enumerate(d.parts)
+    }
+    machines = {
+        name: LoggedMachine(
+            Lanes(0, count, *interface.block, part, count), arguments, state, together, duty
+        )
+        for name, (duty, part) in (parts or {"": (None, None)}).items()
+    }
 
     def running(machine: LoggedMachine) -> None:
         step = code_for(machine).kernel(kernel.lowered)
@@ -239,8 +262,8 @@ def run_duties(
         step(None)
 
     with np.errstate(all="ignore"):
-        together.turns.run([(m.duty or "", partial(running, m)) for m in machines])
-    return {machine.duty or "": machine.log for machine in machines}
+        together.turns.run([(name, partial(running, m)) for name, m in machines.items()])
+    return {name: machine.log for name, machine in machines.items()}
 
 
 def of_text(text: str, folder: Path) -> AnalyzedKernel:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from gemmgen.analyze.explain import compile_kernel
 from gemmgen.base.source import Source
-from gemmgen.draw.kinds import draw
+from gemmgen.draw.kinds import draw_scene
 from gemmgen.draw.marks import Drawing
 from gemmgen.draw.scene import Scene
 from gemmgen.gpu.gpus import DEFAULT, GPUS
@@ -26,7 +27,9 @@ def schedule_of(name: str) -> Schedule:
     return parse_schedule(read_source(str(examples.path_of(name))))
 
 
+@lru_cache(maxsize=4)
 def scene_of(name: str, shape: Shape | None = None) -> Scene:
+    """The kinds of drawings of an example are drawn one after another: it is compiled once."""
     return Scene(compile_kernel(schedule_of(name)), shape, GPUS[DEFAULT])
 
 
@@ -35,7 +38,7 @@ def scene_of_text(text: str) -> Scene:
 
 
 def drawn(name: str, kind: str, shape: Shape | None = None) -> Drawing:
-    return draw(kind, schedule_of(name), shape, GPUS[DEFAULT])
+    return draw_scene(kind, scene_of(name, shape))
 
 
 def told(drawing: Drawing, form: str) -> Iterator[tuple[tuple[str, ...], dict[str, range]]]:

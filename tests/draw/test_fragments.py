@@ -82,6 +82,7 @@ def test_reads_of_a_k_are_told(name: str, reads: str) -> None:
     assert f"For each k a thread reads {reads}" in drawn(name, "fragments").description
 
 
+@pytest.mark.by_default("swizzled", "types/f16_fast")
 @pytest.mark.parametrize("name", ["warp_tiled", "swizzled", "async_row_major", "types/f16_fast"])
 def test_registers_come_from_the_first_k(name: str) -> None:
     drawing = drawn(name, "fragments")

@@ -77,7 +77,7 @@ def check(scene: Scene, drawing: Drawing) -> None:
         assert order == sorted(order), "a step is read before the one in front of it"
 
 
-@pytest.mark.by_default("best/odd_mk_kn-*", "naive-*", "split_k-*", "tensor_core-*")
+@pytest.mark.by_default("naive-*", "split_k-*")
 @pytest.mark.parametrize(
     "name, shape",
     [

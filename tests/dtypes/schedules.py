@@ -26,6 +26,14 @@ TYPES = {
     "f16 times bf16": ("dtype A=f16 B=bf16 C=f16", 8),
     "f16 times f32": ("dtype A=f16", 4),
     "f32 to bf16": ("dtype C=bf16", 4),
+    "i8": ("dtype i8", 4),
+    "i8 to f32": ("dtype A=i8 B=i8", 4),
+    "i8 to i8": ("dtype A=i8 B=i8 C=i8", 8),
+    "e4m3": ("target sm_89\ndtype e4m3", 4),
+    "e5m2 to f16": ("target sm_89\ndtype A=e5m2 B=e5m2 C=f16", 8),
+    "e4m3 to e5m2": ("target sm_89\ndtype A=e4m3 B=e4m3 C=e5m2", 8),
+    "e5m2 to e4m3": ("target sm_89\ndtype A=e4m3 B=e5m2 C=e4m3", 8),
+    "i8 times f16": ("dtype A=i8 B=f16", 4),
 }
 """The statement, and the widest access that all operands can have."""
 
@@ -43,4 +51,8 @@ def text(schedule: str, types: str) -> str:
     stated, width = TYPES[types]
     if schedule == "epilogue" and types != "f64":
         stated += " bias=f32"
-    return f"{stated}\n{SCHEDULES[schedule].format(w=width)}"
+    lines = SCHEDULES[schedule].format(w=width)
+    if types == "i8":
+        stated = stated.removesuffix(" bias=f32")
+        lines = lines.replace("silu", "relu")
+    return f"{stated}\n{lines}"

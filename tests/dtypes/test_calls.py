@@ -29,6 +29,7 @@ def emitted(types: str) -> Emitted:
 def call(types: str, **changed: object) -> None:
     kernel = emitted(types)
     numpy = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": np.uint16}
+    numpy |= {"i8": np.int8, "i32": np.int32, "e4m3": np.uint8, "e5m2": np.uint8}
     shapes = {"A": (M, K), "B": (K, N), "C": (M, N)}
     given: dict[str, object] = {**SIZES, "alpha": 1.0, "beta": 0.0}
     for param in kernel.interface.params:
@@ -38,7 +39,7 @@ def call(types: str, **changed: object) -> None:
     compile_kernel(kernel.text, kernel.interface).run(arguments)
 
 
-@pytest.mark.by_default("bf16", "f16", "f64")
+@pytest.mark.by_default("bf16")
 @pytest.mark.parametrize("types", TYPES)
 def test_the_cpu_run_takes_arrays_of_the_stated_types(types: str) -> None:
     call(types)
@@ -52,6 +53,13 @@ def test_the_cpu_run_takes_arrays_of_the_stated_types(types: str) -> None:
         ("f16", "B", "uint16", "B must be a float16 array, not uint16"),
         ("f16", "B", ">f2", "B must be a float16 array, not >f2"),
         ("bf16", "C", "float16", "C must be an array of bfloat16 (or of its bits, uint16), not"),
+        (
+            "e4m3",
+            "A",
+            "int8",
+            "A must be an array of float8_e4m3fn (or of its bits, uint8), not int8",
+        ),
+        ("i8", "C", "float32", "C must be a int32 array, not float32"),
         ("bf16 to f32", "C", "uint16", "C must be a float32 array, not uint16"),
     ],
 )
@@ -60,6 +68,14 @@ def test_the_cpu_run_refuses_other_types(types: str, tensor: str, dtype: str, sa
     with pytest.raises(CallError) as caught:
         call(types, **{tensor: np.zeros(shape, dtype)})
     assert said in str(caught.value)
+
+
+def test_scalars_of_integers_are_integers() -> None:
+    call("i8", alpha=-3)
+    with pytest.raises(CallError, match=r"alpha = 0[.]5 is no integer, which the kernel takes"):
+        call("i8", alpha=0.5)
+    with pytest.raises(CallError, match=r"beta = 4294967296 is more than an int32 holds"):
+        call("i8", beta=2**32)
 
 
 def test_scalars_have_the_range_of_the_sums() -> None:
@@ -71,9 +87,11 @@ def test_scalars_have_the_range_of_the_sums() -> None:
 def test_a_bfloat16_of_another_library_is_its_bits() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     call("bf16", A=np.zeros((M, K), ml_dtypes.bfloat16))
+    call("e4m3", A=np.zeros((M, K), ml_dtypes.float8_e4m3fn))
 
 
 NAMES = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
+NAMES |= {"i8": "int8", "i32": "int32", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 
 
 def views(types: str) -> dict[str, View]:

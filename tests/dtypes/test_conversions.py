@@ -12,7 +12,7 @@ from functions import with_functions
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics import formats
-from gemmgen.numerics.operators import FROM_BITS, TO_BITS
+from gemmgen.numerics.operators import FROM_BITS, TO_BITS, TO_INTEGERS, mad
 from gemmgen.sim.run import CompiledKernel, compile_kernel
 from gemmgen.sim.unit import BEGIN, END
 
@@ -28,7 +28,8 @@ def converter(call: str, source: DType, target: DType) -> CompiledKernel:
     c = Param("C", "tensor", ("n",), written=True, read=False, dtype=target)
     block, tiles = (32, 1), (("N", 32),)
     interface = Interface("apply", (Param("N", "extent"), a, c), block, tiles, (), 0, 0, ())
-    types = {"f32": "float", "f16": "unsigned short", "bf16": "unsigned short"}
+    types = {"f32": "float", "f16": "unsigned short", "bf16": "unsigned short", "i8": "signed char"}
+    types |= dict.fromkeys(("e4m3", "e5m2"), "unsigned char")
     text = f"""{BEGIN}
 extern "C" __global__ void __launch_bounds__(32)
 apply(int N, const {types[source]} *__restrict__ A, {types[target]} *__restrict__ C)
@@ -166,3 +167,131 @@ def test_poison_is_known_and_is_no_number(dtype: DType) -> None:
     for values in (ones, nan):
         assert not formats.is_poison(values, dtype).any()
     assert formats.is_nan(nan, dtype).all() and not formats.is_nan(ones, dtype).any()
+
+
+def test_i8_saturates_as_the_instruction_does() -> None:
+    """Ties go to even; a NaN is 0."""
+    given = [
+        -1e30,
+        -128.5,
+        -128.0,
+        -2.5,
+        -0.5,
+        0.5,
+        1.5,
+        126.5,
+        127.4,
+        127.5,
+        128.0,
+        np.inf,
+        np.nan,
+    ]
+    values = np.array([*given, *np.linspace(-140, 140, 8191)], np.float32)
+    got = np.zeros(values.size, np.int8)
+    converter("gg_to_i8", "f32", "i8").run({"N": values.size, "A": values, "C": got})
+    want = [-128, -128, -128, -2, 0, 0, 2, 126, 127, 127, 127, 127, 0]
+    assert got[: len(want)].tolist() == want
+    assert (formats.stored(values, "i8") == got).all()
+    assert (np.asarray(TO_INTEGERS["to_i8"](values)) == got).all()
+
+
+def test_poison_stays_poison_as_an_integer() -> None:
+    found = np.asarray(TO_INTEGERS["to_i8"](formats.poison(5, "f32")))
+    assert np.isnan(found).all()
+
+
+def test_a_number_that_all_lanes_have_is_converted_to_one() -> None:
+    """C1 keeps what no lane's index is in as one number, and not as an array of one."""
+    for convert in (*TO_BITS.values(), *TO_INTEGERS.values()):
+        assert np.shape(convert(np.float32(1))) == ()
+    for convert in FROM_BITS.values():
+        assert np.shape(convert(np.int64(1))) == ()
+
+
+@pytest.mark.parametrize("largest", (1 << 7, 1 << 20, 1 << 31))
+def test_multiply_adds_of_integers_wrap(largest: int) -> None:
+    """The references' and the interpreter's, against NumPy's integers; poison stays."""
+    a, b, c = np.random.default_rng(1).integers(-largest, largest, (3, 5000))
+    want = (a * b + c).astype(np.int32)  # modulo 2^64, and then 2^32
+    given = (x.astype(np.float64) for x in (a, b, c))
+    assert (np.asarray(mad(*given)).astype(np.int32) == want).all()
+    nan = np.asarray(mad(np.array([1.0, np.nan]), np.array([np.nan, 2.0]), np.array([3.0, 4.0])))
+    assert np.isnan(nan).all()
+
+
+BYTES: tuple[DType, ...] = ("e4m3", "e5m2")
+
+
+def byte_exactly(dtype: DType, bits: int) -> float:
+    """The value of a byte, by the definition of the format (OCP 8-bit floating point, 1.0)."""
+    fraction, bias = (3, 7) if dtype == "e4m3" else (2, 15)
+    sign, exponent = -1.0 if bits >> 7 else 1.0, bits >> fraction & ((1 << 7 - fraction) - 1)
+    rest = bits & ((1 << fraction) - 1)
+    if dtype == "e4m3" and bits & 0x7F == 0x7F:
+        return float("nan")
+    if dtype == "e5m2" and exponent == 31:
+        return sign * float("inf") if rest == 0 else float("nan")
+    if exponent == 0:
+        return sign * rest * 2.0 ** (1 - bias - fraction)
+    return sign * (1 + rest * 2.0**-fraction) * 2.0 ** (exponent - bias)
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+def test_every_byte_is_the_number_of_the_format(dtype: DType) -> None:
+    every = np.arange(256).astype(np.uint8)
+    want = np.array([byte_exactly(dtype, bits) for bits in range(256)]).astype(np.float32)
+    got = np.zeros(256, np.float32)
+    converter(f"gg_from_{dtype}", dtype, "f32").run({"N": 256, "A": every, "C": got})
+    assert same(got, want)
+    assert same(formats.numbers(every, dtype), want)
+    assert same(np.asarray(FROM_BITS[f"from_{dtype}"](every)), want)
+
+
+def nearest_byte(dtype: DType, value: float) -> int:
+    """By distance among all finite numbers; of two the even one.  A NaN is 0x7f."""
+    if np.isnan(value):
+        return 0x7F
+    finite = [b for b in range(128) if np.isfinite(byte_exactly(dtype, b))]
+    most = byte_exactly(dtype, finite[-1])
+    size = min(abs(value), most)
+    best = min(finite, key=lambda b: (abs(byte_exactly(dtype, b) - size), b & 1))
+    return best | (0x80 if np.signbit(value) else 0)
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+def test_floats_of_a_byte_round_and_saturate_as_the_instruction_does(dtype: DType) -> None:
+    """Each number, the middles between it and the next one, and their neighbors in f32."""
+    held = np.array([byte_exactly(dtype, b) for b in range(128)], np.float64)
+    held = held[np.isfinite(held)]
+    near = np.concatenate((held, (held[1:] + held[:-1]) / 2, [held[-1] * 1.03, 1e30, np.inf]))
+    near = near.astype(np.float32)
+    up, down = np.nextafter(near, np.float32(np.inf)), np.nextafter(near, np.float32(0))
+    values = np.concatenate((near, up, down, -near, -up, -down, np.array([np.nan], np.float32)))
+    want = np.array([nearest_byte(dtype, float(v)) for v in values]).astype(np.uint8)
+    got = np.zeros(values.size, np.uint8)
+    converter(f"gg_to_{dtype}", "f32", dtype).run({"N": values.size, "A": values, "C": got})
+    assert (got == want).all()
+    assert (formats.stored(values, dtype) == want).all()
+    assert (formats.stored(values.astype(np.float64), dtype) == want).all()
+    assert (np.asarray(TO_BITS[f"to_{dtype}"](values)) == want).all()
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+def test_floats_of_a_byte_are_those_of_ml_dtypes(dtype: DType) -> None:
+    """Within the range: beyond it ml_dtypes gives NaN or infinity, and the instruction neither."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    other = np.dtype(getattr(ml_dtypes, formats.NAMES[dtype]))
+    every = np.arange(256).astype(np.uint8)
+    assert same(formats.numbers(every, dtype), every.view(other).astype(np.float32))
+    most = formats.GREATEST[dtype][1]
+    values = np.random.default_rng(3).normal(0, most / 3, 100_000).astype(np.float32)
+    values = np.concatenate((values[np.abs(values) <= most], values / 2.0**18))
+    assert (formats.stored(values, dtype) == values.astype(other).view(np.uint8)).all()
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+def test_poison_of_a_byte_is_no_number_and_no_result(dtype: DType) -> None:
+    poison = formats.poison(300, dtype)
+    assert formats.is_poison(poison, dtype).all() and formats.is_nan(poison, dtype).all()
+    results = formats.stored(np.array([np.nan, -np.nan, np.inf, 1.0, -1e9]), dtype)
+    assert not formats.is_poison(results, dtype).any()

@@ -110,6 +110,26 @@ TEXTS = {
         f"{B_PIECE}2 * valid * sizeof(double)",
         "valid bytes",
     ),
+    "i8 without its sign": (
+        "wide", "i8 to i8", "static_cast<float>(old[e])",
+        "static_cast<float>(static_cast<unsigned char>(old[e]))", "C: wrong bits",
+    ),
+    "operands without their sign": (
+        "wide", "i8", "= A_raw[e]", "= static_cast<unsigned char>(A_raw[e])", "C: wrong bits",
+    ),
+    "no saturation": (
+        "wide", "i8 to i8", "gg_to_i8(fmaf(", "static_cast<signed char>(fmaf(", "C: ",
+    ),
+    "the sign of a byte lost": (
+        "wide", "e5m2 to e4m3", "out[e] =\n", "out[e] = 0x7f &\n", "C: wrong bits",
+    ),
+    "bytes of the other format": (
+        "wide", "e4m3 to e5m2", "gg_from_e4m3(B_raw", "gg_from_e5m2(B_raw", "",
+    ),
+    "a byte that is not stored": (
+        "wide", "i8", f"e < VEC; ++e){NEXT}A_shared", f"e < VEC - 1; ++e){NEXT}A_shared",
+        "never written",
+    ),
 }  # fmt: skip
 
 
@@ -131,11 +151,11 @@ def test_neighbours_of_a_word_that_two_threads_write_are_no_race() -> None:
     assert complaint(kernel, kernel.text) is None
 
 
-def as_it_is(expr: Expr, dtype: DType) -> Expr:
+def as_it_is(expr: Expr, dtype: DType, numbers: DType = "f32") -> Expr:
     return expr
 
 
-def other_format(expr: Expr, dtype: DType) -> Expr:
+def other_format(expr: Expr, dtype: DType, numbers: DType = "f32") -> Expr:
     known = {"f16": "bf16", "bf16": "f16"}
     return Call(f"from_{known[dtype]}", (expr,)) if dtype in known else expr
 

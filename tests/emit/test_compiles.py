@@ -14,7 +14,8 @@ import pytest
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.source import Source
-from gemmgen.gpu import compiler, device, sass
+from gemmgen.gpu import compiler, device, sass, sass_loops
+from gemmgen.ir.atoms import VIA
 from gemmgen.ir.target import SINCE, has, nvcc_flag
 from gemmgen.pipeline import compile_source
 
@@ -29,7 +30,7 @@ needs_compiler = pytest.mark.skipif(
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 
 
-ALONE = re.compile("setmaxnreg|wgmma")
+ALONE = re.compile("setmaxnreg|wgmma|multicast::cluster")
 """Instructions of exact targets (sm_90a)."""
 
 
@@ -39,10 +40,13 @@ def text(name: str) -> str:
 
 def is_for(name: str, arch: str) -> bool:
     """Whether ``arch`` has what the golden's schedule asks for: the features of its target, and
-    instructions that only that one has; without a target cp.async, if the text has it."""
+    instructions that only that one has; without a target cp.async and mma.sync, if the text has
+    them."""
     stated = re.search(r"^// +target +(sm_(\d+)a?)$", text(name), re.MULTILINE)
     if stated is None:
-        return "cp.async" not in text(name) or has(arch, SINCE["cp_async"])
+        asked = ["cp_async"] if "cp.async" in text(name) else []
+        asked += [atom for atom in VIA["mma"] if f"gg_mma_{atom}" in text(name)]
+        return all(has(arch, SINCE.get(feature, 0)) for feature in asked)
     return arch == stated[1] if ALONE.search(text(name)) else has(arch, int(stated[2]))
 
 
@@ -123,7 +127,7 @@ def code(name: str, arch: str) -> sass.Code:
 def test_the_next_tile_is_loaded_before_the_arithmetic_and_stored_after(
     name: str, arch: str
 ) -> None:
-    loop = sass.main_loop(code(name, arch))
+    loop = sass_loops.main_loop(code(name, arch))
     assert loop is not None
     assert sass.count(loop, "LDG") and sass.count(loop, "STS") and sass.count(loop, "FFMA")
     assert sass.overlap(loop) >= 0.8
@@ -145,7 +149,7 @@ def test_the_vectorized_kernel_moves_16_bytes_at_a_time(arch: str) -> None:
 def test_asynchronous_copies_pass_through_no_register(arch: str) -> None:
     """LDGSTS moves 16 bytes at a time past L1, fills with zeros by itself, and is waited for after
     most of the arithmetic; the same schedule without the directive loads and stores."""
-    loop = sass.main_loop(code("async_copy", arch))
+    loop = sass_loops.main_loop(code("async_copy", arch))
     assert loop is not None
     copies = [i for i in loop if i.is_a("LDGSTS")]
     assert copies and all({"BYPASS", "128", "ZFILL"} <= set(i.opcode.split(".")) for i in copies)
@@ -155,7 +159,7 @@ def test_asynchronous_copies_pass_through_no_register(arch: str) -> None:
     lines = (GOLDEN.parents[1] / "examples" / "async_copy.sched").read_text("utf-8").splitlines()
     without = "\n".join(line for line in lines if not line.startswith("async_copy"))
     plain = compiler.compile_text(compile_source(Source(without)).text, arch).cubin
-    loop = sass.main_loop(sass.disassemble(plain))
+    loop = sass_loops.main_loop(sass.disassemble(plain))
     assert loop is not None
     assert sass.count(loop, "LDGSTS") == 0 and sass.count(loop, "LDG") and sass.count(loop, "STS")
 
@@ -178,5 +182,5 @@ def test_narrow_asynchronous_copies_are_of_their_width(width: int) -> None:
 
 @needs_sass
 def test_the_single_buffered_kernel_shows_that_the_check_can_fail() -> None:
-    loop = sass.main_loop(code("tiled", "sm_80"))
+    loop = sass_loops.main_loop(code("tiled", "sm_80"))
     assert loop is not None and sass.overlap(loop) < 0.5

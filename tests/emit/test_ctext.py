@@ -78,13 +78,15 @@ def _apply(op: str, left: int, right: int) -> int:
             return int(bool(left) and bool(right))
         case "||":
             return int(bool(left) or bool(right))
+        case "<<" if left < 0 or not 0 <= right < 32 or left << right >= 2**31:
+            raise ValueError("C does not define it")
     return int(eval(f"left {op} right"))
 
 
 def is_defined(expr: Expr) -> bool:
     try:
         value(expr)
-    except ZeroDivisionError:
+    except (ZeroDivisionError, ValueError):
         return False
     return True
 

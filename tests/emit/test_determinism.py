@@ -78,6 +78,7 @@ def test_what_says_nothing_changes_nothing() -> None:
     assert sha256(text, "another/name.sched") == sha256(text)
 
 
+@pytest.mark.by_default("swizzled", "split_k", "tensor_core", "async_copy")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schedule_compiled_twice_gives_one_text(name: str) -> None:
     kernel = emitted(example(name))

@@ -27,6 +27,7 @@ def is_right(kernel: Emitted, golden: str) -> None:
         check(kernel, call(*shape, 0.7, -1.0, pad=4), GOLDEN[golden].want, kernel.text)
 
 
+@pytest.mark.by_default("2")
 @pytest.mark.parametrize("stages", (2, 3))
 def test_fewer_stages_of_a_ring_are_right(stages: int) -> None:
     interface = emitted(GOLDEN["async_copy"].text).interface

@@ -15,7 +15,15 @@ from pipeline.running import emitted
 from gemmgen.pipeline import compile_schedule
 
 NVCC = shutil.which("nvcc")
-FLAGS = ("-arch=sm_90a", "-Werror", "all-warnings", "-Xptxas", "-O0", "-Xcompiler", "-fPIC")
+FLAGS = (
+    "-gencode=arch=compute_90a,code=sm_90a",
+    "-Werror",
+    "all-warnings",
+    "-Xptxas",
+    "-O0",
+    "-Xcompiler",
+    "-fPIC",
+)
 
 
 def named(golden: str, kernel: str) -> str:

@@ -40,7 +40,8 @@ WORDS = CPP - {"asm"} | MODELED - CPP | {"__restrict__", "x", "y", "val"}
 ``gg_*`` functions, whose texts are as they are in ``emit/intrinsics``."""
 
 DECLARATION = re.compile(
-    r"(?:\b(?:int|bool|float|char|cudaStream_t|cudaError_t|long long)|\*const|\*__restrict__|\*)"
+    r"(?:\b(?:int|bool|float|double|char|cudaStream_t|cudaError_t|long long)"
+    r"|\*const|\*__restrict__|\*)"
     r"\s*(\w+)"
 )
 
@@ -74,6 +75,14 @@ def lines_of_code(text: str) -> int:
     return sum(bool(line) and not line.startswith("//") for line in lines)
 
 
+@pytest.mark.by_default(
+    but=(
+        "*parts*",
+        "*ahead*",
+        "*in pieces*",
+        "warps *",
+    )
+)
 @pytest.mark.parametrize("name", CASES)
 def test_uses_no_name_but_its_own_and_a_few_of_cuda(name: str) -> None:
     kernel = emitted(CASES[name].text)
@@ -85,7 +94,7 @@ def test_uses_no_name_but_its_own_and_a_few_of_cuda(name: str) -> None:
     own = set(DECLARATION.findall(text)) | functions
     own |= set(re.findall(r"(\w+)(?:\[[^\]]*\])* = ", text))
     own |= set(re.findall(r", (\w+)\[", text))
-    own |= set(re.findall(r"unsigned (\w+)", text))
+    own |= set(re.findall(r"unsigned (?:short )?(\w+)", text))
     own |= {kernel.name, f"launch_{kernel.name}", f"{kernel.name}_detail"}
     own |= set(re.findall(r"__forceinline__ void (\w+)\(", text))
     if kernel.interface.maps:
@@ -111,6 +120,14 @@ def test_lines_are_broken_whatever_the_epilogue_is(proof: bool) -> None:
     assert len(lines) > 1000 and [line for line in lines if len(line) > 100] == []
 
 
+@pytest.mark.by_default(
+    but=(
+        "*parts*",
+        "*ahead*",
+        "*in pieces*",
+        "warps *",
+    )
+)
 @pytest.mark.parametrize("name", CASES)
 def test_names_no_constant_that_it_does_not_use(name: str) -> None:
     text = code(emitted(CASES[name].text).text)
@@ -289,6 +306,7 @@ def test_the_names_it_uses_can_be_given_to_nothing_else(use: str, proof: bool) -
     assert free <= names_in_functions() | {FAILED} and len(free) <= len(tried) / 4, sorted(free)
 
 
+@pytest.mark.by_default("tm", "thread_m", "ldc")
 @pytest.mark.parametrize("letter", ("bm", "tm", "reg_n", "tile_n", "next_k", "thread_m", "ldc"))
 def test_refuses_a_letter_that_takes_the_name_of_another_thing(letter: str) -> None:
     for text in (
@@ -302,6 +320,7 @@ def test_refuses_a_letter_that_takes_the_name_of_another_thing(letter: str) -> N
         check(kernel, call(33, 35, 9, 0.7, -1.0))
 
 
+@pytest.mark.by_default("a_rather_long_16")
 @pytest.mark.parametrize("letter", ("a_rather_long_16", "x", "e_"))
 def test_letters_of_any_length_do(letter: str) -> None:
     text = (

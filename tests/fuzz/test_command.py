@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -41,6 +42,31 @@ def test_a_failure_is_told_replayed_and_saved(
     assert f"--replay {replay}" in file.read_text(encoding="utf-8")
     monkeypatch.undo()
     assert fuzz("--replay", replay).exit_code == 0
+
+
+@pytest.mark.proof
+def test_words_are_left_out() -> None:
+    """The schedule that a replay draws is printed."""
+    words = ("--without", "persistent", "--without", "tma", "--without", "hilbert")
+    done = fuzz("--replay", "5:2", *words)
+    assert done.exit_code == 0
+    assert {"persistent", "tma", "hilbert"}.isdisjoint(re.findall(r"\w+", done.stderr))
+
+
+@pytest.mark.proof
+def test_a_failure_without_words_is_replayed_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ring, "before", lambda ring: ring.stage)
+    monkeypatch.setattr("gemmgen.fuzz.shrink.SECONDS", 2.0)
+    done = fuzz("--count", "12", "--jobs", "1", "--without", "tma", "--without", "persistent")
+    assert done.exit_code == 1
+    line = done.stdout.split("gemmgen fuzz --replay ")[1].partition("   #")[0]
+    assert line.endswith(" --without tma --without persistent")
+    assert fuzz("--replay", *line.split()).exit_code == 1
+
+
+def test_refuses_a_word_that_no_directive_has() -> None:
+    done = fuzz("--count", "1", "--without", "tmas")
+    assert done.exit_code == 2 and "tmas is no directive, nor a word that one takes" in done.output
 
 
 @pytest.mark.parametrize("wrong", ["7", "1:", ":2", "1:2:3", "a:b", "-1:2"])

@@ -54,6 +54,7 @@ def calls(emitted: Emitted) -> list[Case]:
     return [Case(shape, alpha=0.0, beta=beta, pad=5) for beta in (0.0, 0.7, -1.0)]
 
 
+@pytest.mark.by_default("scaled", "parts")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_call_is_held_to_what_its_callers_pass(name: str) -> None:
     emitted = emitted_of(name)
@@ -65,6 +66,7 @@ def test_a_call_is_held_to_what_its_callers_pass(name: str) -> None:
         assert caller.complaint(called, function) is None  # type: ignore[arg-type]
 
 
+@pytest.mark.by_default("scaled", "parts")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_the_launcher_skips_the_product_and_the_kernel_alone_does_not(name: str) -> None:
     emitted = emitted_of(name)

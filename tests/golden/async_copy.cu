@@ -26,8 +26,7 @@
 namespace gemm_detail {
 
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
@@ -42,16 +41,14 @@ __device__ __forceinline__ void gg_copy_async_16(
 }
 
 // cp.async.commit_group: makes this thread's uncommitted cp.async copies one group.
-__device__ __forceinline__ void gg_commit_group()
-{
+__device__ __forceinline__ void gg_commit_group() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
 // cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
 // outstanding.
 template <int pending>
-__device__ __forceinline__ void gg_wait_group()
-{
+__device__ __forceinline__ void gg_wait_group() {
     asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
 }
 
@@ -103,8 +100,7 @@ __device__ __forceinline__ void copy_B_tile(float (&B_shared)[BK][BN], const flo
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=4)
-__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }

@@ -36,40 +36,45 @@ struct alignas(128) gg_tensor_map {
 };
 
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// mbarrier.init: the barrier's first phase begins; a phase ends after `arrivals` arrivals, and when
-// the bytes that it expects have been written.
-__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals)
-{
+// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
 }
 
 // fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
-__device__ __forceinline__ void gg_fence_barrier_init()
-{
+__device__ __forceinline__ void gg_fence_barrier_init() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
 // mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
-__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes)
-{
+__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(at), "r"(bytes) : "memory");
 }
 
 // mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
-__device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity)
-{
+__device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
     asm volatile("{\n.reg .pred done;\n"
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+                 "selp.b32 %0, 1, 0, done;\n}"
+                 : "=r"(ended) : "r"(at), "r"(parity) : "memory");
+    return ended != 0;
+}
+
+// mbarrier.test_wait.parity: whether the phase with this parity has ended by now.
+__device__ __forceinline__ bool gg_test_wait(unsigned long long &barrier, int parity) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    int ended;
+    asm volatile("{\n.reg .pred done;\n"
+                 "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
                  "selp.b32 %0, 1, 0, done;\n}"
                  : "=r"(ended) : "r"(at), "r"(parity) : "memory");
     return ended != 0;
@@ -88,6 +93,11 @@ __device__ __forceinline__ void gg_load_box_2d(
                  :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
 }
 
+// fence.proxy.async: the copy engine comes after this thread's accesses to shared memory.
+__device__ __forceinline__ void gg_fence_async() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 // ---- kernel ----
 
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
@@ -103,8 +113,7 @@ static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A.shared B.shared C width=4)
-__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }
@@ -190,6 +199,10 @@ gemm(int M, int N, int K,
                 gg_load_box_2d(B_shared[write_stage], B, full[write_stage], tile_n, next_k);
             }
 
+            // ask early whether the next tile has landed (async_copy A B via=tma)
+            const int next_stage = stage + 1 < STAGES ? stage + 1 : 0;
+            const bool landed = tile_k + BK < K && gg_test_wait(full[next_stage], phase);
+
             // multiply the tile (register_block m=4 n=8; vectorize A.shared B.shared C width=4)
             #pragma unroll
             for (int k = 0; k < BK; ++k) {
@@ -203,10 +216,11 @@ gemm(int M, int N, int K,
                 } else {
                     // wait for the next tile, if there is one, then read ahead into it
                     // (double_buffer A.register B.register)
-                    stage = stage + 1 < STAGES ? stage + 1 : 0;
+                    stage = next_stage;
                     if (tile_k + BK < K) {
-                        while (!gg_try_wait(full[stage], phase)) {}
+                        if (!landed) while (!gg_try_wait(full[stage], phase)) {}
                         phase = stage < STAGES - 1 ? phase : 1 - phase;
+                        gg_fence_async();
                         __syncthreads();
                         copy4(A_frag[(k + 1) % 2], &A_shared[stage][0][thread_m]);
                         #pragma unroll
@@ -226,6 +240,7 @@ gemm(int M, int N, int K,
                 }
             }
         }
+        gg_fence_async();
 
         // the next tile may overwrite the stages
         __syncthreads();
@@ -261,14 +276,14 @@ namespace gemm_detail {
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
 cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
-                          const long long (&sizes)[RANK], const long long (&strides)[RANK - 1],
+                          long long (&&sizes)[RANK], const long long (&strides)[RANK - 1],
                           const unsigned (&box)[RANK])
 {
     // cuTensorMapEncodeTiled, with int for its enums
-    typedef int (*Encode)(gg_tensor_map *, int, unsigned, void *, const unsigned long long *,
-                          const unsigned long long *, const unsigned *, const unsigned *, int, int,
-                          int, int);
-    static void *encode = nullptr;
+    typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
+                          const long long *, const unsigned *, const unsigned *,
+                          int, int, int, int);
+    static Encode encode = nullptr;
     if (encode == nullptr) {
         void *found = nullptr;
         cudaDriverEntryPointQueryResult result;
@@ -276,21 +291,17 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
             "cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
         if (error != cudaSuccess) return error;
         if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
-        encode = found;
+        encode = reinterpret_cast<Encode>(found);
     }
-    void *address = const_cast<void *>(tensor);
-    unsigned long long extents[RANK], apart[RANK - 1];
-    unsigned steps[RANK];
-    for (int i = 0; i < RANK; ++i) {
-        // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
-        if (sizes[i] == 0) address = &map;
-        extents[i] = sizes[i] == 0 ? 1 : static_cast<unsigned long long>(sizes[i]);
-        if (i > 0) apart[i - 1] = static_cast<unsigned long long>(strides[i - 1]);
-        steps[i] = 1;
+    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    for (long long &size : sizes) {
+        if (size == 0) tensor = &map;
+        if (size == 0) size = 1;
     }
+    const unsigned steps[] = {1, 1, 1, 1, 1};
     // not interleaved (0), not swizzled (0), through L2 256 bytes at a time (3), zeros outside (0)
-    return static_cast<cudaError_t>(reinterpret_cast<Encode>(encode)(
-        &map, type, RANK, address, extents, apart, box, steps, 0, 0, 3, 0));
+    return static_cast<cudaError_t>(
+        encode(&map, type, RANK, tensor, sizes, strides, box, steps, 0, 0, 3, 0));
 }
 
 }  // namespace gemm_detail
@@ -312,17 +323,17 @@ cudaError_t launch_gemm(int M, int N, int K,
     const long long tiles = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
     int device = 0, multiprocessors = 0;
+    gg_tensor_map A_map, B_map;
+    // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
     cudaError_t error = cudaGetDevice(&device);
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    if (error == cudaSuccess)
+        error = gg_encode_map(A_map, 7, A, {M, K}, {4LL * lda}, {BM, BK});
+    if (error == cudaSuccess)
+        error = gg_encode_map(B_map, 7, B, {N, K}, {4LL * ldb}, {BN, BK});
     if (error != cudaSuccess) return error;
     const long long blocks = tiles < 2 * multiprocessors ? tiles : 2 * multiprocessors;
-    gg_tensor_map A_map, B_map;
-    // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
-    if (const cudaError_t failed = gg_encode_map(A_map, 7, A, {M, K}, {4LL * lda}, {BM, BK}))
-        return failed;
-    if (const cudaError_t failed = gg_encode_map(B_map, 7, B, {N, K}, {4LL * ldb}, {BN, BK}))
-        return failed;
     gemm<<<static_cast<unsigned>(blocks), dim3(LN, LM), 0, stream>>>(
         M, N, K, alpha, A_map, B_map, beta, C, ldc);
     return cudaGetLastError();

@@ -23,8 +23,7 @@
 namespace gemm_detail {
 
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
@@ -57,8 +56,7 @@ __device__ __forceinline__ void load4(float *target, const float *X, int ldx, in
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=4)
-__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }

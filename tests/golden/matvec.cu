@@ -20,14 +20,12 @@
 namespace gemm_detail {
 
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
 // shfl.sync.bfly: the value that lane `lane ^ lane_mask` passes; all 32 lanes must call it.
-__device__ __forceinline__ float gg_shuffle_xor(float value, int lane_mask)
-{
+__device__ __forceinline__ float gg_shuffle_xor(float value, int lane_mask) {
     float result;
     asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;"
                  : "=f"(result) : "f"(value), "r"(lane_mask));

@@ -23,8 +23,7 @@
 namespace gemm_detail {
 
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 

@@ -25,8 +25,7 @@
 namespace gemm_detail {
 
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
@@ -41,23 +40,20 @@ __device__ __forceinline__ void gg_copy_async_4(
 }
 
 // Hides the pointer's origin from the optimizer, so that constant offsets stay immediate operands.
-__device__ __forceinline__ const float *gg_base(const float *pointer)
-{
+__device__ __forceinline__ const float *gg_base(const float *pointer) {
     asm("" : "+l"(pointer));
     return pointer;
 }
 
 // cp.async.commit_group: makes this thread's uncommitted cp.async copies one group.
-__device__ __forceinline__ void gg_commit_group()
-{
+__device__ __forceinline__ void gg_commit_group() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
 // cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
 // outstanding.
 template <int pending>
-__device__ __forceinline__ void gg_wait_group()
-{
+__device__ __forceinline__ void gg_wait_group() {
     asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
 }
 

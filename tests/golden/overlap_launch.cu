@@ -35,36 +35,30 @@ struct alignas(128) gg_tensor_map {
 };
 
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// mbarrier.init: the barrier's first phase begins; a phase ends after `arrivals` arrivals, and when
-// the bytes that it expects have been written.
-__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals)
-{
+// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
 }
 
 // fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
-__device__ __forceinline__ void gg_fence_barrier_init()
-{
+__device__ __forceinline__ void gg_fence_barrier_init() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
 // mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
-__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes)
-{
+__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(at), "r"(bytes) : "memory");
 }
 
 // mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
-__device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity)
-{
+__device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
     asm volatile("{\n.reg .pred done;\n"
@@ -76,14 +70,12 @@ __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int par
 
 // griddepcontrol.wait: until the kernel in front has ended, and its writes are visible; at once if
 // this one was not launched to overlap with it.
-__device__ __forceinline__ void gg_wait_grid()
-{
+__device__ __forceinline__ void gg_wait_grid() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
 // griddepcontrol.launch_dependents: the kernel behind may begin once every block has come here.
-__device__ __forceinline__ void gg_launch_dependents()
-{
+__device__ __forceinline__ void gg_launch_dependents() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
@@ -98,6 +90,11 @@ __device__ __forceinline__ void gg_load_box_2d(
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
                  ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
                  :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
+}
+
+// fence.proxy.async: the copy engine comes after this thread's accesses to shared memory.
+__device__ __forceinline__ void gg_fence_async() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 // ---- kernel ----
@@ -115,8 +112,7 @@ static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A.shared B.shared C width=4)
-__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }
@@ -175,6 +171,7 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         while (!gg_try_wait(full[stage], phase)) {}
         phase = stage < STAGES - 1 ? phase : 1 - phase;
+        gg_fence_async();
         __syncthreads();
         const int next_k = tile_k + (STAGES - 1) * BK;
         const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
@@ -236,14 +233,14 @@ namespace gemm_detail {
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
 cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
-                          const long long (&sizes)[RANK], const long long (&strides)[RANK - 1],
+                          long long (&&sizes)[RANK], const long long (&strides)[RANK - 1],
                           const unsigned (&box)[RANK])
 {
     // cuTensorMapEncodeTiled, with int for its enums
-    typedef int (*Encode)(gg_tensor_map *, int, unsigned, void *, const unsigned long long *,
-                          const unsigned long long *, const unsigned *, const unsigned *, int, int,
-                          int, int);
-    static void *encode = nullptr;
+    typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
+                          const long long *, const unsigned *, const unsigned *,
+                          int, int, int, int);
+    static Encode encode = nullptr;
     if (encode == nullptr) {
         void *found = nullptr;
         cudaDriverEntryPointQueryResult result;
@@ -251,21 +248,17 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
             "cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
         if (error != cudaSuccess) return error;
         if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
-        encode = found;
+        encode = reinterpret_cast<Encode>(found);
     }
-    void *address = const_cast<void *>(tensor);
-    unsigned long long extents[RANK], apart[RANK - 1];
-    unsigned steps[RANK];
-    for (int i = 0; i < RANK; ++i) {
-        // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
-        if (sizes[i] == 0) address = &map;
-        extents[i] = sizes[i] == 0 ? 1 : static_cast<unsigned long long>(sizes[i]);
-        if (i > 0) apart[i - 1] = static_cast<unsigned long long>(strides[i - 1]);
-        steps[i] = 1;
+    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    for (long long &size : sizes) {
+        if (size == 0) tensor = &map;
+        if (size == 0) size = 1;
     }
+    const unsigned steps[] = {1, 1, 1, 1, 1};
     // not interleaved (0), not swizzled (0), through L2 256 bytes at a time (3), zeros outside (0)
-    return static_cast<cudaError_t>(reinterpret_cast<Encode>(encode)(
-        &map, type, RANK, address, extents, apart, box, steps, 0, 0, 3, 0));
+    return static_cast<cudaError_t>(
+        encode(&map, type, RANK, tensor, sizes, strides, box, steps, 0, 0, 3, 0));
 }
 
 }  // namespace gemm_detail
@@ -288,20 +281,15 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
     gg_tensor_map A_map, B_map;
     // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
-    if (const cudaError_t failed = gg_encode_map(A_map, 7, A, {M, K}, {4LL * lda}, {BM, BK}))
-        return failed;
-    if (const cudaError_t failed = gg_encode_map(B_map, 7, B, {N, K}, {4LL * ldb}, {BN, BK}))
-        return failed;
+    cudaError_t error = gg_encode_map(A_map, 7, A, {M, K}, {4LL * lda}, {BM, BK});
+    if (error == cudaSuccess)
+        error = gg_encode_map(B_map, 7, B, {N, K}, {4LL * ldb}, {BN, BK});
+    if (error != cudaSuccess) return error;
     cudaLaunchAttribute overlap = {};  // blocks may begin before the kernel in front has ended
     overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     overlap.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = static_cast<unsigned>(blocks);
-    config.blockDim = dim3(LN, LM);
-    config.dynamicSmemBytes = 0;
-    config.stream = stream;
-    config.attrs = &overlap;
-    config.numAttrs = 1;
+    const cudaLaunchConfig_t config = {
+        static_cast<unsigned>(blocks), dim3(LN, LM), 0, stream, &overlap, 1};
     cudaLaunchKernelEx(&config, gemm, M, N, K, alpha, A_map, B_map, beta, C, ldc);
     return cudaGetLastError();
 }

@@ -23,8 +23,7 @@
 namespace gemm_detail {
 
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
@@ -49,8 +48,7 @@ static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4)
-__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }

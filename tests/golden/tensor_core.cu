@@ -31,28 +31,24 @@
 namespace gemm_detail {
 
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
 // Copies 8 contiguous elements in one access.
-__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source)
-{
+__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source) {
     *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
 }
 
 // cvt.f32.f16: f16 bits to float, exactly.
-__device__ __forceinline__ float gg_from_f16(unsigned short bits)
-{
+__device__ __forceinline__ float gg_from_f16(unsigned short bits) {
     float number;
     asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
     return number;
 }
 
 // cvt.rn.f16.f32: float to f16 bits, rounded to nearest even.
-__device__ __forceinline__ unsigned short gg_to_f16(float number)
-{
+__device__ __forceinline__ unsigned short gg_to_f16(float number) {
     unsigned short bits;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number));
     return bits;
@@ -69,16 +65,14 @@ __device__ __forceinline__ void gg_copy_async_16(
 }
 
 // cp.async.commit_group: makes this thread's uncommitted cp.async copies one group.
-__device__ __forceinline__ void gg_commit_group()
-{
+__device__ __forceinline__ void gg_commit_group() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
 // cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
 // outstanding.
 template <int pending>
-__device__ __forceinline__ void gg_wait_group()
-{
+__device__ __forceinline__ void gg_wait_group() {
     asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
 }
 

@@ -23,15 +23,13 @@
 namespace gemm_detail {
 
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
 // atom.inc: atomic increment that wraps to 0 after `last`; returns the old value.
 // Acquire-release at GPU scope.
-__device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last)
-{
+__device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last) {
     unsigned before;
     asm volatile("atom.acq_rel.gpu.inc.u32 %0, [%1], %2;"
                  : "=r"(before) : "l"(counter), "r"(last) : "memory");

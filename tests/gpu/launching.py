@@ -17,6 +17,8 @@ import numpy as np
 from gemmgen.base.source import Source
 from gemmgen.calling.binding import Binding
 from gemmgen.gpu.driver import Loaded
+from gemmgen.gpu.launch import Kernel
+from gemmgen.gpu.planner import held
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.numerics.formats import STORAGE, stored
@@ -35,6 +37,12 @@ PLANTS = {
         "    float acc = 0.0f;\n    if (threadIdx.x < 7) __syncthreads();\n",
     ),
     "reads C": ("beta != 0.0f ? ", "beta == 0.0f ? "),
+    "stores past M": ("if (m < M) {", "if (m < M + 64) {"),
+    "barrier of a few": (
+        "    // main loop over tiles along K\n",
+        "    if (threadIdx.x < 7) __syncthreads();\n    // main loop over tiles along K\n",
+    ),
+    "reads the old C": ("if (beta != 0.0f) copy4(old", "if (beta == 0.0f) copy4(old"),
 }
 
 
@@ -46,8 +54,8 @@ def launch(name: str, plant: str, shape: tuple[int, int, int]) -> None:
         assert before in text, plant
         text = text.replace(before, after)
     interface = emitted.interface
-    module = cp.RawModule(code=text, options=("--std=c++17", "-lineinfo"))
-    kernel = module.get_function(interface.name)
+    files = Kernel(text, interface, emitted.target).files
+    kernel = cp.RawModule(path=str(files.cubin)).get_function(interface.name)
     if interface.dynamic_shared:
         kernel.max_dynamic_shared_size_bytes = interface.dynamic_shared
     values: dict[str, object] = {**dict(zip("MNK", shape, strict=True)), "alpha": 1.0, "beta": 0.0}
@@ -59,7 +67,8 @@ def launch(name: str, plant: str, shape: tuple[int, int, int]) -> None:
             fresh(param, count, values)
     binding = Binding(interface)
     loaded = Loaded(kernel.kernel, interface, binding, cp.cuda.runtime.getDevice())
-    starter = loaded.starter(interface.grid(values), values)  # type: ignore[arg-type]
+    blocks = interface.grid(values, held(loaded))  # type: ignore[arg-type]
+    starter = loaded.starter(blocks, values)  # type: ignore[arg-type]
     first = (*binding.tensors, *interface.scratch, *binding.scalars)
     starter.start(0, [values[param.name] for param in first])  # type: ignore[misc]
     cp.cuda.Device().synchronize()

@@ -12,7 +12,7 @@ from gemmgen.fuzz.trial import as_called
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.launch import Kernel
 from gemmgen.ir.interface import Interface
-from gemmgen.numerics.formats import STORAGE, bits, is_nan
+from gemmgen.numerics.formats import STORAGE, UNIT, bits, is_nan
 from gemmgen.passes.tensor_core import TensorCore
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.calls import Caller
@@ -57,7 +57,7 @@ class OnDevice:
         """A GPU's NaN with its sign turned looks like what CPU runs fill shared memory with."""
         for param in self.interface.params:
             value = arguments.get(param.name)
-            if param.written and isinstance(value, np.ndarray):
+            if param.written and isinstance(value, np.ndarray) and UNIT[param.dtype]:
                 found = bits(value)
                 whole = found.dtype.type(~found.dtype.type(0))
                 found = np.where(found == whole, whole >> 1, found).astype(found.dtype)

@@ -41,6 +41,19 @@ KERNELS = {
     "f64 by columns": "gemm C[n, m] = A[k, m] * B[n, k]\ndtype A=f64 B=f64 C=f64 acc=f64\n"
     "tile m=32 n=32 k=8\ncache_shared A[k, m] B[k, n]\nregister_block m=4 n=4\n"
     "vectorize A C width=2",
+    "e4m3": "target sm_89\ndtype e4m3",
+    "e4m3 times e5m2": f"target sm_89\ndtype A=e4m3 B=e5m2 C=f16\n{BLOCKED}"
+    "vectorize A B C width=8\nfuse_epilogue acc * SA[m] * SB[n]",
+    "e5m2 to e4m3": f"target sm_89\ndtype A=e5m2 B=e5m2 C=e4m3\n{BLOCKED}vectorize C width=8",
+    "asynchronous e4m3": f"target sm_89\ndtype e4m3\n{ASYNCHRONOUS.format(16)}",
+    "i8": "dtype i8",
+    "i8 blocked": f"dtype i8\n{BLOCKED}vectorize A B C width=4\ndouble_buffer A B",
+    "i8 to f32": f"dtype A=i8 B=i8\n{BLOCKED}fuse_epilogue acc * SA[m] * SB[n]",
+    "i8 to i8": f"dtype A=i8 B=i8 C=i8\n{BLOCKED}vectorize A B C width=8",
+    "i8 in parts": f"dtype i8\n{BLOCKED}split_k parts=2 reduce=atomic",
+    "i8 by warps": "gemm C[m, n] = A[m, k] * B[n, k]\ndtype i8\ntile m=4 n=4 k=128\n"
+    "split_k within=warp\nvectorize A B width=4",
+    "asynchronous i8": f"dtype i8\n{ASYNCHRONOUS.format(16)}",
     "asynchronous f16": f"dtype A=f16 B=f16 C=f16\n{ASYNCHRONOUS.format(8)}",
     "asynchronous f64": f"dtype A=f64 B=f64 C=f64 acc=f64\n{ASYNCHRONOUS.format(2)}",
     "two-byte f16 in dynamic memory": "dtype A=f16 B=f16\ntile m=128 n=256 k=27\n"
@@ -89,10 +102,10 @@ def test_gives_the_bits_of_the_cpu_run(name: str) -> None:
         memory = allocated(interface, case, drawn(interface, case))
         gpu: dict[str, object] = {}
         for tensor, matrix in memory.items():
-            rows, columns = matrix.view.shape
-            padded = cp.zeros((rows, matrix.pitch), matrix.view.dtype)
-            padded[:, :columns] = cp.asarray(matrix.view)
-            gpu[tensor] = padded[:, :columns]
+            *rows, columns = matrix.view.shape
+            padded = cp.zeros((*rows, matrix.pitch if rows else columns), matrix.view.dtype)
+            padded[..., :columns] = cp.asarray(matrix.view)
+            gpu[tensor] = padded[..., :columns]
         result = cp.asnumpy(on_gpu(**gpu, **case.scalars(interface)))
         on_cpu.run(arguments_of(interface, case, memory))
         assert np.array_equal(formats.bits(result), formats.bits(memory[c].view)), shape
@@ -101,6 +114,7 @@ def test_gives_the_bits_of_the_cpu_run(name: str) -> None:
 def converter(name: str, source: DType, target: DType) -> Kernel:
     """``gg_to_f16`` and the like, an element a thread."""
     types = {"f32": "float", "f16": "unsigned short", "bf16": "unsigned short"}
+    types |= dict.fromkeys(("e4m3", "e5m2"), "unsigned char")
     whole = next(e.text for e in EVERY.values() if f"{name}(" in e.text)
     function = whole[: whole.index("// ---- kernel ----")]
     function = function[function.rindex("__device__", 0, function.index(f" {name}(")) :]
@@ -178,3 +192,22 @@ def test_bench_checks_and_compares_with_cublas() -> None:
     for entry in entries:
         rows = bench.bench([entry], [{"M": 512, "N": 512, "K": 512}], warmup=0.1, rounds=3)
         assert len(rows) == 2 and all(row.checked for row in rows), rows
+
+
+@pytest.mark.parametrize("dtype", ("e4m3", "e5m2"))
+def test_conversions_of_bytes_are_those_of_the_models(dtype: DType) -> None:
+    if int(cp.cuda.Device().compute_capability) < 89:
+        pytest.skip("bytes are converted from sm_89 on")
+    every = np.arange(256).astype(np.uint8)
+    wide = cp.empty((every.size,), "float32")
+    converter(f"gg_from_{dtype}", dtype, "f32")(A=cp.asarray(every), C=wide)
+    assert same(cp.asnumpy(wide), formats.numbers(every, dtype).astype(np.float32), "f32")
+    bits = np.random.default_rng(1).integers(0, 1 << 32, 10_000_000, dtype=np.uint64)
+    values = np.concatenate(
+        (bits.astype(np.uint32).view(np.float32), formats.numbers(every, dtype))
+    )
+    narrow = cp.empty((values.size,), "uint8")
+    converter(f"gg_to_{dtype}", "f32", dtype)(A=cp.asarray(values), C=narrow)
+    assert (cp.asnumpy(narrow) == formats.stored(values, dtype)).all()
+    again = elements.elements(cp.asarray(values), dtype)
+    assert (cp.asnumpy(again) == formats.stored(values, dtype)).all()

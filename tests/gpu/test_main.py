@@ -1,4 +1,7 @@
-"""``gemmgen emit --main`` on a GPU: every example's program says right, and what bench measures."""
+"""``gemmgen emit --main`` on a GPU: every example's program says right, and what bench measures.
+
+What is timed comes first, so that a run that is cut short has it.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,8 @@ SHAPE = (261, 133, 391)
 TIMED = ("vectorized", "warp_tiled", "best/large_mk_kn", "types/f64_fast")
 NEAR = 0.03
 """By what share a program's figures may differ from those of bench."""
+COMPILERS = 16
+"""Programs that are compiled at a time."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +51,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         assert done.returncode == 0, done.stderr + done.stdout
         return made
 
-    with ThreadPoolExecutor(8) as pool:
+    with ThreadPoolExecutor(COMPILERS) as pool:
         return dict(zip(NAMES, pool.map(build, NAMES), strict=True))
 
 
@@ -56,17 +61,13 @@ def said(made: Path, *extents: int) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_examples_program_finds_it_right(name: str, programs: dict[str, Path]) -> None:
-    for shape in ((), extents(example(name).interface, (1024, 1024, 1024)).values()):
-        assert "\nright: largest error" in said(programs[name], *shape)
-
-
-def test_extents_that_the_launcher_refuses_are_told(programs: dict[str, Path]) -> None:
-    done = subprocess.run(
-        [programs["best/vector"], "1", "100", "512"], capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (2, "the kernel requires N % 128 == 0\n")
+def benched(name: str, size: int) -> BenchRow:
+    """A cube of this size, as ``gemmgen bench`` times it."""
+    emitted = example(name)
+    letters = contraction(emitted.interface).letters
+    shape = {emitted.interface.extent(letter): size for letter in letters}
+    rows = bench([Entry(name, Kernel.of(emitted), reference_of(emitted))], [shape])
+    return next(row for row in rows if row.name == name)
 
 
 @pytest.mark.parametrize("name", TIMED)
@@ -87,10 +88,14 @@ def test_its_figures_are_those_of_bench(
         assert not last, (text, row)
 
 
-def benched(name: str, size: int) -> BenchRow:
-    """A cube of this size, as ``gemmgen bench`` times it."""
-    emitted = example(name)
-    letters = contraction(emitted.interface).letters
-    shape = {emitted.interface.extent(letter): size for letter in letters}
-    rows = bench([Entry(name, Kernel.of(emitted), reference_of(emitted))], [shape])
-    return next(row for row in rows if row.name == name)
+@pytest.mark.parametrize("name", NAMES)
+def test_an_examples_program_finds_it_right(name: str, programs: dict[str, Path]) -> None:
+    for shape in ((), extents(example(name).interface, (1024, 1024, 1024)).values()):
+        assert "\nright: largest error" in said(programs[name], *shape)
+
+
+def test_extents_that_the_launcher_refuses_are_told(programs: dict[str, Path]) -> None:
+    done = subprocess.run(
+        [programs["best/vector"], "1", "100", "512"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (2, "the kernel requires N % 128 == 0\n")

@@ -16,6 +16,9 @@ SANITIZER = shutil.which("compute-sanitizer", path="/usr/local/cuda/bin") or shu
 LADDER = sorted(path.stem for path in (HERE.parents[1] / "examples").glob("*.sched"))
 BEST = ("large_km_kn", "large_mk_kn", "medium_mk_nk", "odd_mk_kn", "small_mk_kn")
 TYPES = ("bf16_linear", "f16_fast", "f64_fast")
+HOPPER = tuple(
+    f"hopper/{path.stem}" for path in sorted((HERE.parents[1] / "examples/hopper").glob("*.sched"))
+)
 NAMES = (*LADDER, *(f"types/{name}" for name in TYPES), *(f"best/{name}" for name in BEST))
 FOUND = 9
 
@@ -27,6 +30,12 @@ PLANTED = {
     "synccheck": "tiled:divergent barrier",
     "initcheck": "naive:reads C",
 }
+PLANTED_IN_BOXES = {
+    "memcheck": "hopper/warp_specialized:stores past M",
+    "synccheck": "hopper/tma:barrier of a few",
+    "initcheck": "hopper/persistent:reads the old C",
+}
+"""racecheck does not follow what the copy engine writes."""
 
 
 def sanitized(tool: str, *names: str) -> subprocess.CompletedProcess[str]:
@@ -52,7 +61,14 @@ def test_finds_nothing_in_the_ladder(tool: str) -> None:
 
 
 @needs_sanitizer
-@pytest.mark.parametrize(("tool", "planted"), PLANTED.items())
+@pytest.mark.parametrize("tool", PLANTED_IN_BOXES)
+def test_finds_nothing_in_kernels_of_the_copy_engine(tool: str) -> None:
+    done = sanitized(tool, *HOPPER, "--shape=300x516x40")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+
+
+@needs_sanitizer
+@pytest.mark.parametrize(("tool", "planted"), [*PLANTED.items(), *PLANTED_IN_BOXES.items()])
 def test_finds_what_is_planted(tool: str, planted: str) -> None:
     done = sanitized(tool, planted)
     assert done.returncode == FOUND, done.stdout[-3000:] + done.stderr[-2000:]

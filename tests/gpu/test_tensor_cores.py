@@ -25,6 +25,12 @@ SCHEDULES = {
         "tile m=64 n=64 k=32\ncache_shared A B\ntensor_core via=wmma\n"
         "vectorize A.global B.global width=8\ndouble_buffer A B\nsplit_k parts=3\n"
     ),
+    "mma": (
+        "tile m=64 n=128 k=64\ncache_shared A B C\nwarp_tile m=32 n=64\ntensor_core via=mma\n"
+        "vectorize A.global B.global width=8\nvectorize C width=4\nswizzle A B\n"
+        "double_buffer A B stages=3\ndouble_buffer A.register B.register\n"
+        "async_copy A B via=cp_async\nraster group=4\n"
+    ),
 }
 SHAPES = ((1, 1, 1), (33, 35, 17), (128, 128, 128), (127, 131, 257), (130, 264, 40), (40, 48, 0))
 
@@ -37,8 +43,9 @@ def emitted(name: str, order: tuple[str, str, str], types: str) -> Emitted:
 
 @pytest.mark.parametrize("types", ("A=f16 B=f16 C=f16", "A=bf16 B=bf16", "A=f16 B=f16"))
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "_".join(order).replace(", ", ""))
-def test_every_storage_order_is_right(order: tuple[str, str, str], types: str) -> None:
-    outcome = layer.check(Subject(emitted("wide", order, types), SHAPES))
+@pytest.mark.parametrize("name", ("wide", "mma"))
+def test_every_storage_order_is_right(name: str, order: tuple[str, str, str], types: str) -> None:
+    outcome = layer.check(Subject(emitted(name, order, types), SHAPES))
     assert outcome.status == "passed", outcome.detail or outcome.reason
 
 

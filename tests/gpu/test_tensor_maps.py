@@ -116,6 +116,7 @@ def test_a_launch_is_captured_with_its_maps() -> None:
     run, a, b = kernel(), drawn(40, 70), drawn(40, 90)
     c = run(a, b)
     c.fill(-1)
+    cp.cuda.Device().synchronize()  # a non-blocking stream does not wait for the null stream's fill
     stream = cp.cuda.Stream(non_blocking=True)
     with stream:
         stream.begin_capture()

@@ -62,6 +62,7 @@ cluster(int M, int N, int K, const __grid_constant__ gg_tensor_map A,
                     acc[i] = fmaf(A_shared[stage][k][first + i], B_shared[stage][k][thread % BN], acc[i]);
                 }
             }
+            gg_fence_async();
             __syncwarp();
             if (thread % 32 < CLUSTER) gg_arrive_at(empty[stage], thread % 32);
             if (++stage == STAGES) {

@@ -28,6 +28,7 @@ copied(int M, int N, const __grid_constant__ gg_tensor_map A, float *__restrict_
             const int m = tile_m + i / BN, n = step * BN + i % BN;
             if (m < M && n < N) C[(long long)m * ldc + n] = A_shared[stage][i / BN][i % BN];
         }
+        gg_fence_async();
         __syncthreads();
         const int ahead = step + STAGES;
         if (threadIdx.x == 0 && ahead < steps) {

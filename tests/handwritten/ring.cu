@@ -56,6 +56,7 @@ ring(int M, int N, int K, const __grid_constant__ gg_tensor_map A,
                     acc[i] = fmaf(A_shared[stage][k][first + i], B_shared[stage][k][thread % BN], acc[i]);
                 }
             }
+            gg_fence_async();
             gg_arrive(empty[stage]);
             if (++stage == STAGES) {
                 stage = 0;

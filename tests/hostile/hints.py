@@ -23,12 +23,13 @@ _SMALL = re.compile(r"^write `([a-z]\w*)`, as in ")
 _MEANT = re.compile(r"^write `(\S+)`$")
 _WHOLE = re.compile(r"^did you mean `(gemm .*)`\?$")
 _CHOSEN = re.compile(r", or write (\w+) in place of the set$")
+_STORED = re.compile(r"^a gemm with (\w+)(\[\w+, \w+\])$")
 _CLOSED = re.compile(r"^close it with `(.)`$")
 
 
 _DIRECTIVE = re.compile(
-    r"^(add )?((?:double_buffer|async_copy|vectorize|residue|split_k|pad|dtype|target|assume|"
-    r"unroll) "
+    r"^(add )?((?:(?:double_buffer|async_copy|vectorize|residue|split_k|pad|dtype|target|assume|"
+    r"unroll|warp_specialize|cluster|swizzle|tensor_core) |persistent)"
     r"[^,:;(]*?)(?=,|;|:| or | \(| for | in place of|$)"
 )
 _LEFT_OUT = re.compile(r"^leave ([a-z_]+)(?: or [a-z_]+)? out")
@@ -100,6 +101,9 @@ def followed(text: str, mistake: Mistake) -> str | None:
         return re.sub(rf"\b{re.escape(there.split('[')[0])}\b", found.group(1), text)
     if found := _WHOLE.search(hint):
         return _line(text, span.start, found.group(1))
+    if found := _STORED.search(hint):
+        name, order = found.groups()
+        return re.sub(rf"(?<=[=*] ){name}\[[^]]*\]", name + order, text, count=1)
     if found := _CHOSEN.search(hint):
         return before + found.group(1) + after
     if found := _CLOSED.search(hint):

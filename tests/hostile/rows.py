@@ -45,8 +45,18 @@ TOGETHER = {
     "launch_bounds": "launch_bounds blocks=1",
     "raster": "raster group=8",
     "split_k": "split_k parts=6 groups=2",
+    "cluster": "cluster m=1 n=1",
 }
 """Directives with numbers, and values that go together."""
+APART = {
+    "tensor_core": {
+        "dtype": "dtype A=f16 B=f16",
+        "tile": "tile m=64 n=64 k=16",
+        "cache_shared": "cache_shared A B",
+        "tensor_core": "tensor_core via=mma promote=16",
+    },
+}
+"""Those that some of them exclude, each in a right schedule of its own, a line each."""
 
 
 def bare(argument: ArgumentSpec) -> str:
@@ -66,6 +76,7 @@ RUNGS = {
     spec.name: TOGETHER.get(spec.name) or idle(spec)
     for spec in VOCABULARY.specs
     if spec.name in TOGETHER or any(argument.kind == "int" for argument in spec.arguments)
+    if spec.name not in APART
 }
 """A right schedule of every directive with a number, a line each."""
 
@@ -98,6 +109,10 @@ TAKEN = {
     ("raster", "group", "7"): True,
     ("split_k", "parts", "7"): False,
     ("split_k", "groups", "7"): False,
+    ("cluster", "<m>", "7"): False,
+    ("cluster", "<n>", "7"): False,
+    ("tensor_core", "promote", "0"): True,
+    ("tensor_core", "promote", "7"): False,
 }
 """Numbers of the table that are values of an argument, or pass its range and are refused later."""
 
@@ -138,11 +153,12 @@ LET_NAMES = ("int", "NAN", "float4", "threadIdx", "__x", "300 characters")
 def written(spec: DirectiveSpec, argument: ArgumentSpec, value: str) -> str:
     """The right schedule with ``value`` for one argument of one directive."""
     name = bare(argument)
-    line = RUNGS[spec.name]
+    lines = APART.get(spec.name, RUNGS)
+    line = lines[spec.name]
     parts = [f"{name}={value}" if p.startswith(f"{name}=") else p for p in line.split(" ")]
     if not any(part.startswith(f"{name}=") for part in parts):
         parts.append(f"{name}={value}")
-    rungs = RUNGS | {spec.name: " ".join(parts)}
+    rungs = lines | {spec.name: " ".join(parts)}
     return GEMM + "".join(f"{text}\n" for text in rungs.values())
 
 
@@ -150,7 +166,7 @@ def derived(spec: DirectiveSpec, argument: ArgumentSpec, label: str, text: str) 
     """What ``TAKEN`` says of a number of a directive that is ``idle`` in the table: a number in
     range leaves it so, or asks for something that this schedule may refuse."""
     value = int(label) if label in ("0", "7") else -1
-    if spec.name in TOGETHER or not argument.minimum <= value <= argument.maximum:
+    if spec.name in (*TOGETHER, *APART) or not argument.minimum <= value <= argument.maximum:
         return None
     return not argument.required or value == argument.identity or is_right(text)
 
@@ -169,7 +185,7 @@ def number_rows() -> Iterator[Row]:
             if argument.kind != "int":
                 continue
             name = bare(argument)
-            line = 2 + list(RUNGS).index(spec.name)
+            line = 2 + list(APART.get(spec.name, RUNGS)).index(spec.name)
             for label, value in NUMBERS.items():
                 text = written(spec, argument, value)
                 legal = TAKEN.get((spec.name, argument.name, label))

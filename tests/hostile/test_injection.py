@@ -146,6 +146,15 @@ def check_text(text: str) -> None:
     assert text.count('"') == 2 * strings
 
 
+@pytest.mark.by_default(
+    "swizzled*",
+    "bf16_linear",
+    "async_row_major",
+    "large_f16",
+    "gpt2_scores",
+    "split_k",
+    "tensor_core",
+)
 @pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.sched")), ids=lambda path: path.stem)
 def test_what_holds_of_every_text_holds_of_the_examples(path: Path) -> None:
     text = compiled_or_none(path.read_text())

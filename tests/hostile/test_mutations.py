@@ -65,6 +65,7 @@ def _is_space(data: bytes) -> bool:
     return bool(sets)
 
 
+@pytest.mark.by_default("structure-0", "bytes-0")
 @pytest.mark.parametrize("slice_of", range(SLICES))
 @pytest.mark.parametrize("kinds", (BYTES, STRUCTURE), ids=("bytes", "structure"))
 def test_a_damaged_schedule_is_one_or_an_error(

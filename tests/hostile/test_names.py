@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,15 +77,11 @@ def test_the_worst_words(tmp_path: Path) -> None:
 def test_the_compiler_sees_a_name_that_is_taken(tmp_path: Path) -> None:
     """The check can fail: a text with a parameter called as the launcher's variable."""
     kernel = compile_source(Source(schedule_text("lanes")))
-    broken = Emitted(
-        kernel.name,
-        re.sub(r"\bsq\b", "blocks", kernel.text),
-        *(kernel.interface, kernel.target, kernel.schedule, kernel.program),
-    )
+    broken = replace(kernel, text=re.sub(r"\bsq\b", "blocks", kernel.text))
     assert len(_refused_by_compiler({"right": kernel, "broken": broken}, tmp_path)) == 1
 
 
-PARTS = 3
+PARTS = 2
 
 
 @pytest.mark.proof
@@ -92,21 +89,24 @@ PARTS = 3
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_all_words(template: str, part: int, tmp_path: Path) -> None:
-    found = tried(template, groups(places(template), hostile(template))[part::PARTS])
-    assert len(found) > 150
+    among = {place: hostile(template, place) for place in places(template)}
+    found = tried(template, groups(among)[part::PARTS])
+    assert sum(name.count("': '") for name in found) > 250
     assert _refused_by_compiler(found, tmp_path) == []
 
 
 @pytest.mark.proof
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ reads the texts")
 def test_words_that_share_a_schedule_hide_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """Where the compiler refuses none of its own words, each that breaks a text is found."""
     words = ["acc", "along", "blocks", "error", "lane", "out", "sums", "tid", "warp"]
     monkeypatch.setattr("gemmgen.ir.identifiers.EMITTED", EMITTED - set(words))
+    language_word.cache_clear()
+    request.addfinalizer(language_word.cache_clear)
     monkeypatch.setattr("gemmgen.pipeline.check_identifiers", lambda *_: None)
-    every = groups(places("lanes"), words)
+    every = groups({place: words for place in places("lanes")})
     alone = tried("lanes", [{place: word} for group in every for place, word in group.items()])
     bad = _refused_by_compiler(alone, tmp_path)
     message = " ".join(_refused_by_compiler(tried("lanes", every), tmp_path))
@@ -126,7 +126,9 @@ def test_every_identifier_follows_from_a_word_or_is_reserved(template: str) -> N
     follow |= {f"{first}_{x}" for first in VARIABLES for x in letters}
     follow |= {first + x.upper() for first in CONSTANTS for x in letters}
     follow |= {f"ld{t.lower()}" for t in tensors} | {t + stem for t in tensors for stem in STEMS}
-    follow |= {f"{t}{middle}{x}" for t in tensors for middle in ("_", "_next_") for x in letters}
+    follow |= {
+        f"{t}{middle}{x}" for t in tensors for middle in ("_", "_next_", "_row_") for x in letters
+    }
     follow |= {f"stride_{t}_{x}" for t in tensors for x in letters}
     follow |= {f"load_{t}" for t in tensors}
     follow |= {f"launch_{USUAL['kernel']}", "tile", "matrix_tiles", "x", "y", "e"}

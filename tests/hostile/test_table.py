@@ -24,7 +24,7 @@ from .running import FILE, emit, refused
 ROOT = Path(__file__).parents[2]
 MEMORY = 300 << 20
 SECONDS = 2.0
-ROUNDS = 10
+ROUNDS = 14
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def _limited() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
-@pytest.mark.by_default("depth 200", "a file of 100 MB", "a line of arguments")
+@pytest.mark.by_default("depth 200", "a file of 100 MB")
 @pytest.mark.skipif(sys.platform != "linux", reason="limits are set and measured as on Linux")
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_process_of_its_own_needs_little(name: str, folder: Path) -> None:

@@ -2,20 +2,22 @@
 
 A word is hostile by what else has its name.  What has it follows from words at other places, or
 from none; so words share a schedule unless one of them holds the usual word of another's place.
-Where the schedule is refused, whoever a mistake names is tried alone, and the others go on.
+Where the schedule is refused, the others go on without whomever a mistake names; those are tried
+once more among themselves, and who is named then is tried alone.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
+from gemmgen.ir.identifiers import language_word
 from gemmgen.pipeline import Emitted, compile_source
 
-from .words import TEMPLATES, USUAL, identifiers
+from .words import LETTERS, TEMPLATES, USUAL, identifiers
 
 Words = dict[str, str]
 """A word for each of some places."""
@@ -39,7 +41,16 @@ def compiled(template: str, words: Words) -> Emitted | ScheduleError:
 
 def tried(template: str, several: list[Words]) -> dict[str, Emitted]:
     """What is made of the template with each group of words, without those that are mistakes."""
+    found, doubtful = _tried(template, several)
+    again, alone = _tried(template, packed(doubtful))
+    left = [{place: word} for place, word in alone]
+    return found | again | _tried(template, left)[0]
+
+
+def _tried(template: str, several: list[Words]) -> tuple[dict[str, Emitted], list[tuple[str, str]]]:
+    """The same, and what else was named by mistakes that speak of other words, too."""
     found: dict[str, Emitted] = {}
+    doubtful: list[tuple[str, str]] = []
     left = deque(several)
     while left:
         group = left.popleft()
@@ -48,19 +59,31 @@ def tried(template: str, several: list[Words]) -> dict[str, Emitted]:
             found[f"{template}, {group}"] = outcome
         elif len(group) > 1:
             blamed, settled = _blamed(outcome, group)
-            left.extend({place: word} for place, word in (blamed.items() - settled.items()))
+            doubtful.extend(blamed.items() - settled.items())
             rest = {place: word for place, word in group.items() if place not in blamed}
             left.extend([rest] if rest else [])
-    return found
+    return found, sorted(doubtful)
 
 
-def groups(among: list[str], words: list[str]) -> list[Words]:
-    """Every word at every place of ``among``, the words of a group all different.
+def groups(among: Mapping[str, list[str]]) -> list[Words]:
+    """Every word of a place's at that place, the words of a group all different.
 
-    A word that holds a place's usual word is not tried there, where nothing else holds it.
+    A word that holds a place's usual word is not tried there, where nothing else holds it.  Words
+    that are refused whatever the others are have groups of their own.
     """
+    every = list(_in_turn(among))
+    hopeless = [pair for pair in every if _is_hopeless(*pair)]
+    return packed(hopeless) + packed([pair for pair in every if not _is_hopeless(*pair)])
+
+
+def _is_hopeless(place: str, word: str) -> bool:
+    return language_word(word) is not None or (place in LETTERS and word != word.lower())
+
+
+def packed(pairs: Iterable[tuple[str, str]]) -> list[Words]:
+    """The words at their places, in groups that hide nothing."""
     found: list[Words] = []
-    for place, word in _in_turn(among, words):
+    for place, word in pairs:
         group = next((g for g in found[-LOOK:] if _has_room(g, place, word)), None)
         if group is None:
             found.append({place: word})
@@ -69,15 +92,19 @@ def groups(among: list[str], words: list[str]) -> list[Words]:
     return found
 
 
-def _in_turn(among: list[str], words: list[str]) -> Iterator[tuple[str, str]]:
+def _in_turn(among: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
     """The places and words, ordered so that few groups take them."""
+    words = sorted({word for some in among.values() for word in some})
+    there = {place: {*some} for place, some in among.items()}
     for kind in sorted({tuple(sorted(held(word))) for word in words}):
         same_kind = [word for word in words if tuple(sorted(held(word))) == kind]
         free = [place for place in among if place not in kind]
         step = max(1, len(same_kind) // len(free))
         for number in range(len(same_kind)):
             for shift, place in enumerate(free):
-                yield place, same_kind[(number + shift * step) % len(same_kind)]
+                word = same_kind[(number + shift * step) % len(same_kind)]
+                if word in there[place]:
+                    yield place, word
 
 
 def _has_room(group: Words, place: str, word: str) -> bool:

@@ -19,6 +19,9 @@ USUAL = {
 }
 """A place, and a word that occurs there and nowhere else."""
 
+LETTERS = ("row", "col", "term", "batch")
+"""Places whose words are in small letters."""
+
 _LINES = "kernel {kernel}\ngemm {C}[{row}, {col}] = {A}[{row}, {term}] * {B}[{term}, {col}]\n"
 _BATCHED = (
     "kernel {kernel}\n"
@@ -43,6 +46,11 @@ TEMPLATES = {
     "cores": _LINES
     + "dtype {A}=f16 {B}=f16 {C}=f32 acc=f32\n"
     + "tile {row}=64 {col}=64 {term}=16\ncache_shared {A} {B}\ntensor_core via=wmma\n"
+    + _EPILOGUE,
+    "matrices": _LINES
+    + "dtype {A}=f16 {B}=f16 {C}=f32 acc=f32\n"
+    + "tile {row}=64 {col}=64 {term}=32\ncache_shared {A} {B} {C}\ntensor_core via=mma\n"
+    + "swizzle {A} {B}\ndouble_buffer {A} {B}\ndouble_buffer {A}.register {B}.register\n"
     + _EPILOGUE,
 }
 """Schedules that together use every mechanism which names things."""
@@ -86,19 +94,34 @@ def made_by_lowering(template: str) -> set[str]:
     return {name for name in found | parts if _WORD.fullmatch(name)}
 
 
-def hostile(template: str) -> list[str]:
-    """Words that the template's text has taken, words that become one with a part of another, and
-    words that are taken everywhere.
+def hostile(template: str, place: str) -> list[str]:
+    """Words that may be taken at the place: those that the template's text has taken, words that
+    become one with a part of another, and words that are taken everywhere.
 
-    In small letters, too, as those of letters are, whose names in capitals are in the text.  In
-    capitals the short ones, as a tensor's name is in lower case in ``lda`` alone.
+    Letters are small, and their names in capitals are in the text.  A tensor's name is in lower
+    case in ``lda`` alone.
     """
     made = made_by_lowering(template)
-    crossed = {f"{USUAL['A']}_{word}" for word in made} | {f"{USUAL['vector']}_frag", "vq_frag_2"}
     plain = set("abcdefghijklmnopqrstuvwxyz") | {"int", "class", "t", "std", "value_2", "bq", "rq"}
-    known = made | plain
-    cased = {word.lower() for word in known} | {word.upper() for word in known if len(word) < 5}
-    return sorted(word for word in known | cased | crossed | TYPES if len(word) <= 30)
+    known = made | plain | TYPES | {f"{USUAL['vector']}_frag", "vq_frag_2"}
+    known |= {f"{USUAL['A']}_{part}" for name in made for part in _after_a_word(name)}
+    known |= {word.upper() for word in known if len(word) == 1}
+    known |= {name.removeprefix("ld").upper() for name in made if name.startswith("ld")}
+    if place in LETTERS:
+        known = {word.lower() for word in known}
+    return sorted(word for word in known if len(word) <= 30)
+
+
+def _after_a_word(name: str) -> Iterator[str]:
+    """What the name has behind a word of the template's and ``_``: all of it, and its beginnings.
+
+    Behind the same word these are names of the text; behind another they begin one.
+    """
+    for word in USUAL.values():
+        first, _, rest = name.partition(f"{word}_")
+        if not first:
+            parts = rest.split("_")
+            yield from ("_".join(parts[:count]) for count in range(1, len(parts) + 1) if rest)
 
 
 def known_to_c() -> list[str]:

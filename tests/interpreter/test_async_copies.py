@@ -13,7 +13,8 @@ from gemmgen.ir.control import Assign, Barrier, Block, Commit, For, If, Wait
 from gemmgen.ir.expr import Element, Expr, Int
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, SharedArray
-from gemmgen.ir.thread_code import CopyAsync, Node, contains
+from gemmgen.ir.shared_copies import CopyAsync
+from gemmgen.ir.thread_code import Node, contains
 
 from .kernels import X, of
 

@@ -55,7 +55,7 @@ def duties(producer: tuple[Node, ...], consumers: tuple[Node, ...]) -> Node:
 
 
 EVERY = Int(CONSUMERS + PRODUCER)
-FILLED, READ = NamedBarrier(1, EVERY), NamedBarrier(2, EVERY)
+FILLED, READ = NamedBarrier(Int(1), EVERY), NamedBarrier(Int(2), EVERY)
 
 
 def meeting_consumers() -> tuple[Node, ...]:
@@ -116,14 +116,14 @@ def test_a_barrier_of_the_block_within_a_duty_waits_for_all_of_it() -> None:
 
 def test_named_barriers_count_whole_warps() -> None:
     def met(producer: Node) -> str:
-        return trap((duties((producer,), (NamedBarrier(1, Int(96)),)),), "descending")
+        return trap((duties((producer,), (NamedBarrier(Int(1), Int(96)),)),), "descending")
 
-    assert "barrier[1]: 64 threads, but others come" in met(NamedBarrier(1, Int(64)))
-    assert "barrier[16]: a block has 16 of them" in met(NamedBarrier(16, Int(32)))
-    assert "barrier[2]: 33 threads are no number of whole" in met(NamedBarrier(2, Int(33)))
-    half = If(of("<", X, CONSUMERS + 16), (NamedBarrier(2, Int(32)),))
+    assert "barrier[1]: 64 threads, but others come" in met(NamedBarrier(Int(1), Int(64)))
+    assert "barrier[16]: a block has 16 of them" in met(NamedBarrier(Int(16), Int(32)))
+    assert "barrier[2]: 33 threads are no number of whole" in met(NamedBarrier(Int(2), Int(33)))
+    half = If(of("<", X, CONSUMERS + 16), (NamedBarrier(Int(2), Int(32)),))
     assert "barrier[2]: not all lanes of its warp" in met(half)
-    assert "more than 32 threads come" in trap((duties((), (NamedBarrier(2, Int(32)),)),))
+    assert "more than 32 threads come" in trap((duties((), (NamedBarrier(Int(2), Int(32)),)),))
 
 
 def test_the_threads_of_a_duty_all_go_its_way() -> None:

@@ -10,24 +10,29 @@ import pytest
 from passes.schedules import CASES
 
 from gemmgen.base.source import Source
+from gemmgen.calling.launches import Shape
 from gemmgen.expand import way_out
 from gemmgen.ir.box_stores import CommitBoxes
-from gemmgen.ir.expanded import OneThread, StoreBoxes, Timed
+from gemmgen.ir.expanded import OneThread, Timed
 from gemmgen.ir.expr import Binary, Int
 from gemmgen.ir.nodes import Kernel
+from gemmgen.ir.output_slices import StoreBoxes
 from gemmgen.ir.parts import rebuilt
 from gemmgen.language import parse_schedule
+from gemmgen.lower import box_stores, requirements
 from gemmgen.pipeline import compile_schedule, make_concrete
 from gemmgen.proof.equivalence import same_meaning
 
 NAME, SHAPE = "C by the copy engine", (35, 68, 12)
+SHARED_UNITS = (35, 69, 12)
+"""Three elements behind each row of C are in the last 16 bytes of the row."""
 
 Rule = Callable[[Timed], tuple[Timed, ...]]
 
 
-def difference() -> str | None:
+def difference(shape: Shape = SHAPE) -> str | None:
     program = compile_schedule(parse_schedule(Source(CASES[NAME].text))).program
-    found = same_meaning(make_concrete(program), program.problem, SHAPE)
+    found = same_meaning(make_concrete(program), program.problem, shape)
     return found and found.text()
 
 
@@ -44,13 +49,13 @@ def sent(patch: pytest.MonkeyPatch, rule: Rule) -> None:
 
 
 def waits_for_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(way_out, "_has_left", lambda outward: ())
+    patch.setattr(way_out, "_has_left", lambda *_: ())
 
 
 def waits_at_the_end_alone(patch: pytest.MonkeyPatch) -> None:
     last = way_out.behind_tiles
     right = way_out._has_left
-    patch.setattr(way_out, "_has_left", lambda outward: ())
+    patch.setattr(way_out, "_has_left", lambda *_: ())
 
     def behind(kernel: Kernel) -> tuple[Timed, ...]:
         with pytest.MonkeyPatch.context() as inner:
@@ -104,3 +109,29 @@ def test_nothing_is_found_without_a_mistake() -> None:
     with pytest.MonkeyPatch.context() as patch:
         stores_twice(patch)
         assert difference() is None
+
+
+def requires_no_whole_units(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(requirements, "_whole_units", lambda context: ())
+
+
+def test_rows_that_do_not_end_with_16_bytes_are_required_not_to_be_stored() -> None:
+    with pytest.raises(ValueError, match=r"N % 4 == 0"):
+        difference(SHARED_UNITS)
+
+
+def test_zeros_behind_rows_are_found() -> None:
+    """The engine leaves out what is behind a row in whole units of 16 bytes alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        requires_no_whole_units(patch)
+        assert difference() is None
+        found = difference(SHARED_UNITS)
+    assert found is not None and ("padding" in found or "out of bounds" in found), found
+
+
+def test_a_box_that_begins_within_16_bytes_is_found() -> None:
+    right = box_stores.add
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(box_stores, "add", lambda *terms: right(*terms, Int(1)))
+        found = difference()
+    assert found is not None and "no box begins here: no multiple of 16 bytes" in found, found

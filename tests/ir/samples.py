@@ -168,6 +168,56 @@ program sm_80
     map C = alpha * acc + beta * C[m, n] width=4 through=acc_shared
 """
 
+MMA_BYTES = """\
+program sm_80
+  problem C[m, n] dtype=i32 = A[m, k] dtype=i8 * B[n, k] dtype=i8 over m, n, k epilogue=(alpha * acc + beta * C[m, n]) accumulate=i32
+  kernel gemm
+    work [m=32, n=32]
+    global A[m, k] i8
+    global B[n, k] i8
+    global C[m, n] i32
+    shared A_shared[m=32, k=32] i8
+    shared B_shared[n=32, k=32] i8
+    register A_frag[m=32, k=32] i8 spread [m=2x2x8x1, k=1x2x4x4] x=n atom=m16n8k32 by_warp
+    register B_frag[n=32, k=32] i8 spread [n=1x4x8x1, k=1x2x4x4] x=n atom=m16n8k32 by_warp
+    register acc[m=32, n=32] i32 spread [m=2x2x8x1, n=1x4x4x2] x=n atom=m16n8k32 by_warp
+    init acc
+    pipeline k by 32
+      copy A_shared = A
+      copy B_shared = B
+      loop k step=32
+        copy A_frag = A_shared
+        copy B_frag = B_shared
+        contract acc += A_frag * B_frag atom=m16n8k32
+    map C = alpha * acc + beta * C[m, n]
+"""  # noqa: E501
+
+FOLDED = """\
+program sm_80
+  problem C[m, n] = A[m, k] dtype=f16 * B[n, k] dtype=f16 over m, n, k epilogue=(alpha * acc + beta * C[m, n])
+  kernel gemm
+    work [m=32, n=32]
+    global A[m, k] f16
+    global B[n, k] f16
+    global C[m, n] f32
+    shared A_shared[m=32, k=32] f16
+    shared B_shared[n=32, k=32] f16
+    register A_frag[m=32, k=16] f16 spread [m=2x2x8x1, k=1x2x4x2] x=n atom=m16n8k16 by_warp
+    register B_frag[n=32, k=16] f16 spread [n=1x4x8x1, k=1x2x4x2] x=n atom=m16n8k16 by_warp
+    register acc[m=32, n=32] f32 spread [m=2x2x8x1, n=1x4x4x2] x=n atom=m16n8k16 by_warp
+    register part[m=32, n=32] f32 spread [m=2x2x8x1, n=1x4x4x2] x=n atom=m16n8k16 by_warp
+    init acc
+    pipeline k by 32
+      copy A_shared = A
+      copy B_shared = B
+      loop k step=16
+        copy A_frag = A_shared
+        copy B_frag = B_shared
+        contract part += A_frag * B_frag atom=m16n8k16
+        fold acc += part every=64
+    map C = alpha * acc + beta * C[m, n]
+"""  # noqa: E501
+
 STAGED = """\
 program sm_80
   problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
@@ -204,6 +254,26 @@ program sm_80
     map C = acc + bias[h, n]   # fuse_epilogue acc + bias[h, n]
 """  # noqa: E501
 
+BOXED = """\
+program sm_90
+  problem C[m, n] = A[m, k] * B[n, k] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
+  kernel gemm
+    work [m=16, n=16]
+    global A[m, k] f32
+    global B[n, k] f32
+    global C[m, n] f32
+    shared A_shared[m=16, k=32] f32 stages=2 swizzle by=8 every=1 chunk=4
+    shared B_shared[n=16, k=32] f32 stages=2 swizzle by=8 every=1 chunk=4
+    register acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n
+    init acc
+    pipeline k by 32
+      copy A_shared = A mode=tma
+      copy B_shared = B mode=tma
+      loop k
+        contract acc += A_shared * B_shared
+    map C = alpha * acc + beta * C[m, n]
+"""
+
 PROGRAMS = {
     "naive": NAIVE,
     "unfused": UNFUSED,
@@ -213,6 +283,9 @@ PROGRAMS = {
     "unrolled": UNROLLED,
     "early": EARLY,
     "tensor": TENSOR,
+    "mma_bytes": MMA_BYTES,
+    "folded": FOLDED,
     "staged": STAGED,
     "matrices": MATRICES,
+    "boxed": BOXED,
 }

@@ -12,7 +12,7 @@ from gemmgen.ir.expr import Binary, BinaryOp, Expr, Int, Var, walk
 from gemmgen.ir.simplify import add, simplify
 
 NAMES = ("tid", "BK", "k")
-OPERATORS: tuple[BinaryOp, ...] = ("+", "-", "*", "/", "%", "^")
+OPERATORS: tuple[BinaryOp, ...] = ("+", "-", "*", "/", "%", "^", "<<")
 
 
 def value(expr: Expr, names: dict[str, int]) -> int:
@@ -34,6 +34,8 @@ def drawn(rng: random.Random, depth: int) -> Expr:
         left = Binary("+", right, left)
     if op in "/%":
         right = rng.choice((Int(1), Int(4), Var("BK")))
+    if op == "<<":
+        right = Int(rng.choice((0, 1, 3)))
     return Binary(op, left, right)
 
 

@@ -15,7 +15,7 @@ from gemmgen.ir.requirement import Aligned, MultipleOf, Within
 from gemmgen.ir.tensor_map import MapDimension, MapFields, TensorMap
 from gemmgen.ir.text import parse_ir, print_ir
 from gemmgen.language import parse_schedule
-from gemmgen.pipeline import make_concrete, rewrite
+from gemmgen.pipeline import compile_source, make_concrete, rewrite
 
 TILED = "gemm C[m, n] = A[k, m] * B[k, n]\ntile m=64 n=32 k=16\ncache_shared A B\n"
 BATCHED = "gemm C[b, m, n] = A[b, m, k] * B[k, n]\ntile m=64 n=32 k=16\ncache_shared A B\n"
@@ -104,3 +104,43 @@ def test_a_kernel_with_maps_has_a_text_form() -> None:
     (kernel,) = make_concrete(program).kernels
     mapped = replace(kernel, interface=replace(kernel.interface, maps=(A, B)))
     assert parse_ir(print_ir(mapped), LoweredKernel) == mapped
+
+
+STAGED = (
+    TILED.replace("A B", "A B C").replace("n=32", "n=64")
+    + "register_block m=4 n=4\nasync_copy C via=tma\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "wanted"),
+    [
+        ("", {MultipleOf("N", 4)}),
+        ("dtype C=f16\n", {MultipleOf("N", 8)}),
+        ("dtype A=f64 B=f64 C=f64 acc=f64\n", {MultipleOf("N", 2)}),
+        ("assume N % 12 == 0\n", {MultipleOf("N", 12)}),
+        ("assume N % 2 == 0\n", {MultipleOf("N", 2), MultipleOf("N", 4)}),
+        ("assume N == K\n", {MultipleOf("K", 4)}),
+        ("assume ldc == N\n", {MultipleOf("N", 4)}),
+    ],
+)
+def test_rows_of_a_stored_tensor_end_with_16_bytes(lines: str, wanted: set[MultipleOf]) -> None:
+    """The engine leaves out what is behind a row in whole units of them alone."""
+    known = compile_source(Source(f"target sm_90\n{STAGED}{lines}")).interface
+    rules = [r for r in known.requirements if isinstance(r, MultipleOf) and r.name in ("N", "K")]
+    assert set(rules) == wanted and len(rules) == len(wanted)
+
+
+def test_a_row_that_ends_within_16_bytes_is_explained() -> None:
+    known = compile_source(Source(f"target sm_90\n{STAGED}")).interface
+    (rule,) = (r for r in known.requirements if r == MultipleOf("N", 4))
+    assert explain(rule, known, {"N": 5}) == (
+        "N = 5, and the kernel needs N % 4 == 0: the copy engine stores rows of C in units of 16 "
+        "bytes, and would write zeros behind them: use the kernel without async_copy C (5 % 4 = 1)"
+    )
+
+
+def test_columns_are_rows_where_C_lies_so() -> None:
+    text = STAGED.replace("C[m, n]", "C[n, m]").replace("A B C", "A B C[n, m]")
+    rules = compile_source(Source(f"target sm_90\n{text}")).interface.requirements
+    assert MultipleOf("M", 4) in rules and MultipleOf("N", 4) not in rules

@@ -126,6 +126,7 @@ def test_what_is_missing_below_a_line_is_named():
         (Binary("*", Binary("+", Var("a"), Var("b")), Int(-1)), "(a + b) * -1"),
         (Binary("-", Var("a"), Unary("-", Int(1))), "a - -(1)"),
         (Binary("<", Binary("^", Var("a"), Int(1)), Var("b")), "(a ^ 1) < b"),
+        (Binary("<<", Int(1), Binary("*", Var("a"), Var("b"))), "1 << a * b"),
         (Binary("/", Wide(Var("m")), Float(2.0)), "wide(m) / 2.0"),
         (Select(Unary("!", Var("p")), Float(0.5, "f64"), Float(1e-30)), "where(!p, 0.5f64, 1e-30)"),
         (Element("C", (Call("min", (Var("m"), Int(3))), Var("n"))), "C[min(m, 3), n]"),

@@ -7,14 +7,23 @@ from typing import get_args, get_origin
 import pytest
 
 from gemmgen.ir.atoms import ATOMS, Holding
-from gemmgen.ir.expanded import Fetch, LoadLaneSlice, Timed, WarpReduce
+from gemmgen.ir.expanded import (
+    DescribeOperands,
+    Fetch,
+    LoadLaneSlice,
+    MultiplyAgain,
+    Timed,
+    WarpReduce,
+)
 from gemmgen.lower.kernel import LOWERINGS, NODES
 
 KINDS = {get_origin(kind) or kind for kind in get_args(Timed)}
 NEVER_MADE: dict[Holding, set[type]] = {
-    "thread": {LoadLaneSlice, WarpReduce},
-    "opaque": {LoadLaneSlice, WarpReduce},
-    "lanes": {Fetch},
+    "thread": {LoadLaneSlice, WarpReduce, DescribeOperands, MultiplyAgain},
+    "opaque": {LoadLaneSlice, WarpReduce, DescribeOperands, MultiplyAgain},
+    "known": {LoadLaneSlice, WarpReduce, DescribeOperands},
+    "warpgroup": {LoadLaneSlice, WarpReduce, Fetch, MultiplyAgain},
+    "lanes": {Fetch, DescribeOperands, MultiplyAgain},
 }
 """What expansion does not make where the sums are held so."""
 

@@ -28,6 +28,7 @@ _OPPOSITE = {
     "/": ("%",),
     "%": ("/",),
     "^": ("+",),
+    "<<": (">>",),
 }
 _PAIRS = (
     ("lda", "ldb"),
@@ -68,7 +69,7 @@ _PAIRS = (
     ("bias", "residual"),
 )
 _TERM = r"[\w.]+(?: [-+*/%^] [\w.]+)*"
-_OPERATOR = re.compile(r" (<=|>=|==|!=|&&|\|\||[-+*/%^<>]) ")
+_OPERATOR = re.compile(r" (<<|<=|>=|==|!=|&&|\|\||[-+*/%^<>]) ")
 _COMPARISON = re.compile(rf"\b{_TERM} (?:<=|>=|==|!=|<|>) {_TERM}")
 _INTEGER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 _REAL = re.compile(r"(?<![\w.])\d+\.\d+f\b")

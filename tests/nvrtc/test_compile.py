@@ -17,12 +17,16 @@ NEEDS = {
     "copied_in": ARCHITECTURES[4:6],
     "copied_out": ARCHITECTURES[4:],
     "ring": ["sm_90a"],
+    "stored": ARCHITECTURES[4:],
+    "warpgroup": ["sm_90a"],
+    "warpgroup_turned": ["sm_90a"],
+    "warpgroups": ["sm_90a"],
 }
-"""The architectures that have multicasts, the copy engine, and setmaxnreg."""
+"""The architectures that have multicasts, the copy engine, setmaxnreg, stmatrix and wgmma."""
 HANDWRITTEN = sorted(path.stem for path in kernels.FOLDER.glob("*.cu"))
 
 
-@pytest.mark.by_default("*sm_80*")
+@pytest.mark.by_default("vectorized-sm_80", "naive-sm_80")
 @pytest.mark.parametrize(
     ("name", "arch"),
     [(name, arch) for name in HANDWRITTEN for arch in NEEDS.get(name, ARCHITECTURES)],

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from functions import EMITTED, TYPES, texts_of
 
 from gemmgen.base.errors import CannotCheck
-from gemmgen.emit import device_functions
-from gemmgen.gpu import compiler, sass
+from gemmgen.emit import device_function, device_functions, warpgroup_functions
+from gemmgen.gpu import compiler, sass, sass_loops
+from gemmgen.ir.dtypes import DType
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source
@@ -30,16 +33,60 @@ def test_all_functions_live_in_one_unit(arch: str) -> None:
 
 
 def test_every_file_is_a_function_or_the_type_of_tensor_maps() -> None:
-    files = {path.stem for path in device_functions.FILES.iterdir()}
+    files = {path.stem for path in device_function.FILES.iterdir()}
     functions = {function.file for function in device_functions.FUNCTIONS}
     assert files == {*functions, device_functions.TENSOR_MAP.file}
+
+
+WGMMA = """    __shared__ alignas(1024) unsigned short tiles[2][256][64];
+    float sums[2][%(n)d / 4];
+    const unsigned long long a = gg_matrix_128B(tiles[0]), b = gg_matrix_128B(tiles[1]);
+    gg_wgmma_fence();
+    gg_wgmma_m64n%(n)dk16_%(dtype)s%(turned)s(sums[0], sums[1], a, b, 0);
+    gg_wgmma_m64n%(n)dk16_%(dtype)s%(turned)s(sums[0], sums[1], a + 2, b + 2, at);
+    gg_wgmma_commit();
+    gg_wgmma_wait<1>();
+    gg_wgmma_end(sums);
+#pragma unroll
+    for (int i = 0; i < %(n)d / 2; ++i) {
+        x[threadIdx.x * %(n)d / 2 + i] = sums[i / (%(n)d / 4)][i %% (%(n)d / 4)];
+    }
+"""
+
+
+@pytest.mark.by_default("24-bf16-turned0")
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("n", [8, 24, 256])
+def test_a_warpgroup_multiplies(n: int, dtype: DType, turned: tuple[bool, bool]) -> None:
+    function = warpgroup_functions.multiply(n, (dtype, dtype, "f32"), turned).text()
+    assert max(map(len, function.split("\n"))) <= 100
+    (suffix,) = re.findall(rf"k16_{dtype}(\w*)\(", function)
+    text = "\n\n".join((*TYPES, *EMITTED, *([] if function in EMITTED else [function])))
+    found = ptx(text, WGMMA % {"n": n, "dtype": dtype, "turned": suffix}, "sm_90a")
+    assert found.count(f"m64n{n}k16.f32.{dtype}.{dtype}") == 2
+    order = ("fence", "mma_async", "mma_async", "commit_group", "wait_group", "wait_group")
+    assert re.findall(r"wgmma\.(\w+)\.sync", found) == list(order)
+
+
+@pytest.mark.by_default("4-True")
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_a_warp_stores_matrices(count: int, turned: bool) -> None:
+    text = warpgroup_functions.stmatrix(count, turned).text()
+    body = "    __shared__ alignas(16) unsigned short rows[64][8];\n"
+    body += "    alignas(16) unsigned short pairs[8] = {};\n"
+    body += f"    gg_stmatrix_x{count}{'_turned' * turned}(rows[threadIdx.x], pairs);"
+    found = ptx(text, body, "sm_90a")
+    assert f"stmatrix.sync.aligned.m8n8.x{count}{'.trans' * turned}.shared.b16" in found
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90a"])
 @pytest.mark.parametrize("name", ["xor", "down"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_a_shuffle(name: str, dtype: str, arch: str) -> None:
-    (text,) = (t for t in texts_of(f"gg_shuffle_{name}") if ("double" in t) == (dtype == "f64"))
+    kind = "double" if dtype == "f64" else "float"
+    (text,) = (t for t in texts_of(f"gg_shuffle_{name}") if f"{kind} gg_shuffle" in t)
     array = "x" if dtype == "f32" else "y"
     body = f"    {array}[threadIdx.x] = gg_shuffle_{name}({array}[threadIdx.x], at);"
     found = ptx(text, body, arch)
@@ -58,7 +105,7 @@ def test_tensor_cores_get_what_their_schedule_promises(arch: str) -> None:
     emitted = compile_source(read_source(str(examples.path_of("tensor_core"))))
     compiled = compiler.compile_text(emitted.text, arch)
     assert compiled.spills == 0
-    loop = sass.main_loop(sass.disassemble(compiled.cubin))
+    loop = sass_loops.main_loop(sass.disassemble(compiled.cubin))
     assert loop is not None
     # 4 x 4 fragments of a warp, 2 steps a tile, 2 instructions for 16 columns.
     assert sass.count(loop, "HMMA") == 4 * 4 * 2 * 2

@@ -4,7 +4,7 @@ import pytest
 from gpu import kernels
 
 from gemmgen.base.errors import CannotCheck
-from gemmgen.gpu import compiler, sass
+from gemmgen.gpu import compiler, sass, sass_loops
 
 LISTING = """
 .text.gemm:
@@ -59,16 +59,16 @@ def test_counts_and_reuse() -> None:
 
 def test_the_loop_is_found_and_the_trap_at_the_end_is_none() -> None:
     code = sass.parse(LISTING)["gemm"]
-    (body,) = sass.loops(code)
+    (body,) = sass_loops.loops(code)
     assert [body[0].address, body[-1].address] == [0x10, 0x60]
-    assert sass.main_loop(code) == body
+    assert sass_loops.main_loop(code) == body
     assert sass.overlap(body) == 1.0
 
 
 def test_a_copy_before_the_arithmetic_overlaps_nothing() -> None:
     lines = LISTING.splitlines()
     lines.insert(5, lines.pop(7))  # the store right after the load
-    (body,) = sass.loops(sass.parse("\n".join(lines))["gemm"])
+    (body,) = sass_loops.loops(sass.parse("\n".join(lines))["gemm"])
     assert sass.overlap(body) == 0.0
 
 
@@ -77,7 +77,7 @@ def test_a_copy_before_the_arithmetic_overlaps_nothing() -> None:
 def test_double_buffering_puts_arithmetic_between_loads_and_stores() -> None:
     def share(name: str) -> float:
         cubin = compiler.compile_text(kernels.text(name), "sm_90").cubin
-        body = sass.main_loop(sass.disassemble(cubin))
+        body = sass_loops.main_loop(sass.disassemble(cubin))
         assert body is not None
         return sass.overlap(body)
 

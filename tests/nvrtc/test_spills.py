@@ -30,6 +30,7 @@ def names() -> list[str]:
 MOST: dict[str, int] = stated("spills")
 
 
+@pytest.mark.by_default("vectorized-sm_80")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("name", ["vectorized", "fused"])
 def test_the_flagship_spills_nothing(name: str, arch: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gemmgen.base.source import Source
-from gemmgen.gpu import compiler, sass
+from gemmgen.gpu import compiler, sass, sass_loops
 from gemmgen.pipeline import compile_source
 
 from .test_sass import needs_tool
@@ -24,7 +24,7 @@ async_copy      A B via=cp_async
 
 def main_loop(text: str) -> sass.Code:
     cubin = compiler.compile_text(compile_source(Source(text)).text, "sm_90").cubin
-    body = sass.main_loop(sass.disassemble(cubin))
+    body = sass_loops.main_loop(sass.disassemble(cubin))
     assert body is not None
     return body
 

@@ -57,6 +57,7 @@ def counted(text: str, tensor: str, swizzle: Swizzle | None) -> int:
     return sum(c.conflicts for site, c in launch.items() if site.buffer == f"{tensor}_shared")
 
 
+@pytest.mark.by_default("A along k", "warps")
 @pytest.mark.parametrize("name", ["A along k", "A along m", "pairs", "warps"])
 def test_the_pattern_chosen_is_the_best_that_explain_finds(name: str) -> None:
     plain, chosen = (

@@ -65,6 +65,7 @@ def test_a_wrong_rewrite_is_seen(mistake: str) -> None:
     assert found is not None and found.startswith(said), found
 
 
+@pytest.mark.by_default("split_k parts=2", "pad A by=4")
 @pytest.mark.parametrize(
     "line", ["split_k parts=2", "split_k parts=4 groups=2", "tensor_core via=wmma", "pad A by=4"]
 )

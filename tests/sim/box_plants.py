@@ -89,6 +89,22 @@ BARRIERS = {
         "gg_init_barrier",
         "accounting",
     ),
+    "a box loaded from within 16 bytes": BoxPlant(
+        IN,
+        AHEAD,
+        AHEAD.replace("ahead * BN", "ahead * BN - 1"),
+        "misaligned",
+        "ahead * BN - 1",
+        "accounting",
+    ),
+    "a box stored to within 16 bytes": BoxPlant(
+        OUT,
+        STORED,
+        STORED.replace("step * BN", "step * BN + 2"),
+        "misaligned",
+        "step * BN + 2",
+        "accounting",
+    ),
     "one barrier too few initialized": BoxPlant(
         IN, "stage < STAGES", "stage < STAGES - 1", "wrong barrier", "full[", "accounting"
     ),
@@ -152,6 +168,7 @@ STORES = {
         "not fenced",
         AHEAD,
         "clocks",
+        also=("gg_fence_async();", ""),
     ),
     "the fence before a store dropped": BoxPlant(
         OUT, "gg_fence_async();", "", "not fenced", STORED, "clocks"
@@ -189,7 +206,12 @@ STORES = {
         OUT, "gg_commit_boxes();", "", "not waited for", STORED, "clocks, accounting"
     ),
     "a store shifted by a column": BoxPlant(
-        OUT, "step * BN, tile_m);", "step * BN + 1, tile_m);", "", "", "values"
+        OUT,
+        "step * BN, tile_m);",
+        "step * BN + 1, tile_m);",
+        "misaligned",
+        "gg_store_box_2d",
+        "accounting",
     ),
 }
 ROLES = {
@@ -218,6 +240,12 @@ ROLES = {
         "gg_load_box_2d",
         "values, clocks",
         also=(FULL, f"{FULL}\n            gg_arrive(empty[stage]);"),
+    ),
+    "reads that the copy engine may overtake": BoxPlant(
+        RING, "gg_fence_async();", "", "not fenced", "gg_load_box_2d", "clocks"
+    ),
+    "reads before a barrier that the copy engine may overtake": BoxPlant(
+        IN, "gg_fence_async();", "", "not fenced", AHEAD, "clocks"
     ),
     "a stage that half of its readers release": BoxPlant(
         RING,

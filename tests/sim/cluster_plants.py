@@ -56,7 +56,7 @@ PLANTS = {
         "accounting",
     ),
     "a stage released before all lanes have read it": edit(
-        "__syncwarp();", "", "race", LOAD_B, "clocks"
+        f"__syncwarp();\n            {RELEASE}", RELEASE, "race", LOAD_B, "values, clocks"
     ),
     "a slice for its own block alone": edit(
         "column |= 1u << (m * CLUSTER_N + rank_n);",

@@ -11,6 +11,7 @@ SPLIT = "tile m=32 n=32 k=8\ncache_shared A B\nsplit_k parts=2\n"
 BATCHED = "gemm C[b, m, n] = A[b, m, k] * B[k, n]\n"
 
 
+@pytest.mark.by_default("plain", "batched")
 @pytest.mark.parametrize("schedule", [PLAIN, SPLIT, BATCHED], ids=["plain", "split", "batched"])
 def test_factors_are_not_read(schedule: str) -> None:
     batch = (2,) if schedule == BATCHED else ()

@@ -42,11 +42,8 @@ def is_of(plant: BoxPlant, finding: Finding) -> bool:
 
 @pytest.mark.by_default(
     "the wait for a tile asks once",
-    "barriers not fenced",
     "the fence before a store dropped",
     "a stage released before it is read",
-    "the producer keeps its registers",
-    "a stage counts the readers of one block",
 )
 @pytest.mark.parametrize("name", PLANTS)
 def test_finds(name: str) -> None:

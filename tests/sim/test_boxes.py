@@ -109,9 +109,12 @@ def test_a_load_is_a_slice_with_zeros_outside(library: ctypes.CDLL, rank: int, i
 
 
 @pytest.mark.parametrize(("rank", "item"), RANKS_AND_ITEMS)
-def test_a_store_writes_only_what_is_inside(library: ctypes.CDLL, rank: int, item: int) -> None:
+def test_a_store_ends_with_a_unit_of_each_row(library: ctypes.CDLL, rank: int, item: int) -> None:
+    """What is behind a row of the tensor in its last 16 bytes becomes zeros, and no more."""
     for seed in range(60):
         drawn = Drawn(seed, rank, item)
+        unit = 16 // item
+        drawn.at[-1] -= drawn.at[-1] % unit
         box = drawn.box()
         random = np.random.default_rng(seed)
         shared = random.integers(0, 256, max(SHARED, drawn.bytes + 256), np.uint8)
@@ -120,6 +123,11 @@ def test_a_store_writes_only_what_is_inside(library: ctypes.CDLL, rank: int, ite
         if all(part.stop > part.start for part in of_tensor):
             boxed = shared[256 : 256 + drawn.bytes].reshape(*drawn.sides, item)
             want[of_tensor] = boxed[of_box]
+            *outer, inner = of_tensor
+            columns = drawn.tensor.shape[-2]
+            if int(drawn.at[-1] + drawn.sides[-1]) > columns:
+                assert inner.stop == columns
+                want[(*outer, slice(columns, -(-columns // unit) * unit))] = 0
         library.store(ctypes.byref(box), pointer(shared), 256)
         assert (drawn.memory == want).all(), seed
 

@@ -21,7 +21,7 @@ CASES = (
 )
 
 
-@pytest.mark.by_default("naive", "vectorized", "async_copy")
+@pytest.mark.by_default("vectorized", "async_copy")
 @pytest.mark.parametrize("name", NAMES)
 def test_finds_nothing_in_an_example(name: str) -> None:
     kernel = checked(name)
@@ -30,7 +30,7 @@ def test_finds_nothing_in_an_example(name: str) -> None:
         assert complaint(name, kernel, ordered) is None
 
 
-@pytest.mark.by_default("tiled", "split_k")
+@pytest.mark.by_default("split_k")
 @pytest.mark.parametrize("name", HANDWRITTEN)
 def test_finds_nothing_in_a_hand_written_kernel(name: str) -> None:
     kernel = compile_kernel(text(name), interface(name), checked=True)

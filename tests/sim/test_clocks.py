@@ -54,7 +54,7 @@ def test_a_right_kernel_is_right(example: str) -> None:
     kernel.close()
 
 
-@pytest.mark.by_default("a stage overwritten while it is read")
+@pytest.mark.by_default("the barrier in the loop dropped")
 @pytest.mark.parametrize(
     "name",
     [
@@ -93,6 +93,7 @@ split_k parts=3
 COUNT_IN = "__syncthreads();\n    const bool is_last"
 
 
+@pytest.mark.by_default("True")
 @pytest.mark.parametrize("is_right", [True, False])
 def test_a_count_publishes_what_its_thread_has_seen(is_right: bool) -> None:
     kernel = compile_source(Source(SPLIT))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from box_kernels import NAMES, Shape, compiled, complaint, runs, text
 from box_plants import PLANTS, planted
-from functions import texts_of
 
 from gemmgen.gpu import compiler
 from gemmgen.sim.failures import CompileFailure, KernelFault
@@ -19,7 +20,7 @@ SHAPES: dict[str, tuple[Shape, ...]] = {
 }
 
 
-@pytest.mark.by_default("copied_in-*", "copied_out-*", "ring-*", "cluster-False")
+@pytest.mark.by_default("ring-True", "copied_out-True", "cluster-*")
 @pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 def test_is_right_in_all_orders_and_landings(name: str, checked: bool) -> None:
@@ -30,6 +31,7 @@ def test_is_right_in_all_orders_and_landings(name: str, checked: bool) -> None:
             assert wrong is None, (shape, order, landing, wrong)
 
 
+@pytest.mark.by_default("ring")
 @pytest.mark.skipif(compiler.available() is not None, reason=str(compiler.available()))
 @pytest.mark.parametrize("name", NAMES)
 def test_compiles_for_a_gpu_that_has_the_engine(name: str) -> None:
@@ -63,11 +65,7 @@ def test_bytes_may_be_expected_after_the_copy_is_issued() -> None:
 
 def test_a_tile_may_be_loaded_over_what_threads_have_written_and_fenced() -> None:
     plant = PLANTS["a tile loaded over what threads have written"]
-    changed = planted(text("copied_in"), plant)
-    synced = "        __syncthreads();\n        const int ahead"
-    assert synced in changed
-    fenced = changed.replace(synced, f"        gg_fence_async();\n{synced}")
-    kernel = compiled("copied_in", f"{texts_of('gg_fence_async')[0]}\n\n{fenced}")
+    kernel = compiled("copied_in", planted(text("copied_in"), replace(plant, also=None)))
     for order, landing in runs():
         assert complaint(kernel, "copied_in", (37, 100, 0), order, landing) is None
 

@@ -61,7 +61,7 @@ def statements(text: str) -> list[str]:
     return re.findall(r"gg_(?:copy_async|load_box)_\w+\([^;]*;", text.partition("---- kernel")[2])
 
 
-@pytest.mark.by_default("cp_async", "tma")
+@pytest.mark.by_default("tma")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_each_operands_copies_have_its_hint(name: str) -> None:
     found = statements(emitted(name).text)

@@ -53,6 +53,7 @@ def run(
     return c[:5]
 
 
+@pytest.mark.by_default("str-True", "without_launcher-False")
 @pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.parametrize("text_of", [str, without_launcher])
 def test_a_kernel_gets_its_maps(text_of: type[str], checked: bool) -> None:

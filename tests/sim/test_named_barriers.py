@@ -90,6 +90,7 @@ def test_all_threads_at_a_numbered_barrier() -> None:
     assert (run(body) == np.arange(THREADS, 0, -1)).all()
 
 
+@pytest.mark.by_default("1-48-*", "16-64-*")
 @pytest.mark.parametrize(
     ("number", "threads", "detail"),
     [
@@ -201,7 +202,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.by_default("shuffled-*")
+@pytest.mark.by_default("shuffled-a group that waits*", "shuffled-what a warp knows*")
 @pytest.mark.parametrize("name", RIGHT)
 @pytest.mark.parametrize("order", ALL_ORDERS)
 def test_what_barriers_order_is_no_race(name: str, order: str) -> None:
@@ -246,7 +247,12 @@ RACES = {
 }
 
 
-@pytest.mark.by_default("issuers last-*")
+@pytest.mark.by_default(
+    "issuers last-a third warp that*",
+    "issuers last-groups that wait each*",
+    "issuers last-the block's barrier f*",
+    "issuers last-a shuffle for a*",
+)
 @pytest.mark.parametrize("name", RACES)
 @pytest.mark.parametrize("order", ALL_ORDERS)
 def test_finds_a_race_whatever_the_order(name: str, order: str) -> None:
@@ -258,6 +264,7 @@ def test_a_write_that_waits_for_all_readers_is_no_race(order: str) -> None:
     run(READS_OF_THREE.format(who="true", count=128), order)
 
 
+@pytest.mark.by_default("ascending", "shuffled")
 @pytest.mark.parametrize("order", ALL_ORDERS)
 def test_finds_two_groups_that_share_a_barrier(order: str) -> None:
     body = TURNS.replace("gg_sync_warps(1 + group, 64)", "gg_sync_warps(1, 64)")

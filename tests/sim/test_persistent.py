@@ -81,7 +81,7 @@ def complaint(name: str, each: Case, text: str | None = None) -> str | None:
         kernel.close()
 
 
-@pytest.mark.by_default("cp_async", "slices of C")
+@pytest.mark.by_default("slices of C")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_any_number_of_blocks_computes_every_tile(name: str) -> None:
     known, blocks = emitted(name), set[int]()
@@ -151,9 +151,7 @@ PLANTS = {
 }
 
 
-@pytest.mark.by_default(
-    "copies in flight at the end of a tile", "tiles missed", "a thread that leaves with its tiles"
-)
+@pytest.mark.by_default("tiles missed", "copies in flight at the end of a tile")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new = PLANTS[plant]

@@ -18,12 +18,7 @@ from gemmgen.sim.poisoned_memory import Sparse
 
 
 @pytest.mark.by_default(
-    "the barrier after the first tile dropped",
-    "the guard of a store dropped",
-    "the zero fill dropped",
-    "some threads pass the barrier by",
-    "two owners of one element",
-    "one group too few waited for",
+    "one group too few waited for", "some threads pass the barrier by", "two owners of one element"
 )
 @pytest.mark.parametrize("name", PLANTS)
 def test_finds_at_its_line(name: str) -> None:
@@ -56,9 +51,7 @@ def test_no_two_leading_dimensions_of_its_call_are_equal(name: str) -> None:
     assert len(leading) == 3 and len(set(leading)) == 3
 
 
-@pytest.mark.by_default(
-    "the tail of K dropped", "a swizzled tile read plain", "the sum rounded twice", "NaN written"
-)
+@pytest.mark.by_default("NaN written", "the tail of K dropped")
 @pytest.mark.parametrize("name", WRONG_VALUES)
 def test_finds_by_the_values(name: str) -> None:
     example, old, new, case = WRONG_VALUES[name]
@@ -92,6 +85,7 @@ def test_offsets_beyond_an_int_are_right(name: str) -> None:
     assert isinstance(arguments["C"], np.ndarray) and (arguments["C"] == 19).all()
 
 
+@pytest.mark.by_default("B")
 @pytest.mark.parametrize("tensor", OFFSETS)
 def test_finds_an_offset_of_32_bits(tensor: str) -> None:
     offset = OFFSETS[tensor]

@@ -132,7 +132,7 @@ def complaint(name: str, text: str | None = None) -> str | None:
         kernel.close()
 
 
-@pytest.mark.by_default("persistent", "parts")
+@pytest.mark.by_default("persistent")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_the_text_walks_along_the_curve(name: str) -> None:
     assert "gg_hilbert(tile_in_group, GROUP)" in emitted(name).text
@@ -163,6 +163,7 @@ def curve(side: int, old: str = "", new: str = "") -> Ints:
     return found.astype(np.int64)
 
 
+@pytest.mark.by_default("8")
 @pytest.mark.parametrize("side", [2, 8, 32])
 def test_the_texts_curve_is_the_interpreters(side: int) -> None:
     assert (curve(side) == hilbert(np.arange(3 * side * side), side)).all()
@@ -175,6 +176,7 @@ TURNS = {
 }
 
 
+@pytest.mark.by_default("quarters that are not turned")
 @pytest.mark.parametrize("turn", TURNS)
 def test_finds_another_curve(turn: str) -> None:
     """Which is right for C, and no Hilbert curve."""
@@ -192,7 +194,7 @@ PLANTS = {
 }
 
 
-@pytest.mark.by_default("the upper quarters twice", "squares of a shorter group")
+@pytest.mark.by_default("the upper quarters twice")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     changed = planted(emitted("a block for each tile").text, *PLANTS[plant])

@@ -51,15 +51,17 @@ def run(body: str, *, order: str = "ascending", rows: int = 1, ucontext: bool = 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("rows", [1, 2, 6])
 @pytest.mark.parametrize("ucontext", [False, True])
-def test_shuffles_move_values_within_a_warp(order: str, rows: int, ucontext: bool) -> None:
+def test_shuffles_move_values_within_a_warp(
+    order: str, rows: int, ucontext: bool, proof: bool
+) -> None:
     def of(body: str) -> F32:
         return run(body, order=order, rows=rows, ucontext=ucontext)
 
     one = np.arange(1, 97, dtype=np.float32)
-    for mask in (0, 1, 5, 16, 31, 33):
+    for mask in (0, 1, 5, 16, 31, 33) if proof else (5, 33):
         got = of(f"  C[n] = gg_shuffle_xor(A[n], {mask});")
         assert (got == one - LANE + (LANE ^ (mask & 31))).all()
-    for delta in (0, 1, 16, 31, 32):
+    for delta in (0, 1, 16, 31, 32) if proof else (1, 32):
         got = of(f"  C[n] = gg_shuffle_down(A[n], {delta});")
         down = LANE + delta % 32
         assert (got == one + np.where(down < 32, delta % 32, 0)).all()
@@ -109,7 +111,7 @@ RACES = {
 }
 
 
-@pytest.mark.by_default("shuffled-*")
+@pytest.mark.by_default("shuffled-another warp", "shuffled-a shuffle orders no memory")
 @pytest.mark.parametrize("race", RACES)
 @pytest.mark.parametrize("order", ORDERS)
 def test_finds_a_race(race: str, order: str) -> None:

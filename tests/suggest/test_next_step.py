@@ -48,7 +48,7 @@ def step_of(name: str, size: int = 4096) -> NextStep | None:
     return next_step(explained(name, size))
 
 
-@pytest.mark.by_default("tiled-*")
+@pytest.mark.by_default("transposed-*")
 @pytest.mark.parametrize(
     ("name", "statements"),
     [

@@ -32,6 +32,8 @@ CLASSES: dict[str, tuple[str, tuple[int, ...], str, str]] = {
     "batches, with an epilogue": (HEADS, (500, 500, 64, 24), "f32", r"^fuse_epilogue"),
     "f64": (NN, (500, 300, 200), "f64", r"^dtype"),
     "halves": (NN, (512, 512, 512), "f16", r"^tensor_core"),
+    "bytes": (NN, (512, 512, 512), "i8", r"^tensor_core"),
+    "f64 on tensor cores": (TN, (1024, 1024, 1024), "f64", r"^tensor_core"),
 }
 """The storage order, the shape, the type, and what the schedule has in this class."""
 

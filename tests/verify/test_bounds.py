@@ -8,12 +8,17 @@ truncated, towards zero, at the last bit of the largest of them, or a few bits a
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from gemmgen.base.source import Source
+from gemmgen.calling.launches import Data
 from gemmgen.gpu.compare import contraction, rounding
+from gemmgen.numerics.drawing import draw, largest_count
+from gemmgen.numerics.formats import held
 from gemmgen.pipeline import compile_source
 
 Numbers = npt.NDArray[np.float64]
@@ -43,14 +48,14 @@ def exponent(x: Numbers) -> npt.NDArray[np.int32]:
     return np.where(x == 0, -200, np.frexp(x)[1] - 1)
 
 
-def on_tensor_cores(addends: Numbers, at_a_time: int, bits: int) -> Numbers:
-    """The sums in f32 that tensor cores give."""
+def on_tensor_cores(addends: Numbers, at_a_time: int, bits: int, fraction: int = 23) -> Numbers:
+    """The sums that tensor cores give, of so many bits after the leading one: in f32 of 23."""
     total = np.zeros(len(addends))
     for first in range(0, addends.shape[1], at_a_time):
         row = np.column_stack((total, addends[:, first : first + at_a_time]))
-        last = 23 + bits - exponent(np.abs(row).max(1))
+        last = fraction + bits - exponent(np.abs(row).max(1))
         total = cut(row, last[:, None]).sum(1)
-        total = cut(total, 23 - exponent(total))
+        total = cut(total, fraction - exponent(total))
     return total
 
 
@@ -99,3 +104,87 @@ def test_sums_kept_in_f16_go_beyond() -> None:
     for first in range(0, 1024, 16):
         total = (total + addends[:, first : first + 16].sum(1)).astype(np.float16)
     assert (np.abs(total - addends.sum(1)) > bound(addends)).any()
+
+
+FEW_BITS = compile_source(Source("""\
+gemm C[m, n] = A[m, k] * B[n, k]
+dtype A=e4m3 B=e4m3 C=f32
+target sm_90a
+tile m=64 n=64 k=128
+cache_shared A B
+warp_tile m=64 n=64
+tensor_core via=wgmma
+swizzle A B
+double_buffer A B
+async_copy A B via=tma
+""")).interface
+BYTES = (32, 0, 13)
+"""As Hopper adds products of floats of a byte."""
+
+
+def of_bytes(depth: int, data: Data) -> Numbers:
+    """The products of each element, of e4m3: exact in f64."""
+    rng = np.random.default_rng(depth)
+    shape = ELEMENTS, depth
+    random = rng.standard_normal if data == "normal" else rng.random
+    a, b = (random(shape, np.float32) + (data == "positive") / 2 for _ in range(2))
+    return held(a, "e4m3").astype(np.float64) * held(b, "e4m3")
+
+
+def share_of_bytes(addends: Numbers, data: Data) -> float:
+    """The worst error, as a share of the bound."""
+    error = np.abs(on_tensor_cores(addends, *BYTES) - addends.sum(1))
+    values = {name: np.empty((1, addends.shape[1])) for name in "ABC"}
+    allowed = rounding(contraction(FEW_BITS), values, data)
+    return float((error / (allowed * np.abs(addends).sum(1))).max())
+
+
+@pytest.mark.by_default("1024")
+@pytest.mark.parametrize("depth", (*DEPTHS, 16384))
+def test_sums_of_14_bits_stay_within(depth: int) -> None:
+    assert share_of_bytes(of_bytes(depth, "normal"), "normal") < 0.6
+    positive = of_bytes(depth, "positive")
+    assert share_of_bytes(positive, "positive") < 0.6
+    assert depth < 1024 or share_of_bytes(positive, "normal") > 2, "the other bound would do"
+
+
+def test_drawn_integers_are_exact_in_14_bits() -> None:
+    product = contraction(FEW_BITS)
+    assert product.fraction == 13
+    for depth in (256, 4096, 16384):
+        count = largest_count(depth, product.types, product.fraction)
+        shape = 100, depth
+        a, b = (draw(kind, shape, 1, np.float32, count) for kind in ("odd", "even"))
+        addends = (a * b).astype(np.float64)
+        assert np.array_equal(on_tensor_cores(addends, *BYTES), addends.sum(1))
+
+
+@pytest.mark.parametrize("fault", [*FAULTS][:3])
+def test_a_fault_of_bytes_goes_beyond(fault: str) -> None:
+    addends = of_bytes(64, "normal")
+    wrong = on_tensor_cores(FAULTS[fault](addends), *BYTES) - addends.sum(1)
+    values = {name: np.empty((1, 64)) for name in "ABC"}
+    allowed = rounding(contraction(FEW_BITS), values, "normal") * np.abs(addends).sum(1)
+    assert (np.abs(wrong) > allowed).any()
+
+
+PROMOTED = replace(FEW_BITS, terms=128)
+
+
+@pytest.mark.parametrize("data", ("normal", "positive"))
+def test_sums_that_are_folded_stay_within_less(data: Data) -> None:
+    """And those that are not go beyond."""
+    depth = 4096
+    addends = of_bytes(depth, data)
+    parts = [on_tensor_cores(addends[:, at : at + 128], *BYTES) for at in range(0, depth, 128)]
+    total = np.zeros(len(addends), np.float32)
+    for part in parts:
+        total = total + part.astype(np.float32)
+    values = {name: np.empty((1, depth)) for name in "ABC"}
+    share = rounding(contraction(PROMOTED), values, data)
+    allowed = share * np.abs(addends).sum(1)
+    assert (np.abs(total - addends.sum(1)) < 0.6 * allowed).all()
+    if data == "positive":
+        assert share < rounding(contraction(FEW_BITS), values, data) / 20
+        forgotten = np.abs(on_tensor_cores(addends, *BYTES) - addends.sum(1))
+        assert (forgotten > allowed).any()

@@ -39,6 +39,7 @@ def test_a_kernel_without_the_copy_engine_promises_nothing() -> None:
     assert engine_code.complaint(compile_source(Source(CASES["three stages"].text))) is None
 
 
+@pytest.mark.proof
 def test_a_fence_in_the_main_loop_is_found() -> None:
     """As a barrier's scope of the whole GPU would bring one."""
     at = "while (!gg_try_wait(full[stage], phase)) {}"

@@ -103,6 +103,7 @@ RIGHT = {
 }
 
 
+@pytest.mark.by_default("split", "batched", "halves")
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_kernels_pass(name: str) -> None:
     schedule, shape = RIGHT[name]
@@ -120,6 +121,7 @@ WRONG = {
 }
 
 
+@pytest.mark.by_default("drops alpha", "writes beyond a row")
 @pytest.mark.parametrize("mistake", WRONG)
 def test_wrong_kernels_are_found(mistake: str) -> None:
     right, (old, new) = subject(TILED).emitted, WRONG[mistake]

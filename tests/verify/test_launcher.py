@@ -109,6 +109,7 @@ def test_the_launcher_of_two_programs_is_called_once(monkeypatch: pytest.MonkeyP
     assert asked == [True]
 
 
+@pytest.mark.proof
 def test_a_launcher_that_disagrees_with_the_interface_is_seen_by_every_run() -> None:
     """Not by the calls of the launcher alone: what reaches the kernel comes from it."""
     right = subject(TILED).emitted

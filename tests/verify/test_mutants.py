@@ -63,14 +63,7 @@ MUTANTS = {
 }
 
 
-@pytest.mark.by_default(
-    "a row is skipped",
-    "a reader forgets the pad",
-    "the tail of K is lost",
-    "the first barrier *",
-    "beta is dropped",
-    "NaN is written",
-)
+@pytest.mark.by_default("the tail of K is lost", "the first barrier is dropped", "NaN is written")
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_seen(name: str):
     schedule, before, after, message = MUTANTS[name]

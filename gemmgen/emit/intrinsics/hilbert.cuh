@@ -1,7 +1,6 @@
 // Hilbert curve: `number` counts tiles column by column in a band of `side` rows, a power of two.
 // Each square of side x side tiles is walked along the curve: which tile is the `number`-th.
-__device__ __forceinline__ int gg_hilbert(int number, int side)
-{
+__device__ __forceinline__ int gg_hilbert(int number, int side) {
     const int square = number / (side * side) * (side * side);
     int row = 0, column = 0, rest = number - square;
     for (int half = 1; half < side; half *= 2) {

@@ -1,7 +1,5 @@
-// mbarrier.init: the barrier's first phase begins; a phase ends after `arrivals` arrivals, and when
-// the bytes that it expects have been written.
-__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals)
-{
+// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
 }

@@ -1,6 +1,5 @@
-// setmaxnreg.$change: from here on each thread of the warpgroup has `count` registers$how
+// setmaxnreg.$change: each thread of the warpgroup has `count` registers$how
 template <int count>
-__device__ __forceinline__ void gg_${way}_registers()
-{
+__device__ __forceinline__ void gg_${way}_registers() {
     asm volatile("setmaxnreg.$change.sync.aligned.u32 %0;" :: "n"(count));
 }

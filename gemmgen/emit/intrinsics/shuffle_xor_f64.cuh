@@ -1,7 +1,6 @@
 // shfl.sync.bfly of both halves: the value that lane `lane ^ lane_mask` passes; all 32 lanes must
 // call it.
-__device__ __forceinline__ double gg_shuffle_xor(double value, int lane_mask)
-{
+__device__ __forceinline__ double gg_shuffle_xor(double value, int lane_mask) {
     double result;
     asm volatile("{\n"
                  ".reg .b32 low, high;\n"

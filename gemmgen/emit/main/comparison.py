@@ -10,20 +10,12 @@ from gemmgen.emit.line_breaks import WIDTH
 from gemmgen.emit.main.layout import paragraph, place
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
-from gemmgen.ir.dtypes import HALVES, DType
+from gemmgen.ir.dtypes import DTYPES, HALVES, DType
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Var, children, transform, walk
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.problem import Problem
 
-_DIGITS: dict[DType, int] = {"f32": 24, "f64": 53, "f16": 11, "bf16": 8}
-"""Binary digits of a significand: a rounded number is off by 2^-digits of itself."""
-_LARGEST: dict[DType, float] = {
-    "f32": (2 - 2.0**-23) * 2.0**127,
-    "f64": (2 - 2.0**-52) * 2.0**1023,
-    "f16": 65504.0,
-    "bf16": (2 - 2.0**-7) * 2.0**127,
-}
 _LIBRARY = ("exp", "tanh", "erf", "sqrt", "abs", "round")
 _OWN = ("relu", "sigmoid", "silu", "gelu", "gelu_tanh", "clamp")
 _PARTIAL = ("exp", "sqrt")
@@ -33,13 +25,14 @@ _PARTIAL = ("exp", "sqrt")
 def epilogue_view(problem: Problem) -> View:
     """What ``comparison.j2`` sees of the epilogue."""
     called = {part.function for part in walk(problem.epilogue) if isinstance(part, Call)}
+    greatest = DTYPES[problem.c.dtype].greatest
     formula = f"{problem.c.text} = {format_expression(problem.epilogue)}"
     return {
         "formula": textwrap.wrap(formula, WIDTH - len("// ")),
         "functions": [printed(f"main/functions/{name}.j2", {}) for name in _OWN if name in called],
         "names": names(problem.epilogue),
         "expression": c_text(transform(problem.epilogue, partial(_in_double, problem.accumulate))),
-        "edges": [c_double(_LARGEST[problem.c.dtype])] if _is_partial(problem.epilogue) else [],
+        "edges": ([c_double(greatest)] if _is_partial(problem.epilogue) else []),
     }
 
 
@@ -90,7 +83,7 @@ def wide(problem: Problem) -> str:
 
 def rounding_view(problem: Problem, depth: str) -> View:
     """How far a sum, and a result, may be off; the bounds are those of ``gpu.compare``."""
-    acc, c = _DIGITS[problem.accumulate], _DIGITS[problem.c.dtype]
+    acc, c = DTYPES[problem.accumulate].digits, DTYPES[problem.c.dtype].digits
     tensor_cores = problem.a.dtype in HALVES and problem.b.dtype in HALVES
     why: View = {
         "terms": "max(16, sqrt(K) / 2)" if tensor_cores else "16",

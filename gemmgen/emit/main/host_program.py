@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import cycle
 from pathlib import PurePath
 
+from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.emit.ctext import c_double, c_float, c_text
 from gemmgen.emit.ctypes import STORED
@@ -19,10 +20,10 @@ from gemmgen.emit.main.layout import (
     place,
     steps,
 )
-from gemmgen.emit.main.rival import DATA, has_call, rival
+from gemmgen.emit.main.rival import data_type, has_call, rival
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
-from gemmgen.ir.dtypes import HALVES, DType
+from gemmgen.ir.dtypes import HALVES, INTEGERS, NARROW, ROUNDED, DType
 from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
@@ -50,7 +51,17 @@ class MainProgram:
 
 def program_text(wanted: MainProgram, kernel: str) -> str:
     """The text of one file: ``kernel`` (an emitted text) and a ``main`` that times it and cuBLAS in
-    turns, and then compares their results."""
+    turns, and then compares their results.  Raises ``UsageError`` for integers and bytes."""
+    odd = [
+        f"{p.name} is {p.dtype}"
+        for p in wanted.interface.tensors
+        if p.dtype in (*INTEGERS, *NARROW, *ROUNDED)
+    ]
+    if odd:
+        raise UsageError(
+            f"--main: its program draws and compares numbers of 16 bits and more, and {odd[0]}; "
+            "leave it out, and check the kernel by `gemmgen verify`"
+        )
     return "".join(
         (
             laid_out(printed("main/head.j2", _head(wanted))),
@@ -198,7 +209,7 @@ def _race(interface: Interface, problem: Problem) -> View:
         "label": interface.name.ljust(width),
         "rival": CUBLAS.ljust(width),
         "sizes": [interface.extent(letter) for letter in problem.letters],
-        "type": DATA[problem.c.dtype],
+        "type": data_type(problem.c.dtype),
         "of": (
             ""
             if problem.epilogue in (Var("acc"), default_epilogue(problem.c))
@@ -237,7 +248,7 @@ def _check(interface: Interface, problem: Problem, fits: bool) -> View:
             for name, value in _CHECKED.items()
             if name in scalars
         ],
-        "rival": [DATA[problem.accumulate]] if fits else [],
+        "rival": [data_type(problem.accumulate)] if fits else [],
         "loops": ["    " * at + loop for at, loop in enumerate(outer)],
         "indent": "    " * len(outer),
         **rounding_view(problem, depth),

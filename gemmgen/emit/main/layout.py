@@ -10,16 +10,9 @@ from gemmgen.emit.ctext import c_text
 from gemmgen.emit.line_breaks import WIDTH
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
-from gemmgen.ir.dtypes import HALVES, DType
+from gemmgen.ir.dtypes import DTYPES, HALVES, DType
 from gemmgen.ir.expr import Binary, BinaryOp, Expr, Int, Var, Wide
 from gemmgen.ir.interface import Interface, Param
-
-_NUMBERS: dict[DType, str] = {
-    "f32": "float",
-    "f64": "double",
-    "f16": "host::f16",
-    "bf16": "host::bf16",
-}
 
 
 @record
@@ -38,7 +31,7 @@ def paragraph(template: str, view: View) -> list[str]:
 
 def number_type(dtype: DType) -> str:
     """The C++ type of a number on the host."""
-    return _NUMBERS[dtype]
+    return f"host::{dtype}" if dtype in HALVES else DTYPES[dtype].stored
 
 
 def element_types(param: Param, stored: str) -> list[str]:

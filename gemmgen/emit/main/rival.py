@@ -7,24 +7,22 @@ from gemmgen.emit.ctext import c_text
 from gemmgen.emit.main.layout import chain, elements, paragraph
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
-from gemmgen.ir.dtypes import HALVES, DType
+from gemmgen.ir.dtypes import DTYPES, HALVES, DType, in_blas
 from gemmgen.ir.expr import Binary, Expr, Var, Wide
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.problem import Problem
 
-DATA: dict[DType, str] = {
-    "f32": "CUDA_R_32F",
-    "f64": "CUDA_R_64F",
-    "f16": "CUDA_R_16F",
-    "bf16": "CUDA_R_16BF",
-}
 _SUMS: dict[DType, str] = {"f32": "CUBLAS_COMPUTE_32F", "f64": "CUBLAS_COMPUTE_64F"}
+
+
+def data_type(dtype: DType) -> str:
+    """``cudaDataType_t`` of an element."""
+    return f"CUDA_R_{DTYPES[dtype].cuda[1]}"
 
 
 def has_call(problem: Problem) -> bool:
     """Whether cuBLAS has a call for these types, with sums in f32, or in f64 if all are f64."""
-    a, b, c = problem.a.dtype, problem.b.dtype, problem.c.dtype
-    return a == b and (c == a or (a in HALVES and c == "f32"))
+    return in_blas(problem.a.dtype, problem.b.dtype, problem.c.dtype)
 
 
 @record
@@ -112,7 +110,7 @@ def _matrix(
     return _CublasMatrix(
         op="CUBLAS_OP_N" if param.indices[-1] == contiguous else "CUBLAS_OP_T",
         at=c_text(start),
-        type=DATA[param.dtype],
+        type=data_type(param.dtype),
         ld=dict(interface.pitch)[param.name],
         stride=(step.get(inner[-1]) or "0") if inner else "",
     )

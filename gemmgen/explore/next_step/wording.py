@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gemmgen.analyze.explain import Explanation
 from gemmgen.analyze.figures import Json
-from gemmgen.analyze.tables import Section
+from gemmgen.analyze.section import Section
 from gemmgen.explore.next_step.trying import GAIN, NextStep
 
 NOTABLE = 1.05

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gemmgen.explore.cost import Kind
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.suggest.schedules import Form, on_tensor_cores
+from gemmgen.explore.suggest.schedules import Form
+from gemmgen.ir.dtypes import BYTES
 
 Pair = tuple[int, int]
 Staged = tuple[int, int, int, int]
@@ -109,6 +112,7 @@ _DOUBLE = _both(
     *_block((8, 16), (2, 2), (16, 32, 32, 3), (8, 64, 32, 3)),
     *_block((8, 32), (2, 4), (8, 256, 8, 2)),
 )
+"""For operands of 2 bytes."""
 _TENSOR = _both(
     *_tensor((64, 64), (128, 256, 32, 3)),
     *_tensor((64, 32), (128, 128, 32, 3)),
@@ -118,12 +122,23 @@ _TENSOR = _both(
 )
 
 
+def _of_bytes(form: Form, size: int) -> Form:
+    """A form with tiles of as many bytes along k, for operands of ``size`` bytes, or of 16
+    elements."""
+    m, n, k = form.tile
+    return replace(form, tile=(m, n, max(16, k * 2 // size)))
+
+
 def forms(request: Request) -> tuple[Form, ...]:
     """The forms for the operands' types on the GPU."""
-    if on_tensor_cores(request):
-        return _TENSOR + _LANES
+    tensor: tuple[Form, ...] = ()
+    if request.atom is not None:
+        size = BYTES[request.dtype["a"]]
+        tensor = tuple(_of_bytes(form, size) for form in _TENSOR)
     if "f64" in (request.dtype["a"], request.dtype["b"], request.dtype["acc"]):
-        return _DOUBLE + _LANES + _DIRECT
+        return tensor + _DOUBLE + _LANES + _DIRECT
+    if tensor:
+        return tensor + _LANES
     found = _LARGE + _SHORT + _SMALL + _FEW + _LANES + _DIRECT + _NARROW
     if request.width["c"] == 1:
         across = request.along["c"] == "m"

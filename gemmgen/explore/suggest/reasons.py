@@ -11,6 +11,7 @@ from gemmgen.base.source import counted
 from gemmgen.explore.suggest.copy_engine import told
 from gemmgen.explore.suggest.size_classes import strategy
 from gemmgen.explore.suggest.sizes import residents
+from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.target import SINCE, WARP, has
 from gemmgen.schedule.formatting import format_access
 from gemmgen.schedule.roles import batches
@@ -129,12 +130,13 @@ def _threads(s: Suggestion) -> str:
     form = s.chosen.plan.form
     m, n = form.micro
     warps = counted(max(1, form.threads // WARP), "warp")
+    atom = ATOMS[s.emitted.program.main.spread.atom]
     reads = f"a thread's {m} x {n} sums take {m} + {n} reads for {m * n} multiply-adds"
     match form.kind:
         case "tensor":
             return (
                 f"tensor_core: {warps} of {form.warp[0]} x {form.warp[1]}, which multiply "
-                "16 x 16 x 16 at a time."
+                f"{atom.m} x {atom.n} x {atom.k} at a time."
             )
         case "lanes":
             return f"register_block: {warps} a block, each with {m} x {n} sums."

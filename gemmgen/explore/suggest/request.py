@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 
@@ -10,10 +12,11 @@ from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.gpu.gpus import DEFAULT, GPUS, Gpu
-from gemmgen.ir.dtypes import BYTES, DType, widest
+from gemmgen.ir.atoms import ATOMS, VIA, Atom, Product
+from gemmgen.ir.dtypes import BYTES, DTYPES, DType, widest
 from gemmgen.ir.interface import INT_MAX
 from gemmgen.ir.parameters import ld_name
-from gemmgen.ir.target import has
+from gemmgen.ir.target import SINCE, has, offers
 from gemmgen.language import parse_schedule
 from gemmgen.schedule.extents import AnyShape, Shape, shape_of
 from gemmgen.schedule.model import Access, Gemm, Schedule
@@ -74,6 +77,13 @@ class Request:
         return {role: types[name] for role, name in (names | {"acc": "acc"}).items()}
 
     @cached_property
+    def atom(self) -> Atom | None:
+        """What a warp multiplies the operands by on the GPU's tensor cores (mma.sync), if these are
+        better at it than its other lanes."""
+        a, b, _, sums = self.dtype.values()
+        return _atom((a, b, sums), self.gpu)
+
+    @cached_property
     def along(self) -> dict[str, str]:
         """The letter along which each tensor is contiguous: ``m``, ``n`` or ``k``."""
         names = dict(zip(self.letters, "mnk", strict=True))
@@ -85,7 +95,7 @@ class Request:
         found: dict[str, int] = {}
         for role in self.access:
             steps = (widest(self.dtype[role]), *self.strides(role)[:-1])
-            found[role] = next(w for w in (8, 4, 2, 1) if not any(step % w for step in steps))
+            found[role] = next(w for w in (16, 8, 4, 2, 1) if not any(step % w for step in steps))
         return found
 
     def extent(self, letter: str) -> int:
@@ -146,11 +156,27 @@ def _problem(gemm: str, dtype: str, epilogue: str | None, kernel: str, gpu: Gpu)
         lines.append(f"dtype {types}")
     if kernel != "gemm":
         lines.append(f"kernel {kernel}")
-    # sm_80 is the default of schedules.
-    lines.append(f"target {'sm_80' if has(gpu.arch, 80) else gpu.arch}")
+    # sm_80 is the default of schedules; types that it lacks need a newer one.
+    since = max([80, *(SINCE[each] for each in re.split(r"[\s=]+", types) if each in SINCE)])
+    lines.append(f"target {f'sm_{since}' if has(gpu.arch, since) else gpu.arch}")
     if epilogue is not None:
         lines.append(f"fuse_epilogue {epilogue.strip()}")
-    return parse_schedule(Source("".join(f"{line}\n" for line in lines), "<request>"))
+    found = parse_schedule(Source("".join(f"{line}\n" for line in lines), "<request>"))
+    dtypes = dict(found.dtypes)
+    atom = _atom((dtypes[found.gemm.a.tensor], dtypes[found.gemm.b.tensor], dtypes["acc"]), gpu)
+    if atom is None or has(found.target, SINCE.get(atom, 0)):
+        return found
+    return replace(found, target=f"sm_{SINCE[atom]}")
+
+
+def _atom(types: Product, gpu: Gpu) -> Atom | None:
+    """The first of mma.sync that multiplies them on the GPU."""
+    better = types[2] != "f64" or gpu.tensor_lanes("f64") > gpu.double_lanes
+    if better and all(offers(gpu.arch, each) for each in types):
+        for atom in VIA["mma"]:
+            if types in ATOMS[atom].products and offers(gpu.arch, atom):
+                return atom
+    return None
 
 
 def gemm_of(gemm: str) -> Gemm:
@@ -166,4 +192,6 @@ def _types(gemm: str, dtype: str) -> str:
         return ""
     line = gemm_of(gemm)
     sums = " acc=f64" if dtype == "f64" else ""
+    if DTYPES[dtype].results:
+        return dtype
     return " ".join(f"{x.tensor}={dtype}" for x in (line.a, line.b, line.c)) + sums

@@ -9,7 +9,8 @@ from functools import cached_property
 from gemmgen.base.record import record
 from gemmgen.explore.cost import Kind
 from gemmgen.explore.suggest.request import Request
-from gemmgen.ir.dtypes import BYTES, HALVES, widest
+from gemmgen.ir.atoms import ATOMS, AtomTraits
+from gemmgen.ir.dtypes import BYTES, widest
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.target import SINCE, WARP, has
 from gemmgen.schedule.formatting import format_schedule
@@ -19,6 +20,8 @@ UNROLLED = 8
 """Elements along k of a step from which on its loop is unrolled if nothing is staged."""
 GUARDED = 16
 """The least side of a tile whose guards cost time."""
+PAIR = 2
+"""Neighbouring sums of a lane of tensor cores."""
 ASYNC_BYTES = 4
 """Its smallest copy."""
 
@@ -86,9 +89,12 @@ class SettledForm:
         return "ab" if self.form.kind in ("block", "tensor") else ""
 
     def transposed(self, role: str) -> bool:
-        """Whether the operand is transposed on its way into shared memory."""
-        transposes = self.form.kind != "tensor" and self.request.along[role] == "k"
-        return role in self.staged and transposes
+        """Whether the operand is transposed on its way into shared memory: tensor cores read some
+        types along k alone."""
+        along_k = self.request.along[role] == "k"
+        if self.form.kind == "tensor":
+            return not along_k and self.request.dtype[role] not in self.traits.turned
+        return role in self.staged and along_k
 
     @cached_property
     def asynchronous(self) -> bool:
@@ -112,7 +118,9 @@ class SettledForm:
                 k_elements = self.form.tile[2] // WARP
                 return min(wide, k_elements) if role != "c" and along == "k" else 1
             case "tensor":
-                return wide
+                if role == "c":
+                    return min(wide, PAIR)
+                return 1 if self.transposed(role) else wide
             case _ if role == "c":
                 piece = {"m": m, "n": n}[along]
                 piece = 1 if self.single else piece & -piece
@@ -175,10 +183,22 @@ class SettledForm:
         sizes = zip(self.request.shape, self.form.tile, strict=False)
         return many and not any(size % tile for size, tile in sizes)
 
+    @property
+    def _vectors_along_k(self) -> int:
+        """Elements of the widest asynchronous copy along k for tensor cores, if it divides K."""
+        if self.form.kind != "tensor" or not self.asynchronous:
+            return 1
+        widths = [self.load(x) for x in "ab" if self.request.along[x] == "k"]
+        wide = max(widths, default=1)
+        return 1 if self.request.shape[2] % wide else wide
+
     def _assumptions(self) -> Iterator[str]:
-        """Multiples of the tile, so that accesses have no guards."""
+        """Multiples of the tile, so that accesses have no guards, or of vectors along k, so that
+        asynchronous copies need no size."""
+        wide, names = self._vectors_along_k, extents(self.request.problem.gemm)
+        if wide > 1 and not self.exact:
+            yield f"assume {names[self.request.letters[2]]} % {wide} == 0"
         if self.exact:
-            names = extents(self.request.problem.gemm)
             for letter, tile in zip(self.request.letters, self.form.tile, strict=True):
                 if tile > 1:
                     yield f"assume {names[letter]} % {tile} == 0"
@@ -191,7 +211,7 @@ class SettledForm:
         if form.warp != (0, 0):
             yield f"warp_tile {m}={form.warp[0]} {n}={form.warp[1]}"
         if form.kind == "tensor":
-            yield "tensor_core via=wmma"
+            yield "tensor_core via=mma"
         elif form.micro != (1, 1):
             order = " order=serpentine" if form.kind == "block" and min(form.micro) > 1 else ""
             pieces = " interleave=1" if self.single else ""
@@ -214,9 +234,21 @@ class SettledForm:
 
     def _layout(self, role: str) -> str:
         m, n, k = self.request.letters
+        across = m if role == "a" else n
         if self.form.kind == "tensor":
-            return self.name(role)
-        return f"{self.name(role)}[{k}, {m if role == 'a' else n}]"
+            return f"{self.name(role)}[{across}, {k}]" if self.transposed(role) else self.name(role)
+        return f"{self.name(role)}[{k}, {across}]"
+
+    @property
+    def traits(self) -> AtomTraits:
+        """Of what multiplies on tensor cores."""
+        assert self.request.atom is not None
+        return ATOMS[self.request.atom]
+
+    def pad(self, role: str) -> int:
+        """Elements of a pad that parts what the lanes of tensor cores read at once."""
+        chunk = 16 if self.traits.loads == "rows" else 32
+        return chunk // BYTES[self.request.dtype[role]]
 
     def _accesses(self) -> Iterator[str]:
         for role in "abc":
@@ -226,7 +258,7 @@ class SettledForm:
                 yield f"vectorize {self.name(role)}.global width={self.load(role)}"
         for role in self.staged:
             if self.form.kind == "tensor":
-                yield f"pad {self.name(role)} by=8"
+                yield f"pad {self.name(role)} by={self.pad(role)}"
             elif self.transposed(role):
                 yield f"pad {self.name(role)} by={widest(self.request.dtype[role])}"
 
@@ -242,11 +274,3 @@ class SettledForm:
             yield f"async_copy {staged} via=cp_async"
         if self.residue:
             yield f"residue {self.request.letters[2]}=first"
-
-
-def on_tensor_cores(request: Request) -> bool:
-    """Whether the GPU has tensor cores for the operands' types, both the same, with sums in f32."""
-    a, b, since = request.dtype["a"], request.dtype["b"], {"f16": 75, "bf16": 80}
-    return (
-        a == b and a in HALVES and has(request.gpu.arch, since[a]) and request.dtype["acc"] == "f32"
-    )

@@ -9,10 +9,15 @@ from gemmgen.explore import cost
 from gemmgen.explore.cost import H200, SECTOR, TENSOR, BlockSizes, Costs, Sizes, estimate, launched
 from gemmgen.explore.suggest.schedules import SettledForm
 from gemmgen.gpu.gpus import REGISTERS
+from gemmgen.ir.atoms import Loads
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.target import MAX_REGISTERS, MAX_THREADS, OVERHEAD, RESIDENT_THREADS, TARGETS, WARP
 
-TENSOR_PAD, ALIGNED = 8, 16
+ALIGNED = 16
+AT_ONCE: dict[Loads, int] = {"rows": 512, "elements": 256}
+"""Bytes that a warp's load of fragments reads: four matrices, or elements of f64."""
+CLOCK = 128
+"""Bytes of shared memory in a clock."""
 STAGED, SPLIT = 44, 16
 """Registers of a thread in addition to its arrays if tiles are staged; those of split-K."""
 EXACT = 0.97
@@ -57,6 +62,7 @@ def _block(plan: SettledForm) -> BlockSizes:
         through=b * _sparse(plan, "b") / rows + a * _sparse(plan, "a") / columns,
         bytes=(a, b, c),
         double=request.dtype["acc"] == "f64",
+        operands=request.dtype["a"],
     )
 
 
@@ -75,14 +81,12 @@ def shared_of(plan: SettledForm) -> int:
     for role in plan.staged:
         item, size = BYTES[plan.request.dtype[role]], m if role == "a" else n
         if tensor:
-            rows, row = (size, k) if plan.request.along[role] == "k" else (k, size)
-            total += rows * (row + TENSOR_PAD) * item
+            along_k = plan.request.along[role] == "k" or plan.transposed(role)
+            rows, row = (size, k) if along_k else (k, size)
+            total += rows * (row + plan.pad(role)) * item
         else:
             total += k * (size + (ALIGNED // item if plan.transposed(role) else 0)) * item
-    total *= plan.form.stages
-    if tensor:
-        total += plan.form.threads // WARP * 16 * (plan.form.warp[1] + TENSOR_PAD) * 4
-    return total
+    return total * plan.form.stages
 
 
 def arrays_of(plan: SettledForm) -> int:
@@ -90,7 +94,8 @@ def arrays_of(plan: SettledForm) -> int:
     form, wide = plan.form, BYTES[plan.request.dtype["acc"]] // 4
     m, n = form.warp if form.kind == "tensor" else form.micro
     if form.kind == "tensor":
-        return m * n // WARP + (m + n) * 2
+        bytes_of_k = plan.traits.k * BYTES[plan.request.dtype["a"]]
+        return wide * m * n // WARP + 2 * (m + n) * bytes_of_k // (4 * WARP)
     if form.kind == "lanes":
         return wide * (m * n + (m + n) * form.tile[2] // WARP)
     if form.kind == "direct":
@@ -166,10 +171,15 @@ def _fmas(plan: SettledForm, k_elements: int) -> float:
 def _reads(plan: SettledForm, k_elements: int) -> float:
     form = plan.form
     if form.kind == "tensor":
-        return k_elements * (form.warp[0] + form.warp[1]) / 16
+        return _bytes_of_fragments(plan) / AT_ONCE[plan.traits.loads]
     return float(
         sum(k_elements * form.micro["ab".index(role)] / plan.read(role) for role in plan.staged)
     )
+
+
+def _bytes_of_fragments(plan: SettledForm) -> int:
+    """That a warp reads in a step."""
+    return plan.form.tile[2] * sum(plan.form.warp) * BYTES[plan.request.dtype["a"]]
 
 
 def _single(plan: SettledForm, role: str) -> bool:
@@ -201,6 +211,9 @@ def _port(plan: SettledForm) -> float:
     store takes one for each element of a thread, times the bank conflicts of a transposed tile.
     """
     form = plan.form
+    if form.kind == "tensor":
+        staged = sum(form.tile[:2]) * form.tile[2] * BYTES[plan.request.dtype["a"]]
+        return (_bytes_of_fragments(plan) + staged * WARP / form.threads) / CLOCK
     if form.kind != "block":
         return 0.0
     total = 0.0

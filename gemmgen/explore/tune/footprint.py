@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import gcd, prod
 
 from gemmgen.explore.cost import SECTOR, TENSOR, BlockSizes, Kind
+from gemmgen.ir import clusters
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copies, copy_outward, pipeline_of
@@ -45,12 +46,13 @@ def block_sizes(program: Program, interface: Interface) -> BlockSizes:
         for tensor, letter in ((problem.a, problem.m), (problem.b, problem.n))
     )
     kind: Kind = "block" if a.staged or b.staged else "direct"
-    kind = "lanes" if spread.k_layout else "tensor" if spread.lanes_per_piece > 1 else kind
+    kind = "lanes" if spread.k_layout else "tensor" if spread.collective else kind
     fmas = a.steps * prod(axis.registers for axis in spread.axes) / spread.lanes_per_piece
     fmas /= TENSOR if kind == "tensor" else 1.0
     fmas *= 1.0 if contraction(kernel).order != "rows" else 1.0 + BANKS
     asynchronous = any(copy.mode != "registers" for copy in copies(kernel))
-    stages = min((x.stages for x in kernel.buffers if x.space is Space.SHARED), default=1)
+    shared = (x for x in kernel.buffers if x.space is Space.SHARED)
+    stages = min((1 if x.name == _slices(kernel) else x.stages for x in shared), default=1)
     fragments = [x.stages for x in kernel.buffers if x.name.endswith("_frag")]
     prefetched = bool(fragments) and min(fragments) > 1
     registers, held = estimated_registers(kernel), estimated_registers(kernel)
@@ -77,9 +79,10 @@ def block_sizes(program: Program, interface: Interface) -> BlockSizes:
         parts=work.parts,
         groups=work.groups,
         scatter={"lanes": 8.0, "tensor": 1.0}.get(kind, _scatter(program)),
-        through=(b.bytes / m + a.bytes / n) * (1.0 if work.raster > 1 else SCATTERED),
+        through=_through(program, a.bytes, b.bytes) * (1.0 if work.raster > 1 else SCATTERED),
         bytes=(a.bytes, b.bytes, BYTES[problem.c.dtype]),
         double=kernel.buffer("acc").dtype == "f64",
+        operands=problem.a.dtype,
         waits=0.0 if prefetched else step * SHARED,
         spills=_spills(registers / allowed - 1.0 - SQUEEZE),
         producers=kernel.producers.threads,
@@ -88,6 +91,19 @@ def block_sizes(program: Program, interface: Interface) -> BlockSizes:
             for copy in copies(kernel)
         ),
     )
+
+
+def _slices(kernel: Kernel) -> str | None:
+    """What C passes through, whose stages say nothing of the main loop."""
+    outward = copy_outward(kernel)
+    return outward.src if outward else None
+
+
+def _through(program: Program, a: int, b: int) -> float:
+    """Bytes of A and B that blocks read for a multiply-add; a cluster reads what it shares once."""
+    problem, work = program.problem, program.main.work
+    m, n = (work.size(x) * clusters.along(work, x) for x in (problem.m, problem.n))
+    return b / m + a / n
 
 
 class _Operand:
@@ -106,8 +122,10 @@ class _Operand:
         self.steps, self.bytes = steps, BYTES[kernel.buffer(tensor).dtype]
         self.staged = kernel.has(f"{tensor}_shared")
         read = fetch.width if fetch else 1
-        line = LINE if kernel.spread.lanes_per_piece > 1 else read
-        self.reads = steps * axis.registers / line if self.staged else 0.0
+        of_fragments = axis.registers / read
+        if kernel.spread.collective:  # which a warp reads together, or the instruction itself
+            of_fragments = 0.0 if fetch is None else axis.extent / axis.warps / LINE
+        self.reads = steps * of_fragments if self.staged else 0.0
         self.is_single, self.stores, self.port = False, 0.0, 0.0
         if not self.staged or fill is None:
             self.copies = steps * axis.registers / load

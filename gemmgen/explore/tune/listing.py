@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from gemmgen.analyze.tables import Section
+from gemmgen.analyze.section import Section
 from gemmgen.calling.launches import spelled
 from gemmgen.explore.cost import estimate, issue_slots, launched
 from gemmgen.explore.tune.legal_points import Legal, Shape

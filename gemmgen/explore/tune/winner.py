@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from gemmgen.analyze.tables import Section
+from gemmgen.analyze.section import Section
 from gemmgen.calling.launches import spelled
 from gemmgen.explore.tune.measuring import Reading
 from gemmgen.explore.tune.tuner import Tuned

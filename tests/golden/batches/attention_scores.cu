@@ -25,8 +25,7 @@
 namespace gemm_detail {
 
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
@@ -48,8 +47,7 @@ static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize Q.shared K.shared S width=4;
 // fuse_epilogue where(j > i, -1e+30, acc * scale + mask[b, j] - slope[h] * (i - j)))
-__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop)
-{
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }

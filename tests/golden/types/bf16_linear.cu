@@ -26,22 +26,19 @@
 namespace gemm_detail {
 
 // Copies 8 contiguous elements in one access.
-__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source)
-{
+__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source) {
     *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
 }
 
 // mov.b32: bf16 bits to float, whose upper half they are.
-__device__ __forceinline__ float gg_from_bf16(unsigned short bits)
-{
+__device__ __forceinline__ float gg_from_bf16(unsigned short bits) {
     float number;
     asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
     return number;
 }
 
 // cvt.rn.bf16.f32: float to bf16 bits, rounded to nearest even.
-__device__ __forceinline__ unsigned short gg_to_bf16(float number)
-{
+__device__ __forceinline__ unsigned short gg_to_bf16(float number) {
     unsigned short bits;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number));
     return bits;

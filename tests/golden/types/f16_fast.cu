@@ -28,22 +28,19 @@
 namespace gemm_detail {
 
 // Copies 8 contiguous elements in one access.
-__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source)
-{
+__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source) {
     *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
 }
 
 // cvt.f32.f16: f16 bits to float, exactly.
-__device__ __forceinline__ float gg_from_f16(unsigned short bits)
-{
+__device__ __forceinline__ float gg_from_f16(unsigned short bits) {
     float number;
     asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
     return number;
 }
 
 // cvt.rn.f16.f32: float to f16 bits, rounded to nearest even.
-__device__ __forceinline__ unsigned short gg_to_f16(float number)
-{
+__device__ __forceinline__ unsigned short gg_to_f16(float number) {
     unsigned short bits;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number));
     return bits;

@@ -26,8 +26,7 @@
 namespace gemm_detail {
 
 // Copies 2 contiguous elements in one access.
-__device__ __forceinline__ void copy2(double *target, const double *source)
-{
+__device__ __forceinline__ void copy2(double *target, const double *source) {
     *reinterpret_cast<double2 *>(target) = *reinterpret_cast<const double2 *>(source);
 }
 
@@ -65,8 +64,7 @@ __device__ __forceinline__ void load2(double *target, const double *X, int ldx, 
 
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize A B C width=2)
-__device__ __forceinline__ void copy2(double *target, const double *source, int first, int stop)
-{
+__device__ __forceinline__ void copy2(double *target, const double *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy2(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }

@@ -1,0 +1,173 @@
+"""Which tile each stage, slot and staging register of a block holds, as its operations move them.
+
+What is moved is not computed: the tile of an operation follows from what was put where it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, cast
+
+from gemmgen.analyze.block_step import BlockStep
+from gemmgen.analyze.explain import AnalyzedKernel
+from gemmgen.analyze.whole_tiles import k_step
+from gemmgen.interpreter.expressions import compile_expression
+from gemmgen.interpreter.scope import Scope, known
+from gemmgen.ir import expanded, names
+from gemmgen.ir.buffers import Space
+from gemmgen.ir.expr import Expr
+from gemmgen.ir.nodes import Copy, Fold, Kernel, Map
+from gemmgen.ir.output_slices import StageSlice, StoreBoxes, StoreSlice
+from gemmgen.ir.partial_sums import Arrive, ReducePartials, StorePartial
+from gemmgen.ir.warpgroup_matrices import (
+    AwaitMultiplies,
+    CommitMultiplies,
+    EndMultiplies,
+    FenceMultiplies,
+)
+
+Content = tuple[int, int | None]
+"""A tile, and the element along k within it; None for all of it."""
+
+
+MOVES_NOTHING = (
+    expanded.DescribeOperands,
+    FenceMultiplies,
+    CommitMultiplies,
+    AwaitMultiplies,
+    EndMultiplies,
+    expanded.MultiplyAgain,
+    Fold,
+)
+"""What comes before and behind multiplications, and what few sums need."""
+
+
+class BlockContents:
+    """The contents of block 0 and the integers that its program has computed, by their names."""
+
+    def __init__(self, kernel: AnalyzedKernel, values: Mapping[str, int]):
+        self.kernel: Kernel = kernel.program.main
+        self.problem, self.step = kernel.program.problem, k_step(kernel)
+        self.names = {c.name: c.value for c in kernel.lowered.constants} | dict(values)
+        self.end = values[kernel.lowered.interface.extent(self.problem.k)]
+        if self.kernel.work.parts > 1:
+            self.end //= self.kernel.work.parts
+            self.names |= {names.start(self.problem.k).name: 0}
+            self.names |= {names.stop(self.problem.k).name: self.end}
+        self.names |= {names.rank(letter).name: 0 for letter, _ in self.kernel.work.cluster}
+        self.holds: dict[tuple[str, int], Content] = {}
+        """By stage or slot."""
+        self.loaded: dict[str, int] = {}
+        """By staging registers."""
+        self.first = 0
+        """Of the tile of C at hand the first step, counted over all of them."""
+
+    def value(self, expr: Expr) -> int:
+        scope = Scope()
+        for name, number in self.names.items():
+            scope.bind(name, known(number, "int"))
+        return int(cast(int, compile_expression(expr, scope).known))
+
+    def stage(self, expr: Expr | None) -> int:
+        return 0 if expr is None else self.value(expr)
+
+    def operation(self, node: expanded.Timed) -> Iterator[BlockStep]:
+        """What moves elements, or computes with them."""
+        match node:
+            case Map() | StoreSlice() | StoreBoxes():
+                yield BlockStep("write", self.problem.c.name)
+            case StageSlice():
+                yield BlockStep("store", self.problem.c.name)
+            case expanded.Multiply():
+                yield from self.multiply(node)
+            case expanded.Fetch():
+                yield from self.fetch(node)
+            case expanded.LoadLaneSlice(copies, origin):
+                for copy in copies:
+                    yield self.load(copy, origin, direct=True)
+            case (
+                expanded.Load() | expanded.Store() | expanded.Transfer() | expanded.CopyTileAsync()
+            ):
+                yield from self.copy(node)
+            case StorePartial():
+                yield BlockStep("write", "workspace")
+            case expanded.WarpReduce() | ReducePartials():
+                yield BlockStep("reduce")
+            case _:
+                assert isinstance(node, (Arrive, *MOVES_NOTHING)), node
+
+    def copy(
+        self,
+        node: expanded.Load | expanded.Store | expanded.Transfer | expanded.CopyTileAsync,
+    ) -> Iterator[BlockStep]:
+        """A tile on its way to shared memory."""
+        match node:
+            case expanded.Load(copy, origin):
+                yield self.load(copy, origin)
+            case expanded.Store(copy, stage):
+                yield self.store("store", copy, self.loaded[copy.src], stage)
+            case expanded.Transfer(copy, origin, stage):
+                loaded = self.load(copy, origin)
+                yield loaded
+                yield self.store("store", copy, loaded.tile, stage)
+            case expanded.CopyTileAsync(copy, origin, stage):
+                yield self.store("copy", copy, self.tile(origin), stage)
+
+    def tile(self, origin: Expr) -> int:
+        return self.value(origin) // self.step + self.first
+
+    def load(self, copy: Copy, origin: Expr, *, direct: bool = False) -> BlockStep:
+        """``direct``: to the registers in which it is multiplied."""
+        tile = self.loaded[copy.src] = self.tile(origin)
+        if direct:
+            self.holds[copy.dst, 0] = tile, None
+        return BlockStep("load", copy.src, tile, empty=self.is_behind(tile))
+
+    def store(
+        self, what: Literal["store", "copy"], copy: Copy, tile: int, stage: Expr | None
+    ) -> BlockStep:
+        at = self.stage(stage)
+        self.holds[copy.dst, at] = tile, None
+        return BlockStep(what, copy.src, tile, None, at, empty=self.is_behind(tile))
+
+    def is_behind(self, tile: int) -> bool:
+        return (tile - self.first) * self.step >= self.end
+
+    def fetch(self, node: expanded.Fetch) -> Iterator[BlockStep]:
+        copy, slot, k = node.copy, self.stage(node.slot), self.value(node.k)
+        if self.kernel.buffer(copy.src).space is Space.GLOBAL:
+            held = self.position(k, node.origin)
+            yield BlockStep("load", copy.src, *held, slot)
+        else:
+            held = self.in_stage(copy.src, node.stage, k)
+            operand, empty = copy.src.removesuffix("_shared"), self.is_behind(held[0])
+            yield BlockStep("read", operand, *held, slot, empty=empty)
+        self.holds[copy.dst, slot] = held
+
+    def multiply(self, node: expanded.Multiply) -> Iterator[BlockStep]:
+        """What is not in registers is read by the multiplication itself."""
+        k, held = self.value(node.k), list[Content]()
+        for name, stage in ((node.contract.a, node.a_stage), (node.contract.b, node.b_stage)):
+            match self.kernel.buffer(name).space:
+                case Space.GLOBAL:
+                    held.append(self.position(k, node.origin))
+                    yield BlockStep("load", name, *held[-1])
+                case Space.SHARED:
+                    held.append(self.in_stage(name, stage, k))
+                    yield BlockStep("read", name.removesuffix("_shared"), *held[-1])
+                case Space.REGISTER:
+                    held.append(self.holds[name, self.stage(stage)])
+        assert held[0] == held[1], "A and B are of different steps"
+        yield BlockStep("multiply", "", *held[0])
+
+    def position(self, k: int, origin: Expr | None) -> Content:
+        """Of an element of a global operand: ``k`` counts from ``origin``, or else from 0."""
+        tile, within = divmod(k, self.step) if origin is None else (self.tile(origin), k)
+        return tile, self.within(within)
+
+    def in_stage(self, tile: str, stage: Expr | None, k: int) -> Content:
+        """What ``k`` is of the tile that a stage holds."""
+        return self.holds[tile, self.stage(stage)][0], self.within(k)
+
+    def within(self, k: int) -> int | None:
+        return None if self.step == 1 else k

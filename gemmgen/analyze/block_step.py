@@ -1,0 +1,58 @@
+"""A step of a block: something is moved, computed, announced or waited for."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from gemmgen.base.record import record
+
+What = Literal[
+    "load",
+    "store",
+    "copy",
+    "commit",
+    "wait",
+    "barrier",
+    "read",
+    "multiply",
+    "reduce",
+    "write",
+    "expect",
+    "await",
+    "release",
+]
+"""``load``: global memory to registers; ``store``: registers to a stage in shared memory; ``copy``:
+an asynchronous copy between the two; ``read``: shared memory to registers; ``reduce``: sums of
+other lanes or blocks are added; ``write``: C.  Of a barrier in shared memory, ``expect``: copies
+are announced to it; ``await``: a phase of it has ended; ``release``: its stage is read no more."""
+
+
+@record
+class BlockStep:
+    """``operand`` is a tensor's name.  ``tile`` counts steps along k, ``k`` is the element along k
+    within the tile, None for a whole tile; ``stage`` is that of the shared tile or the slot of the
+    fragments.  At most ``pending`` groups are left in flight by a ``wait``.  ``empty``: the tile
+    lies behind the last one, so nothing is moved.
+
+    ``duty`` names the warps that take it, if they have a program of their own.  ``barrier`` is the
+    array in shared memory with a barrier for each stage, ``phase`` the one that is announced, or
+    counts the copy, or has been waited for (-1: the one before the first, ended from the start), or
+    is arrived at.
+    """
+
+    what: What
+    operand: str = ""
+    tile: int = 0
+    k: int | None = None
+    stage: int | None = None
+    pending: int = 0
+    empty: bool = False
+    duty: str = ""
+    barrier: str = ""
+    phase: int = 0
+
+
+IN_TURN = ("consumer 1", "consumer 2")
+"""The duties of consumers that take tiles in turn."""
+OTHERS = BlockStep("barrier", "others")
+"""Not a step: the block's other duties go on."""

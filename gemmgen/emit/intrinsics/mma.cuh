@@ -1,0 +1,9 @@
+// mma.$shape: sum += a * b of a warp's fragments, $operands, two neighbouring sums in $where.
+__device__ __forceinline__ void gg_mma_$product(
+    $parameters, const $operand *a, const $operand *b)
+{
+    asm volatile("mma.sync.aligned.$shape.row.col.$types "
+                 "{$of_sums}, {$of_a}$between{$of_b}, {$of_sums};"
+                 : $outputs
+                 : $inputs);
+}

@@ -1,0 +1,7 @@
+// shfl.sync.bfly: the value that lane `lane ^ lane_mask` passes; all 32 lanes must call it.
+__device__ __forceinline__ int gg_shuffle_xor(int value, int lane_mask) {
+    int result;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;"
+                 : "=r"(result) : "r"(value), "r"(lane_mask));
+    return result;
+}

@@ -1,0 +1,131 @@
+"""The ``gg_*`` functions of a warpgroup's multiplications, and of a warp's stores of matrices."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from gemmgen.emit.ctypes import STORED
+from gemmgen.emit.device_function import DeviceFunction, function
+from gemmgen.ir.atoms import ATOMS, Product
+from gemmgen.ir.dtypes import BYTES, HALVES, DType
+
+SPANS = {128: 1, 64: 2, 32: 3}
+"""Bytes in a swizzled row of an operand, and the mode of its descriptor."""
+STEP = 32
+"""Bytes along k of an operand that one instruction multiplies."""
+_PTX: dict[DType, str] = {"i8": "s8", "i32": "s32"}
+"""Types by PTX's names, where those differ."""
+_ROWS_OF_A_THREAD = "cd"
+_ROWS = 8
+"""Rows that a swizzle repeats after."""
+_A_LINE = 16
+"""Registers that one line of the template names; of outputs, 8."""
+_HOW = {
+    (False, False): "both along k",
+    (True, False): "a along m, b along k",
+    (False, True): "a along k, b along n",
+    (True, True): "a along m, b along n",
+}
+_MATRICES = {1: "one matrix", 2: "two matrices", 4: "four matrices"}
+
+
+def multiply(n: int, types: Product, turned: tuple[bool, bool] = (False, False)) -> DeviceFunction:
+    """wgmma of 64 x ``n`` sums, of A, B and sums of these ``types``; operand a lies along m, or b
+    along n, where ``turned``: those of 16 bits alone."""
+    dtype, _, held = types
+    words, register = dict.fromkeys(types[:2]), {"i32": "r"}.get(held, "f")
+    sums = n // 2
+    outputs = [
+        f'"+{register}"({row}[{i + j}])'
+        for i in range(0, n // 4, 2)
+        for row in _ROWS_OF_A_THREAD
+        for j in (0, 1)
+    ]
+    numbers = _listed([f"%{at}" for at in range(sums)], _A_LINE)
+    return function(
+        "wgmma_multiply",
+        n=n,
+        k=STEP // BYTES[dtype],
+        name="_".join(words),
+        operands=" and ".join(words),
+        types=".".join(_PTX.get(each, each) for each in (held, *types[:2])),
+        type=STORED[held],
+        how=_HOW[turned],
+        turned=turned_name(turned),
+        numbers=(',"\n' + 8 * " ").join(f'"{line}' for line in numbers),
+        outputs=",\n    ".join(_listed(outputs, _A_LINE // 2)),
+        a=sums,
+        b=sums + 1,
+        accumulate=sums + 2,
+        factors=_factors(dtype, turned),
+    )
+
+
+def turned_name(turned: tuple[bool, bool]) -> str:
+    """How the function's name ends whose operands a and b are ``turned``."""
+    sides = "".join(side for side, is_turned in zip("ab", turned, strict=True) if is_turned)
+    return f"_turned_{sides}" if sides else ""
+
+
+def _listed(texts: list[str], each: int) -> list[str]:
+    """Lines of so many of ``texts`` each."""
+    return [",".join(texts[at : at + each]) for at in range(0, len(texts), each)]
+
+
+def _factors(dtype: DType, turned: tuple[bool, bool]) -> str:
+    """The last operands: factors of a and b, and whether they are turned."""
+    if dtype == "i8":
+        return ""
+    more = f", {int(turned[0])}, {int(turned[1])}" if dtype in HALVES else ""
+    return f", 1, 1{more}"
+
+
+def matrix(span: int, turned: bool = False) -> DeviceFunction:
+    """The descriptor of an operand along k in swizzled rows of ``span`` bytes: 128, 64 or 32; of
+    one ``turned`` along m or n, in slabs of such rows."""
+    name = "matrix_turned" if turned else "matrix"
+    return function(name, bytes=span, group=_ROWS * span, mode=SPANS[span])
+
+
+def end(dtype: DType) -> DeviceFunction:
+    """wgmma.wait_group 0 in front of sums of this type."""
+    return function("wgmma_end_i32" if dtype == "i32" else "wgmma_end")
+
+
+def stmatrix(count: int, turned: bool) -> DeviceFunction:
+    """stmatrix of ``count`` matrices: 1, 2 or 4."""
+    return function(
+        "stmatrix",
+        count=count,
+        trans=".trans" if turned else "",
+        turned="_turned" if turned else "",
+        how=", turned" if turned else "",
+        number=_MATRICES[count],
+        numbers=", ".join(f"%{1 + at}" for at in range(count)),
+        inputs=", ".join(f'"r"(held[{at}])' for at in range(count)),
+    )
+
+
+_HALF_PRODUCTS = ATOMS["m64nNk16"].products
+(_INTEGERS,) = ATOMS["m64nNk32_i8"].products
+_OTHER_PRODUCTS: tuple[Product, ...] = (
+    *ATOMS["m64nNk32"].products,
+    ("tf32", "tf32", "f32"),
+    _INTEGERS,
+)
+
+FUNCTIONS: tuple[DeviceFunction, ...] = (
+    *(matrix(span) for span in SPANS),
+    *(matrix(span, turned=True) for span in SPANS),
+    *(function(f"wgmma_{name}") for name in ("fence", "commit", "wait", "end", "end_i32")),
+    *(multiply(n, types) for n, types in product((8, 32, 64, 128, 256), _HALF_PRODUCTS)),
+    *(
+        multiply(64, ("bf16", "bf16", "f32"), turned)
+        for turned in ((True, False), (False, True), (True, True))
+    ),
+    *(multiply(32, types) for types in _OTHER_PRODUCTS),
+    multiply(24, _INTEGERS),
+    *(multiply(256, types) for types in (_OTHER_PRODUCTS[0], _INTEGERS)),
+    *(stmatrix(*choice) for choice in product((1, 2, 4), (False, True))),
+)
+"""All there are, in the order in which a text has them; of the multiplications, some sizes."""

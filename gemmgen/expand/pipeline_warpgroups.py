@@ -1,0 +1,129 @@
+"""Tiles that warpgroups multiply where they lie in shared memory, one step's group of
+multiplications behind another (CUTLASS: warpgroup-wide MMA with one batch in flight).
+
+A step waits for its tile, begins its multiplications, and then waits until those of the step before
+have ended: their stage is read.  So tensor cores always have the next group to go on with.  The
+sums are read behind the last one.
+
+The first multiplications of a tile of C do not read the sums, which are zeroed only where there is
+nothing to multiply.
+
+Where sums are folded into others, each step waits for its own multiplications: of sums that are
+under way in one branch and read in the other, compilers make sums that are waited for in both.
+"""
+
+from __future__ import annotations
+
+from gemmgen.base.record import record
+from gemmgen.expand.groups_of_terms import groups_of
+from gemmgen.expand.inner_loop import end_multiplies, group, plus
+from gemmgen.expand.pipeline_duties import DutyPipeline
+from gemmgen.expand.pipeline_staged import StagedPipeline
+from gemmgen.expand.pipeline_tma import TmaPipeline, waits
+from gemmgen.expand.ring import Ring
+from gemmgen.ir import names
+from gemmgen.ir.control import Barrier, Block, If
+from gemmgen.ir.edit import contraction, fold_of
+from gemmgen.ir.expanded import Release, Timed
+from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.nodes import Init
+from gemmgen.ir.warpgroup_matrices import AwaitMultiplies
+
+READ = "the step before has read its stage, once its multiplications have ended"
+READ_NOW = "this step has read its stage"
+END = "the sums are there once the last multiplications have ended"
+
+
+@record
+class GroupPipeline(TmaPipeline):
+    """The expansion of one pipeline, all of whose warps multiply and one of whose threads asks for
+    tiles: for the stage of the step before once all know that it is read."""
+
+    def zeroed(self, init: Init) -> tuple[Timed, ...]:
+        return (init,) if fold_of(self.kernel) else _unless_multiplied(self, init)
+
+    def _body(self) -> tuple[Timed, ...]:
+        ring = self._ring()
+        read = Block(READ, (), (AwaitMultiplies(Int(1)), Barrier()))
+        return (
+            *waits(ring, ring.stage),
+            _issued(self, ring),
+            Block(READ_NOW, (), (Barrier(),)) if fold_of(self.kernel) else read,
+            *self._issue_ahead(ring),
+            *_folded(self),
+            *ring.advance_late(False),
+        )
+
+    def _drain(self) -> tuple[Timed, ...]:
+        return _ended(self)
+
+
+@record
+class GroupDutyPipeline(DutyPipeline):
+    """The expansion of one pipeline whose tiles a producer copies: a consumer releases the stage of
+    the step before, or its own where each step waits for its multiplications."""
+
+    def zeroed(self, init: Init) -> tuple[Timed, ...]:
+        return (init,) if fold_of(self.kernel) else _unless_multiplied(self, init)
+
+    def _body(self) -> tuple[Timed, ...]:
+        ring = self._ring()
+        return (
+            *self._landed(ring, ring.stage),
+            _issued(self, ring),
+            self._read(ring),
+            *_folded(self),
+            *self._following(ring),
+            *ring.advance_late(False),
+        )
+
+    def _read(self, ring: Ring) -> Timed:
+        """Releases the stage that was read last."""
+        if fold_of(self.kernel):
+            return Block(READ_NOW, (), (Release(ring.empty_at(ring.stage)),))
+        later = Binary(">", names.tile_origin(self.letter), self.k_range.start)
+        released = If(later, (Release(ring.empty_at(ring.before())),))
+        return Block(READ, (), (AwaitMultiplies(Int(1)), released))
+
+    def _drain(self) -> tuple[Timed, ...]:
+        return (*_ended(self), *self._last_released(), *super()._drain())
+
+    def _last_released(self) -> tuple[Timed, ...]:
+        """Of a block's only tile nobody waits for the last stage."""
+        if not self._goes_on or fold_of(self.kernel):
+            return ()
+        ring = self._ring()
+        some = Binary(">", self.k_range.stop, self.k_range.start)
+        return (If(some, (Release(ring.empty_at(ring.before())),)),)
+
+
+def _issued(pipeline: StagedPipeline, ring: Ring) -> Timed:
+    """Begins the multiplications of the tile in the present stage, as a group."""
+    loop, contract = pipeline.loop, contraction(pipeline.kernel)
+    index: Expr = plus(names.tile_origin(loop.letter), Var(loop.letter))
+    later = Binary(">", index, pipeline.k_range.start)
+    body = group(pipeline.kernel, loop, (ring.stage, ring.stage), later)
+    origins = dict.fromkeys((*contract.origins, *loop.origins))
+    return Block("multiply the tile", tuple(origins), body)
+
+
+def _folded(pipeline: StagedPipeline) -> tuple[Timed, ...]:
+    groups = groups_of(pipeline.kernel)
+    return groups.behind_tile(pipeline.k_range.stop) if groups else ()
+
+
+def _ended(pipeline: StagedPipeline) -> tuple[Timed, ...]:
+    """Ends the last multiplications, unless each step has ended its own."""
+    if fold_of(pipeline.kernel):
+        return ()
+    contract = contraction(pipeline.kernel)
+    return (Block(END, contract.origins, (end_multiplies(pipeline.kernel),)),)
+
+
+def _unless_multiplied(pipeline: StagedPipeline, init: Init) -> tuple[Timed, ...]:
+    """The sums of no products."""
+    k_range = pipeline.k_range
+    nothing = Binary("==", k_range.stop, Int(0))
+    if pipeline.kernel.work.parts > 1:
+        nothing = Binary(">=", k_range.start, k_range.stop)
+    return (If(nothing, (init,)),)

@@ -1,0 +1,86 @@
+"""Consumers that take tiles in turn (CUTLASS: ping-pong): one multiplies while the other stores.
+
+Both read the ring that one producer fills, each the steps of its own tiles: at the end of a tile it
+skips as many as the other's tile takes.  A consumer begins the steps of a tile when the other has
+ended those of the tile before.  So multiplications do not compete for the tensor cores or the FMA
+units, and a stage's parity is no question: all of its phases but the present one have been waited
+for by somebody who has said so.
+"""
+
+from __future__ import annotations
+
+from gemmgen.expand.inner_loop import plus
+from gemmgen.expand.ring import Ring
+from gemmgen.ir import names
+from gemmgen.ir.barriers import BarrierArray, InitBarrier, WaitBarrier
+from gemmgen.ir.control import Assign, Block, Define, For
+from gemmgen.ir.expanded import Release, Timed
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
+from gemmgen.ir.nodes import Kernel
+from gemmgen.ir.target import WARP
+
+TURN, TURN_PHASE, STEPS = "turn", Var("turn_phase"), Var("steps")
+"""The barriers by which the turn is handed on; the parity that a consumer waits for; the steps of
+a tile."""
+OTHER = Binary("-", Int(1), names.CONSUMER_NUMBER)
+FIRST_GOES = OTHER
+"""The parity of a consumer's first turn: the phase before the first one has ended, so that the
+first consumer goes at once, and the second one behind it."""
+
+
+def consumers_of_a_tile(kernel: Kernel) -> Var:
+    """The threads that share a tile, by name."""
+    return names.CONSUMER if kernel.producers.turns > 1 else names.CONSUMERS
+
+
+def declared(kernel: Kernel) -> tuple[Timed, ...]:
+    """A barrier for each consumer's turn."""
+    if kernel.producers.turns == 1:
+        return ()
+    return (BarrierArray(TURN, Int(kernel.producers.turns), kernel.producers.turns),)
+
+
+def initialized(kernel: Kernel) -> tuple[Timed, ...]:
+    """Each warp of a consumer hands the turn on."""
+    if kernel.producers.turns == 1:
+        return ()
+    number, warps = names.CONSUMER_NUMBER, Binary("/", names.CONSUMER, Int(WARP))
+    init = InitBarrier(Element(TURN, (number,)), warps)
+    return (For(number.name, Int(0), Int(kernel.producers.turns), Int(1), (init,)),)
+
+
+def begun(kernel: Kernel, ring: Ring, extent: Expr, step: Expr) -> tuple[Timed, ...]:
+    """The ring's variables: the second consumer's first tile is behind the first one's."""
+    number = names.CONSUMER_NUMBER
+    steps = Binary("/", Binary("-", plus(extent, step), Int(1)), step)
+    before = Binary("*", number, STEPS)
+    rounds = Binary("%", Binary("/", before, ring.number()), Int(2))
+    body = (
+        Define(STEPS.name, steps),
+        Define(ring.stage.name, Binary("%", before, ring.number()), mutable=True),
+        Define(ring.phase.name, rounds, mutable=True),
+        Define(TURN_PHASE.name, FIRST_GOES, mutable=True),
+    )
+    note = "the second consumer begins in the ring behind the steps of the first one's tile"
+    return (Block(note, kernel.producers.origins, body),)
+
+
+def awaited(kernel: Kernel) -> Timed:
+    """Until the other consumer has ended the steps of the tile before."""
+    wait = WaitBarrier(Element(TURN, (names.CONSUMER_NUMBER,)), TURN_PHASE)
+    turned = Assign(TURN_PHASE.name, Binary("-", Int(1), TURN_PHASE))
+    note = "wait for the turn: the other consumer ends the steps of the tile before"
+    return Block(note, kernel.producers.origins, (wait, turned))
+
+
+def handed_on(kernel: Kernel, ring: Ring) -> Timed:
+    """The other consumer's tile is next, and its steps are not this one's."""
+    behind = plus(ring.stage, STEPS)
+    rounds = plus(ring.phase, Binary("/", behind, ring.number()))
+    body = (
+        Release(Element(TURN, (OTHER,)), everywhere=False),
+        Assign(ring.phase.name, Binary("%", rounds, Int(2))),
+        Assign(ring.stage.name, Binary("%", behind, ring.number())),
+    )
+    note = "hand the turn on, and skip the steps of the other consumer's tile"
+    return Block(note, kernel.producers.origins, body)

@@ -1,0 +1,277 @@
+"""What warpgroups multiply asynchronously (wgmma), interpreted.
+
+When an instruction reads its operands, between its issue and the wait for its group, the hardware
+chooses.  Early, that is at once; late, at the wait: what was written there meanwhile shows.  The
+sums are poison from the first issue on until ``EndMultiplies`` names them.  The products of an
+instruction are summed in f64 and rounded once; integers wrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache, partial
+from itertools import chain, product
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmgen.base.record import record
+from gemmgen.calling.launches import Landing
+from gemmgen.interpreter.boxes import permuted
+from gemmgen.interpreter.checked_memory import FlatMemory, Registers
+from gemmgen.interpreter.code import Code, Statements
+from gemmgen.interpreter.known_fragments import elements, kept, own_elements
+from gemmgen.interpreter.machine import Instruction, OperandInTile, Step
+from gemmgen.interpreter.memory import Memory
+from gemmgen.interpreter.scope import MatrixInTile
+from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
+from gemmgen.ir.atoms import ATOMS, Atom
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.expr import Expr
+from gemmgen.ir.target import WARPGROUP
+from gemmgen.ir.warpgroup_matrices import (
+    ROWS,
+    UNIT,
+    AwaitMultiplies,
+    CommitMultiplies,
+    DescribeMatrix,
+    EndMultiplies,
+    FenceMultiplies,
+    MultiplyAsync,
+)
+from gemmgen.numerics.operators import Ints
+
+F64 = npt.NDArray[np.float64]
+
+
+def _describe(node: DescribeMatrix, code: Code) -> Step:
+    tile, first = code.element(node.first)
+    sizes = code.scope.array(node.first.buffer).sizes
+    assert sizes is not None
+    slot, frame = code.scope.slot_of("int"), code.scope.frame
+    stride = cast(int, code.expression(node.stride).known)
+    row = node.swizzle or sizes[-1] * BYTES[tile.dtype]
+    strides = (ROWS * row, stride) if node.turned else (stride, UNIT)
+    code.scope.bind(node.name, MatrixInTile(tile, slot, node.swizzle, row, *strides))
+
+    def step(mask: Mask) -> None:
+        frame[slot.number] = first(mask)
+
+    return step
+
+
+def _multiply(node: MultiplyAsync, code: Code) -> Step:
+    (sums, upper), (_, lower) = code.element(node.upper), code.element(node.lower)
+    a = _operand(node.a, node.a_step, node.a_turned, code)
+    b = _operand(node.b, node.b_step, node.b_turned, code)
+    keeps, multiplies = code.expression(node.accumulate).run, code.machine.multiplies
+
+    def step(mask: Mask) -> None:
+        first = cast(int, upper(mask)), cast(int, lower(mask))
+        one = Instruction(node.atom, node.n, a(mask), b(mask), sums, first, keeps(mask))
+        multiplies.issue(one, mask)
+
+    return step
+
+
+def _operand(name: str, step: Expr, turned: bool, code: Code) -> Callable[[Mask], OperandInTile]:
+    """The operand with this descriptor, so many units further on."""
+    matrix, frame, units = code.scope.matrix(name), code.scope.frame, code.expression(step).run
+    return lambda mask: OperandInTile(
+        matrix, cast(Index, frame[matrix.first.number]), cast(int, units(mask)) * UNIT, turned
+    )
+
+
+def _commit(node: CommitMultiplies, code: Code) -> Step:
+    return code.machine.multiplies.commit
+
+
+def _await(node: AwaitMultiplies, code: Code) -> Step:
+    return partial(code.machine.multiplies.wait, cast(int, code.expression(node.pending).known))
+
+
+def _end(node: EndMultiplies, code: Code) -> Step:
+    return partial(code.machine.multiplies.end, code.scope.array(node.sums).memory)
+
+
+def _fence(node: FenceMultiplies, code: Code) -> Step | None:
+    """Who sees what is the order of memory, which the text's own run finds."""
+    return None
+
+
+NODES: Statements = {
+    DescribeMatrix: _describe,
+    FenceMultiplies: _fence,
+    MultiplyAsync: _multiply,
+    CommitMultiplies: _commit,
+    AwaitMultiplies: _await,
+    EndMultiplies: _end,
+}
+
+
+@record
+class _Place:
+    """Where an operand of a warpgroup lies in its block's tile."""
+
+    tile: FlatMemory
+    at: Ints
+
+    def read(self) -> F64:
+        return elements(self.tile.data[self.at], self.tile.dtype)
+
+
+@dataclass
+class _Sums:
+    """The sums of an instruction while they are under way, and the registers they belong to."""
+
+    memory: Registers
+    registers: list[int]
+    lanes: slice
+    table: tuple[Ints, Ints]
+    total: F64
+
+    def take(self) -> None:
+        """They are no thread's."""
+        own = self.memory.data[self.registers, self.lanes]
+        self.total[self.table] = own
+        self.memory.data[self.registers, self.lanes] = np.nan
+
+    def give_back(self) -> None:
+        self.memory.data[self.registers, self.lanes] = self.total[self.table]
+
+
+@dataclass
+class _Warpgroup:
+    """Multiplications since the last group, groups, and the sums under way, by the array and their
+    first register."""
+
+    issued: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    groups: list[list[Callable[[], None]]] = field(default_factory=list[list[Callable[[], None]]])
+    sums: dict[tuple[str, int], _Sums] = field(default_factory=dict[tuple[str, int], _Sums])
+
+
+class CheckedMultiplies:
+    """The multiplications of some warpgroups, whose threads must come to each of these steps
+    together."""
+
+    def __init__(self, lanes: Lanes, landing: Landing):
+        self.lanes, self.late = lanes, landing == "late"
+        self.warpgroups: dict[int, _Warpgroup] = {}
+
+    def issue(self, instruction: Instruction, mask: Mask) -> None:
+        traits = ATOMS[instruction.atom]
+        keeps = self.lanes.every(cast(Ints, instruction.keeps)).astype(np.bool_)
+        for number, own in self._taking_part(mask):
+            lanes = slice(number * WARPGROUP, (number + 1) * WARPGROUP)
+            if keeps[lanes].any() != keeps[lanes].all():
+                raise self._trap(number, "some of its threads keep their sums")
+            a = self._place(instruction.a, lanes, traits.m, traits.k)
+            b = self._place(instruction.b, lanes, instruction.n, traits.k)
+            sums = _sums_of(own, instruction, lanes)
+            own.issued.append(self._begun(a, b, sums, bool(keeps[lanes.start])))
+
+    def _begun(self, a: _Place, b: _Place, sums: _Sums, keeps: bool) -> Callable[[], None]:
+        """What is left to do until the multiplication ends."""
+        read = None if self.late else (a.read(), b.read())
+
+        def end() -> None:
+            left, right = read or (a.read(), b.read())
+            with np.errstate(all="ignore"):
+                total = left @ right.T + (sums.total if keeps else 0)
+                sums.total = kept(total, sums.memory.dtype).astype(np.float64)
+
+        return end
+
+    def _place(self, operand: OperandInTile, lanes: slice, rows: int, columns: int) -> _Place:
+        matrix, lane = operand.matrix, lanes.start
+        tile = matrix.tile
+        assert isinstance(tile, FlatMemory)
+        first = set(self.lanes.every(operand.first)[lanes].tolist())
+        if len(first) > 1:
+            raise self._trap(lane // WARPGROUP, "its threads name several matrices")
+        begin, size = first.pop(), BYTES[tile.dtype]
+        if matrix.swizzle and begin * size % (ROWS * matrix.swizzle):
+            raise tile.trap(lane, begin, f"no multiple of {ROWS * matrix.swizzle} bytes")
+        row, k = np.arange(rows)[:, None], np.arange(columns)
+        if operand.turned:
+            width = matrix.row // size
+            slab = row // width * matrix.leading + row % width * size
+            at = slab + k // ROWS * matrix.stride + k % ROWS * matrix.row
+        else:
+            at = row // ROWS * matrix.stride + row % ROWS * matrix.row + k * size
+        places = permuted(begin + (at + operand.further) // size, tile, matrix.swizzle)
+        tile.check(places.reshape(-1), None)
+        base = 0 if tile.base is None else int(tile.base[lane])
+        return _Place(tile, base + places)
+
+    def commit(self, mask: Mask) -> None:
+        for _, own in self._taking_part(mask):
+            own.groups.append(own.issued)
+            own.issued = []
+
+    def wait(self, pending: int, mask: Mask) -> None:
+        for _, own in self._taking_part(mask):
+            while len(own.groups) > pending:
+                for end in own.groups.pop(0):
+                    end()
+
+    def end(self, sums: Memory, mask: Mask) -> None:
+        """Its threads may read the sums, if all of their multiplications are of groups."""
+        self.wait(0, mask)
+        for number, own in self._taking_part(mask):
+            if own.issued:
+                raise self._trap(number, "multiplications of no group")
+            for key in [key for key in own.sums if key[0] == sums.name]:
+                own.sums.pop(key).give_back()
+
+    def leave(self) -> None:
+        """The threads leave the kernel; raises ``Trap`` if something is under way."""
+        for number, own in self.warpgroups.items():
+            if own.issued or any(chain.from_iterable(own.groups)):
+                raise self._trap(number, "multiplications that are not waited for")
+
+    def _taking_part(self, mask: Mask) -> Iterator[tuple[int, _Warpgroup]]:
+        for number in range(self.lanes.count // WARPGROUP):
+            some = None if mask is None else mask[number * WARPGROUP : (number + 1) * WARPGROUP]
+            if some is None or some.all():
+                yield number, self.warpgroups.setdefault(number, _Warpgroup())
+            elif some.any():
+                raise self._trap(number, "not all of its threads come to it")
+
+    def _trap(self, number: int, what: str) -> Trap:
+        return Trap("warpgroup", self.lanes.name(number * WARPGROUP), 0, what)
+
+
+def _sums_of(own: _Warpgroup, instruction: Instruction, lanes: slice) -> _Sums:
+    """The sums of an instruction, which are no thread's from now on."""
+    memory, first = instruction.sums, instruction.first
+    assert isinstance(memory, Registers)
+    key = memory.name, first[0]
+    if key not in own.sums:
+        registers, table = _elements(instruction.atom, instruction.n, first)
+        traits = ATOMS[instruction.atom]
+        total = np.zeros((traits.m, instruction.n))
+        own.sums[key] = _Sums(memory, registers, lanes, table, total)
+        own.sums[key].take()
+    return own.sums[key]
+
+
+@cache
+def _elements(atom: Atom, n: int, first: tuple[int, int]) -> tuple[list[int], tuple[Ints, Ints]]:
+    """The registers of the sums in each of a thread's rows from ``first`` on; and of each the row
+    and the column that each lane has there."""
+    traits = ATOMS[atom]
+    held = traits.sums
+    assert held is not None
+    _, _, width = held.along("column")
+    own, registers = own_elements(held), list[int]()
+    rows, columns = list[list[int]](), list[list[int]]()
+    for piece, register in product(range(n // traits.n), range(held.registers)):
+        row, column = own[register]
+        registers.append(first[row] + piece * width + column)
+        at = [held.element(lane, register) for lane in range(held.lanes)]
+        rows.append([row for row, _ in at])
+        columns.append([column + piece * traits.n for _, column in at])
+    return registers, (np.array(rows), np.array(columns))

@@ -1,0 +1,172 @@
+"""What the lanes of a warp do with fragments whose elements they know, interpreted: ldmatrix and
+mma.sync, by the tables of ``ir/atoms.py``.
+
+Products are summed in f64 and rounded once; sums of integers wrap.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import prod
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmgen.interpreter.checked_memory import Registers
+from gemmgen.interpreter.code import Code, Statements
+from gemmgen.interpreter.fragments import registers_of
+from gemmgen.interpreter.machine import Step
+from gemmgen.interpreter.memory import Memory
+from gemmgen.interpreter.scope import UNKNOWN, Array
+from gemmgen.interpreter.simt import Mask
+from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.dtypes import INTEGERS, DType
+from gemmgen.ir.held import Held
+from gemmgen.ir.lane_matrices import (
+    LoadMatrices,
+    MultiplyMatrices,
+    OperandArray,
+    SplitMatrices,
+    StoreMatrices,
+    packed,
+)
+from gemmgen.ir.target import WARP
+from gemmgen.numerics.formats import STORAGE, Real, computing, numbers, stored, wrapped
+from gemmgen.numerics.operators import Ints, Value
+
+F64 = npt.NDArray[np.float64]
+
+
+def _operand_array(node: OperandArray, code: Code) -> Step | None:
+    each = packed(node.dtype)
+    memory, declare = code.machine.registers(node, each * prod(node.sizes))
+    code.scope.bind(node.name, Array(memory, (*node.sizes, each)))
+    return declare
+
+
+def _load(node: LoadMatrices, code: Code) -> Step:
+    fragment, number = registers_of(node.target, code)
+    tile, first = code.element(node.source)
+    warps = code.machine.warps
+
+    def step(mask: Mask) -> None:
+        for e, value in enumerate(warps.matrices(node, tile, first(mask), mask)):
+            fragment.store(number(mask) + e, value, mask)
+
+    return step
+
+
+def _store(node: StoreMatrices, code: Code) -> Step:
+    held, number = code.element(node.source)
+    tile, first = code.element(node.target)
+    warps, count = code.machine.warps, packed(node.dtype) * node.count
+
+    def step(mask: Mask) -> None:
+        values = held.read(number(mask), count, mask)
+        warps.store_matrices(node, tile, first(mask), values, mask)
+
+    return step
+
+
+def _split(node: SplitMatrices, code: Code) -> Step | None:
+    raw, at_raw = registers_of(node.source, code)
+    found = [registers_of(node.part(number), code) for number in range(node.parts)]
+    if raw.known is UNKNOWN:
+        return None
+
+    def step(mask: Mask) -> None:
+        begin = at_raw(mask)
+        for e in range(packed(node.dtype) * node.count):
+            left = np.asarray(raw.load(begin + e, mask)).astype(np.float32)
+            for memory, first in found:
+                part = stored(left, node.dtype)
+                memory.store(first(mask) + e, cast(Value, part), mask)
+                with np.errstate(all="ignore"):
+                    left = left - numbers(part, node.dtype).astype(np.float32)
+
+    return step
+
+
+def _multiply(node: MultiplyMatrices, code: Code) -> Step | None:
+    traits, warps = ATOMS[node.atom], code.machine.warps
+    assert traits.a and traits.b and traits.sums
+    a_held, b_held, held = traits.a, traits.b, traits.sums
+    left, at_left = registers_of(node.a, code)
+    right, at_right = registers_of(node.b, code)
+    sums, first = code.element(node.sum)
+    if sums.known is UNKNOWN:
+        return None
+    shape = code.scope.array(node.sum.buffer).sizes
+    assert shape is not None
+    across = shape[-1]
+    places = [row * across + column for row, column in own_elements(held)]
+    of_a, of_b, of_sums = node.types
+
+    def step(mask: Mask) -> None:
+        warps.meet(mask)
+        begin = first(mask)
+        assert isinstance(begin, int) and isinstance(sums, Registers)
+        with np.errstate(all="ignore"):
+            a = _matrix(_operand(left, at_left(mask), a_held, of_a), a_held, traits.m, traits.k)
+            b = _matrix(_operand(right, at_right(mask), b_held, of_b), b_held, traits.k, traits.n)
+            old = np.stack([sums.data[begin + place] for place in places])
+            total = _matrix(old.astype(np.float64), held, traits.m, traits.n) + a @ b
+            total = kept(total, of_sums)
+        rows, columns = _table(held)
+        for e, place in enumerate(places):
+            value = total[:, rows[e], columns[e]].reshape(-1)
+            sums.store(begin + place, value, mask)
+
+    return step
+
+
+NODES: Statements = {
+    OperandArray: _operand_array,
+    LoadMatrices: _load,
+    StoreMatrices: _store,
+    SplitMatrices: _split,
+    MultiplyMatrices: _multiply,
+}
+
+
+def own_elements(held: Held) -> list[tuple[int, int]]:
+    """Where the elements of a lane are among its own rows and columns: by their order."""
+    all_of = [held.element(0, register) for register in range(held.registers)]
+    rows, columns = (sorted({at[side] for at in all_of}) for side in (0, 1))
+    return [(rows.index(row), columns.index(column)) for row, column in all_of]
+
+
+@cache
+def _table(held: Held) -> tuple[Ints, Ints]:
+    """The row and the column of each register of each lane."""
+    at = [[held.element(lane, r) for lane in range(WARP)] for r in range(held.registers)]
+    rows, columns = np.moveaxis(np.array(at), -1, 0)
+    return rows, columns
+
+
+def _operand(held: Memory, first: int, layout: Held, dtype: DType) -> F64:
+    """The elements of all lanes as numbers; integers are held as such."""
+    assert isinstance(held, Registers)
+    return elements(held.data[first : first + layout.registers], dtype)
+
+
+def elements(found: npt.NDArray[np.generic], dtype: DType) -> F64:
+    """Elements of a memory as numbers; integers are held as such."""
+    if dtype not in INTEGERS:
+        found = numbers(found.view(STORAGE[dtype]), dtype)
+    return found.astype(np.float64)
+
+
+def kept(sums: F64, dtype: DType) -> Real:
+    """Sums rounded to their type, or wrapped."""
+    return wrapped(sums) if dtype in INTEGERS else sums.astype(computing(dtype))
+
+
+def _matrix(elements: F64, held: Held, rows: int, columns: int) -> F64:
+    """The matrices of all warps, of what their lanes hold."""
+    count = elements.shape[1] // WARP
+    found = np.empty((count, rows, columns))
+    at_row, at_column = _table(held)
+    found[:, at_row, at_column] = elements.reshape(held.registers, count, WARP).transpose(1, 0, 2)
+    return found

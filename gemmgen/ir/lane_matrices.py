@@ -1,0 +1,109 @@
+"""Nodes of lowered code for tensor cores whose lanes hold known elements (``ir/held.py``): what a
+warp loads and multiplies together."""
+
+from __future__ import annotations
+
+from gemmgen.base.record import record
+from gemmgen.ir.atoms import Atom, Product
+from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.expr import Element, Expr, Int
+
+REGISTER = 4
+"""Bytes of a register of a fragment."""
+ROWS, ROW_BYTES = 8, 16
+"""Rows of a matrix that ``ldmatrix`` loads, and the bytes of each."""
+
+
+def packed(dtype: DType) -> int:
+    """Elements in a register of a fragment; one of 8 bytes has two registers."""
+    return max(1, REGISTER // BYTES[dtype])
+
+
+def row_of(dtype: DType) -> int:
+    """Elements in a row of a matrix that ``ldmatrix`` loads."""
+    return ROW_BYTES // BYTES[dtype]
+
+
+@record
+class OperandArray:
+    """A lane's registers of an operand's fragments, ``packed`` elements of ``dtype`` in each."""
+
+    SYNTAX = "{name}{shape} {dtype}"
+
+    name: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    sizes: tuple[int, ...]
+    zero: bool = False
+    wide: bool = False
+
+
+@record
+class LoadMatrices:
+    """A warp reads ``count`` matrices of 8 rows of 16 bytes from shared memory, each to a register
+    of each lane, from ``target`` on.
+
+    Lane ``8 * i + r`` names row r of matrix i: the 16 bytes from ``source`` on, at a multiple of
+    16.  Lane ``l`` gets the ``l % 4``-th 4 bytes of row ``l / 4``; of a ``turned`` matrix, which
+    has elements of 16 bits, it gets the elements that are there with rows and columns exchanged.
+    """
+
+    SYNTAX = "{target} = {source}"
+
+    target: Element
+    source: Element
+    count: int
+    turned: bool
+    dtype: DType
+
+
+@record
+class StoreMatrices:
+    """A warp writes ``count`` matrices of 8 rows of 8 elements of 16 bits to shared memory, each of
+    which the lanes hold as ``LoadMatrices`` gives them: of matrix i a lane has the elements
+    ``2 * i`` and ``2 * i + 1`` from ``source`` on.
+
+    Lane ``8 * i + r`` names row r of matrix i: the 16 bytes from ``target`` on, at a multiple of
+    16.
+    """
+
+    SYNTAX = "{target} = {source}"
+
+    target: Element
+    source: Element
+    count: int
+    dtype: DType
+
+
+@record
+class SplitMatrices:
+    """What ``ldmatrix`` loaded of f32, from ``source`` on, as ``parts`` in ``dtype``, of which two
+    fill a register: ``count`` registers of each part, from ``target`` on, a register of the first
+    part, whose last index but one is the part's."""
+
+    SYNTAX = "{target} = {source}"
+
+    target: Element
+    source: Element
+    count: int
+    parts: int
+    dtype: DType
+
+    def part(self, number: int) -> Element:
+        """The first register of a part."""
+        *outer, _, register = self.target.indices
+        return Element(self.target.buffer, (*outer, Int(number), register))
+
+
+@record
+class MultiplyMatrices:
+    """``sum += a * b`` of a warp's fragments, by ``atom``: of a lane's sums the first one, which
+    the others follow in the rows and the columns of its array.  ``types``: of A, B and the sums."""
+
+    SYNTAX = "{sum} += {a} * {b}"
+
+    sum: Element
+    a: Element
+    b: Element
+    atom: Atom
+    types: Product

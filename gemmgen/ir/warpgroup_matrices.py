@@ -1,0 +1,107 @@
+"""Nodes for tensor cores that read both operands from shared memory (PTX: wgmma): what the 128
+threads of a warpgroup multiply together, asynchronously.
+
+A multiplication is issued, and goes on by itself.  Those issued since the last ``CommitMultiplies``
+are a group; groups end in their order.  Until a wait covers its group a multiplication reads its
+operands and owns its sums: nobody may overwrite the one, or read or write the other.  All threads
+of the warpgroup execute each of these nodes.  The expanded and the lowered IR have in common those
+that name no register.
+"""
+
+from __future__ import annotations
+
+from gemmgen.base.record import record
+from gemmgen.ir.atoms import Atom, Product
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.expr import Element, Expr, Int
+
+ROWS = 8
+"""Rows of an operand that lie one behind another, whatever is behind them."""
+UNIT = 16
+"""Bytes that an address in a descriptor counts in."""
+
+
+@record
+class FenceMultiplies:
+    """What threads did to their registers, the multiplications behind it find (wgmma.fence): in
+    front of the first one, and wherever a thread has read or written sums since."""
+
+
+@record
+class CommitMultiplies:
+    """Ends a group of multiplications: those since the last one (wgmma.commit_group)."""
+
+
+@record
+class AwaitMultiplies:
+    """Until at most ``pending`` groups are under way (wgmma.wait_group): the others have read their
+    operands.  No sum may be read yet, as compilers may move reads of registers in front of it."""
+
+    SYNTAX = "{pending}"
+
+    pending: Expr
+
+
+@record
+class EndMultiplies:
+    """Until no group is under way; ``sums``, an array of ``dtype`` in registers, may be read behind
+    it."""
+
+    SYNTAX = "{sums}"
+
+    sums: str
+    dtype: DType = "f32"
+
+
+@record
+class DescribeMatrix:
+    """``name``: the descriptor of an operand's tile that begins at ``first`` in shared memory.
+
+    Each of its rows, along m or n, has ``swizzle`` bytes along k (128, 64 or 32), whose chunks of
+    16 bytes are permuted as the copy engine's swizzle of that many bytes does.  Eight rows lie one
+    behind another; the next eight are ``stride`` bytes behind the first of these (PTX: stride
+    dimension byte offset).  ``first`` is at a multiple of ``8 * swizzle`` bytes.
+
+    A tile that is ``turned`` (PTX: MN-major) has a row for each k, of ``swizzle`` bytes along m or
+    n, all of them one behind another: a slab.  The next slab, with what is further along m or n,
+    is ``stride`` bytes behind it (PTX: leading dimension byte offset).
+
+    Of a program whose tiles are not swizzled yet ``swizzle`` is 0: rows lie as they are, which no
+    instruction reads.
+    """
+
+    SYNTAX = "{name} = {first}"
+
+    name: str
+    first: Element
+    swizzle: int
+    stride: Expr
+    turned: bool = False
+
+
+@record
+class MultiplyAsync:
+    """Begins ``sums = a * b``, with the old sums added where ``accumulate`` is not zero, by
+    ``atom`` for ``n`` columns.
+
+    ``a`` and ``b`` are names of descriptors, whose first byte is ``a_step`` and ``b_step`` times
+    ``UNIT`` bytes further on.  ``upper`` is the first of a thread's sums in the first of the two
+    rows that it has in each piece of the atom, ``lower`` in the other one, eight rows below; others
+    follow in their rows, as ``AtomTraits.sums`` says.  ``types``: of A, B and the sums.
+    ``a_turned``, ``b_turned``: whether an operand lies along m or n (PTX: tnspA, tnspB).
+    """
+
+    SYNTAX = "{upper}, {lower} = {a} * {b} accumulate {accumulate}"
+
+    upper: Element
+    lower: Element
+    a: str
+    b: str
+    accumulate: Expr
+    n: int
+    atom: Atom
+    types: Product
+    a_step: Expr = Int(0)
+    b_step: Expr = Int(0)
+    a_turned: bool = False
+    b_turned: bool = False

@@ -1,0 +1,127 @@
+"""stmatrix: lanes whose sums are those of tensor cores write them to a slice of the output as
+matrices of 8 x 8, a row of 16 bytes at a time.
+
+A row of each lane's micro-tile is a row of such matrices: the pieces of ``Held`` that the atom
+states, each lane with the two neighbours that the instruction takes from it.  It is ldmatrix the
+other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmgen.ir import names
+from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.control import Define, For
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.edit import copy_outward
+from gemmgen.ir.expr import Element, Expr, Int, Var
+from gemmgen.ir.held import Held
+from gemmgen.ir.lane_matrices import ROWS, StoreMatrices, row_of
+from gemmgen.ir.output_slices import StageSlice
+from gemmgen.ir.simplify import add, div, mod, mul
+from gemmgen.ir.thread_code import Node, RegisterArray
+from gemmgen.lower import addresses, bounds, epilogue, warps, way_out
+from gemmgen.lower.context import LANE, Context
+from gemmgen.lower.vectors import store_width
+
+MATRIX = Held(((4, "column", 2), (8, "row", 1)), ((2, "column", 1),))
+"""The PTX ISA, "stmatrix": what each lane holds of a matrix of 8 x 8 elements of 16 bits."""
+COUNTS = (4, 2)
+"""Matrices that one instruction stores; one at a time is as many as there are pairs."""
+
+
+def together(context: Context, node: StageSlice) -> int | None:
+    """How many matrices of a row of the micro-tile one instruction stores; None if lanes hold no
+    such matrices, if there is but one, or if rows of the slice may begin anywhere."""
+    outward, slice_ = copy_outward(context.kernel), context.buffer(node.map.dst)
+    held = ATOMS[context.kernel.spread.atom].sums
+    if held is None or (held.lane, held.register[:1]) != (MATRIX.lane, MATRIX.register):
+        return None
+    pairs = slice_.letters[1] == context.letters[1] and BYTES[slice_.dtype] == 2
+    if not pairs or store_width(context.kernel, node.map) != MATRIX.registers:
+        return None
+    if outward is None or outward.mode != "tma":
+        return None
+    pieces = context.axis(slice_.letters[1]).pieces
+    return next((count for count in COUNTS if pieces % count == 0), None)
+
+
+def stage(context: Context, node: StageSlice) -> tuple[Node, ...]:
+    """The lanes' own row of the slice, by matrices if it can be; what is outside C is zero, or
+    anything."""
+    count = together(context, node)
+    if count is None:
+        return way_out.stage(context, node)
+    outer, inner = context.buffer(node.map.dst).letters
+    register, width = Var(f"reg_{inner}"), context.width(node.map.dst)
+    each = mul(Int(count), width)
+    guard = bounds.inside(context, outer, Var(outer))
+    computed = bounds.guarded(guard, (_each_matrix(context, node, count),))
+    dtype = context.buffer(node.map.dst).dtype
+    sizes = (count * MATRIX.registers,)
+    out = RegisterArray(epilogue.OUT, dtype, (each,), sizes, zero=_may_skip(context), wide=True)
+    source = Element(epilogue.OUT, (Int(0),))
+    stored = StoreMatrices(_place(context, node, count), source, count, dtype)
+    stop = names.registers(inner)
+    body = (out, *computed, stored)
+    columns = For(register.name, Int(0), stop, each, body, unroll=True)
+    rows = epilogue.indices(context, {outer: node.row}, (outer,))
+    return (*_named_row(context, count), *epilogue.with_indices(rows, (columns,)))
+
+
+def _each_matrix(context: Context, node: StageSlice, count: int) -> Node:
+    """The lane's two elements of each of the matrices that are stored at once."""
+    outer, inner = context.buffer(node.map.dst).letters
+    width = context.width(node.map.dst)
+    piece = Var(f"piece_{inner}")
+    first = mul(piece, width)
+    registers: dict[str, Expr] = {outer: node.row, inner: add(Var(f"reg_{inner}"), first)}
+
+    def total(e: Expr) -> Expr:
+        return addresses.sum_at(context, registers | {inner: add(registers[inner], e)})
+
+    own = epilogue.Own(total, kept=first)
+    along = epilogue.indices(context, registers, (inner,), MATRIX.registers)
+    body = epilogue.with_indices(along, epilogue.neighbours(context, node.map, own))
+    return For(piece.name, Int(0), Int(count), Int(1), body, unroll=True)
+
+
+def _may_skip(context: Context) -> bool:
+    """Whether elements outside C are not computed."""
+    guards = (bounds.inside(context, letter, Var(letter)) for letter in context.letters)
+    return any(guard is not None for guard in guards)
+
+
+def _named_row(context: Context, count: int) -> Iterator[Define]:
+    """The row of the slice that a lane names to stmatrix, and where the first of them begins."""
+    outer, inner = context.letters
+    of_warp = warps.coordinates(context)
+    sizes = {outer: names.lanes(outer), inner: names.warp(inner)}
+    own = {outer: mod(LANE, Int(ROWS)), inner: matrix_of_lane(context, count)}
+    for letter in (outer, inner):
+        first = Int(0) if context.axis(letter).warps == 1 else mul(of_warp[letter], sizes[letter])
+        yield Define(f"slice_{letter}", add(first, own[letter]))
+
+
+def matrix_of_lane(context: Context, count: int) -> Expr:
+    """Where the matrix begins, among those that are stored at once, of which a lane names a row."""
+    number = div(LANE, Int(ROWS))
+    row = Int(row_of(context.buffer(context.output).dtype))
+    return mul(number if count == COUNTS[0] else mod(number, Int(count)), row)
+
+
+def _place(context: Context, node: StageSlice, count: int) -> Element:
+    """The begin of the row that a lane names."""
+    slice_ = context.buffer(node.map.dst)
+    outer, inner = slice_.letters
+    row, column = Var(f"slice_{outer}"), Var(f"slice_{inner}")
+    size = row_of(slice_.dtype)
+    at = addresses.of_thread(context, inner, column, Var(f"reg_{inner}"), MATRIX.registers)
+    below = {column.name: count * size} if context.axis(inner).warps == 1 else {}
+    index: dict[str, Expr] = {outer: row, inner: at}
+    steps = {column.name: size, f"reg_{inner}": count * MATRIX.registers}
+    return addresses.in_shared(context, slice_, node.stage, index, steps=steps, below=below)
+
+
+LOWER = {StageSlice: stage}

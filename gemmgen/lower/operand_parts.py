@@ -1,0 +1,62 @@
+"""Operands that are split into parts: registers of parts, and sums that are not finite."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gemmgen.ir import names
+from gemmgen.ir.control import Assign, Define, For, If
+from gemmgen.ir.expanded import Fetch, MultiplyAgain
+from gemmgen.ir.expr import Call, Element, Expr, Int, Unary, Var
+from gemmgen.ir.lane_matrices import OperandArray, SplitMatrices, packed
+from gemmgen.ir.simplify import add, all_of
+from gemmgen.ir.thread_code import Node
+from gemmgen.lower import addresses, bounds, matrix_rows
+from gemmgen.lower.context import Context
+from gemmgen.lower.mma_operand import Loading, MmaOperand
+from gemmgen.lower.types import multiply_add, number
+
+
+def load(context: Context, own: MmaOperand, node: Fetch, number: Expr) -> tuple[Node, ...]:
+    """A piece's elements, to registers that are declared before them, and its parts."""
+    into, loads = own.fragment.dtype, matrix_rows.loads(context, own, node, number)
+    raw = f"{own.fragment.name.removesuffix('_frag')}_raw"
+    count = sum(one.count for one in loads)
+    body: list[Node] = [OperandArray(raw, own.tile.dtype, (Int(count),), (count,))]
+    first = 0
+    for one in loads:
+        body.append(replace(one, target=Element(raw, (Int(first),))))
+        first += one.count
+    pairs, whole = count // packed(into), Element(raw, (Int(0),))
+    return (*body, SplitMatrices(loads[0].target, whole, pairs, own.fragment.parts, into))
+
+
+def again(context: Context, node: MultiplyAgain) -> tuple[Node, ...]:
+    """The sums of the thread that are not finite, one after another, over all of k."""
+    (m, n), problem = context.letters, context.problem
+    registers: dict[str, Expr] = {letter: Var(f"reg_{letter}") for letter in (m, n)}
+    total = addresses.sum_at(context, registers)
+    assert isinstance(total, Element)
+    at: dict[str, Expr] = {letter: Var(letter) for letter in (m, n, problem.k)}
+    a, b = (addresses.in_global(context, x.name, at) for x in (problem.a, problem.b))
+    each = Assign(total, multiply_add(a, b, total, problem.accumulate))
+    stop = bounds.extent(context, problem.k)
+    whole = For[Node](problem.k, Int(0), stop, Int(1), (each,), unroll=1)
+    wrong = Unary("!", Call("is_finite", (total,)))
+    guard = all_of(bounds.inside(context, n, Var(n)), wrong)
+    assert guard is not None
+    anew = If[Node](guard, (Assign(total, number(0, problem.accumulate)), whole), seldom=True)
+
+    def over(letter: str, body: tuple[Node, ...]) -> tuple[Node, ...]:
+        own = addresses.own(context, letter, registers[letter])
+        place = Define(letter, add(names.tile_origin(letter), own))
+        stop = names.registers(letter)
+        return (For(f"reg_{letter}", Int(0), stop, Int(1), (place, *body), unroll=True),)
+
+    columns = over(n, (anew,))
+    return over(m, bounds.guarded(bounds.inside(context, m, Var(m)), columns))
+
+
+LOADING = Loading(
+    array=OperandArray, together=lambda own: 1, load=load, origins=matrix_rows.origins
+)

@@ -1,0 +1,213 @@
+"""wgmma: a warpgroup multiplies tiles where they lie in shared memory, by instructions that go on
+by themselves.
+
+A lane's sums are a micro-tile, as with mma.sync; no lane holds operands.  What says where those are
+is a descriptor, whose address must be the same in all lanes: so the warpgroup is numbered by a
+value that one lane has for all of its warp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gemmgen.base.record import record
+from gemmgen.ir import names
+from gemmgen.ir.atoms import ATOMS, AtomTraits
+from gemmgen.ir.boxes import span_of
+from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.control import Define, For
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.edit import contraction
+from gemmgen.ir.expanded import DescribeOperands, Multiply, Stage
+from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Var
+from gemmgen.ir.lowered import Check, Constant
+from gemmgen.ir.nodes import Map
+from gemmgen.ir.simplify import add, div, mod, mul
+from gemmgen.ir.target import WARP
+from gemmgen.ir.thread_code import Node
+from gemmgen.ir.warpgroup_matrices import ROWS, UNIT, DescribeMatrix, MultiplyAsync
+from gemmgen.lower import threads, warps
+from gemmgen.lower.addresses import begin_of_box
+from gemmgen.lower.context import TID, Context
+from gemmgen.lower.static_asserts import divides
+
+FIRST_WARP = Var("first_warp")
+"""The warpgroup's first warp, in a register that all lanes share."""
+
+
+@record
+class WgmmaOperand:
+    """An operand of the contraction: its tile, and how its rows along ``letter`` are shared out."""
+
+    letter: str
+    tile: Buffer
+    pieces: int
+    """Instructions of a warpgroup along ``letter``.  Each takes every so many eight rows, so that a
+    warp's rows of all of them are neighbours; of a turned tile neighbours, in rounds."""
+
+    @property
+    def descriptor(self) -> str:
+        return f"{self.tile.name.removesuffix('_shared')}_matrix"
+
+    @property
+    def turned(self) -> bool:
+        """Whether its rows in shared memory lie along ``letter``, one for each k."""
+        return self.tile.letters[-1] == self.letter
+
+    @property
+    def contracted(self) -> str:
+        """Its other letter."""
+        return next(letter for letter in self.tile.letters if letter != self.letter)
+
+    @property
+    def row(self) -> int:
+        """Bytes of a row."""
+        return self.tile.row * BYTES[self.tile.dtype]
+
+    @property
+    def group(self) -> int:
+        """Bytes of ``ROWS`` rows."""
+        return ROWS * self.row
+
+
+def operands(context: Context) -> tuple[WgmmaOperand, WgmmaOperand]:
+    """A and B."""
+    contract, traits, (m, n) = contraction(context.kernel), _atom(context), context.letters
+    rows = context.axis(m)
+    pieces = rows.registers * rows.lanes * _warps(traits) // traits.m
+    a, b = context.buffer(contract.a), context.buffer(contract.b)
+    return WgmmaOperand(m, a, pieces), WgmmaOperand(n, b, 1)
+
+
+def describe(context: Context, node: DescribeOperands) -> tuple[Node, ...]:
+    """A descriptor of each operand's part of a stage."""
+    stages: tuple[Stage, Stage] = (node.a_stage, node.b_stage)
+    return tuple(_descriptor(one, at) for one, at in zip(operands(context), stages, strict=True))
+
+
+def _descriptor(operand: WgmmaOperand, stage: Stage) -> Node:
+    tile, k = operand.tile, operand.contracted
+    first = {operand.letter: _first(operand.letter), k: Int(0)}
+    stride: Expr = Int(operand.group)
+    if operand.turned:
+        stride = Binary("*", names.block(k), Int(operand.row))
+    elif operand.pieces > 1:
+        stride = Binary("*", names.fragments(operand.letter), stride)
+    begin = begin_of_box(tile, stage, first)
+    return DescribeMatrix(operand.descriptor, begin, span_of(tile), stride, operand.turned)
+
+
+def _first(letter: str) -> Var:
+    """The warpgroup's first place along the letter of an operand: 0 of one that is alone, but then,
+    too, part of each descriptor, as ptxas takes what no shuffle is part of for each lane's own."""
+    return Var(f"warpgroup_{letter}")
+
+
+def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
+    """All that a warpgroup multiplies in a step, an instruction for each 64 of its rows."""
+    a, b = operands(context)
+    traits, (_, n) = _atom(context), context.letters
+    columns = context.axis(n)
+    assert node.accumulate is not None
+    upper, below = _rows(context, a)
+
+    def one(number: Expr) -> Node:
+        return MultiplyAsync(
+            Element(node.contract.acc, (mul(number, upper), Int(0))),
+            Element(node.contract.acc, (add(mul(number, upper), below), Int(0))),
+            a.descriptor,
+            b.descriptor,
+            node.accumulate or Int(1),
+            columns.extent // columns.warps,
+            node.contract.atom,
+            (a.tile.dtype, b.tile.dtype, context.problem.accumulate),
+            add(_further(a, node.k), _begin(a, number)),
+            _further(b, node.k),
+            a.turned,
+            b.turned,
+        )
+
+    assert traits.sums is not None
+    if a.pieces == 1:
+        return (one(Int(0)),)
+    number = Var(f"piece_{a.letter}")
+    stop = names.fragments(a.letter)
+    return (For(number.name, Int(0), stop, Int(1), (one(number),), unroll=True),)
+
+
+def _rows(context: Context, a: WgmmaOperand) -> tuple[Expr, Expr]:
+    """A thread's rows of the sums from one instruction to the next, and to its other row of one."""
+    count = names.fragments(a.letter)
+    if context.axis(a.letter).rounds > 1:
+        return div(names.registers(a.letter), count), Int(1)
+    return Int(1), Int(1) if a.pieces == 1 else count
+
+
+def _begin(a: WgmmaOperand, number: Expr) -> Expr:
+    """How far an instruction's rows of A are from those of the first, in units of a descriptor."""
+    if not a.turned:
+        return mul(number, Int(a.group // UNIT))
+    first = mul(number, div(names.block(a.letter), names.fragments(a.letter)))
+    if not a.tile.slab:
+        return div(mul(first, Int(BYTES[a.tile.dtype])), Int(UNIT))
+    slabs = div(first, names.slab(a.tile.name))
+    return mul(slabs, div(mul(names.block(a.contracted), Int(a.row)), Int(UNIT)))
+
+
+def _further(operand: WgmmaOperand, k: Expr) -> Expr:
+    """How far a step along k is from the begin of a tile, in units of a descriptor."""
+    tile, size = operand.tile, Int(BYTES[operand.tile.dtype])
+    if operand.turned:
+        return div(mul(k, Int(operand.row)), Int(UNIT))
+    if not tile.slab:
+        return div(mul(k, size), Int(UNIT))
+    slab = names.slab(tile.name)
+    whole = mul(mul(div(k, slab), names.block(operand.letter)), mul(slab, size))
+    return div(add(whole, mul(mod(k, slab), size)), Int(UNIT))
+
+
+def coordinates(context: Context) -> Iterator[Define]:
+    """Where a lane's sums begin, and the warpgroup's rows of the operands."""
+    yield from threads.coordinates(context)
+    together = _warps(_atom(context))
+    number = div(TID, Int(together * WARP))
+    yield Define(FIRST_WARP.name, mul(Call("uniform", (number,)), Int(together)))
+    for letter, warp in warps.coordinates(context, FIRST_WARP).items():
+        yield Define(_first(letter).name, mul(warp, warps.apart(context, letter)))
+
+
+def constants(context: Context) -> Iterator[Constant]:
+    """Those of threads with a micro-tile, the step of an instruction, and how many of it a
+    warpgroup has along its rows."""
+    yield from threads.constants(context)
+    k, (rows, _) = names.instruction(context.problem.k), operands(context)
+    yield Constant(k.name, _atom(context).k, None, "step of one instruction")
+    count = names.fragments(rows.letter)
+    yield Constant(count.name, rows.pieces, None, "instructions for the rows of a warpgroup")
+
+
+def checks(context: Context) -> Iterator[Check]:
+    yield from threads.checks(context)
+    k = context.problem.k
+    yield Check(divides(names.block(k), names.instruction(k)), "the steps fill the tile")
+
+
+def _warps(traits: AtomTraits) -> int:
+    """Warps of a warpgroup, which have rows of the sums one below another."""
+    return traits.lanes // WARP
+
+
+def _atom(context: Context) -> AtomTraits:
+    return ATOMS[context.kernel.spread.atom]
+
+
+LOWER = {DescribeOperands: describe, Multiply: multiply, Map: threads.store}
+LOWERING = replace(
+    threads.LOWERING,
+    nodes=LOWER,
+    coordinates=coordinates,
+    constants=constants,
+    checks=checks,
+    born_zero=False,
+)

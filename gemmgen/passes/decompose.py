@@ -1,0 +1,130 @@
+"""decompose: f32 as sums of parts in bf16, whose products tensor cores multiply, sums in f32.
+
+Each operand is three parts: x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1), which hold all
+24 bits of x.  Of the nine products of parts six are multiplied, the small ones first: (2, 0)
+(1, 1) (0, 2) (1, 0) (0, 1) (0, 0); the others are at most 2^-24 of |a b|, f32's unit roundoff.
+``products=9`` leaves none out.  Elements are split as fragments are read from shared memory; memory
+and tiles stay f32.  Sums that are not finite are computed again by multiply-adds, so that
+infinities and NaNs are those of f32.  Tensor cores cut off where f32 rounds, which adds up along k:
+``tensor_core promote=64`` keeps that small.
+
+It is for ``tensor_core via=mma``, and for tiles along k in shared memory: one along m or n is
+turned on its way in (``cache_shared B[n, k]``).  ``into=f32`` equals the directive's absence.
+
+    loop k
+      contract acc += A_shared * B_shared
+==> decompose into=bf16
+    loop k
+      contract acc += A_shared * B_shared into=bf16 parts=3 products=6   # decompose into=bf16
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import ClassVar, cast
+
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
+from gemmgen.ir.decompositions import INTO, PARTS, PRODUCTS, WHOLE
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.edit import changed_by, edit_main, edit_operations
+from gemmgen.ir.nodes import Contract, Copy, Program
+from gemmgen.ir.problem import Problem
+from gemmgen.passes.base import Stated
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
+
+
+@record
+class Decompose:
+    SPEC: ClassVar = DirectiveSpec(
+        "decompose",
+        example="decompose into=bf16 parts=3 products=6",
+        arguments=(
+            ArgumentSpec("into", "word", choices=(INTO, WHOLE), required=True, identity=WHOLE),
+            ArgumentSpec(
+                *("parts", "int", PARTS, PARTS),
+                default=PARTS,
+                identity=PARTS,
+                fuzz=((PARTS,),),
+            ),
+            ArgumentSpec(
+                *("products", "int", PRODUCTS[0], PRODUCTS[-1]),
+                default=PRODUCTS[0],
+                identity=PRODUCTS[0],
+                fuzz=tuple((count,) for count in PRODUCTS),
+            ),
+        ),
+        elsewhere=Elsewhere(
+            "cuBLAS BF16x9 emulation, CUTLASS 3xTF32",
+            "bf16x9 bf16x6 bf16x3 3xtf32 tf32x3 emulate_fp32 emulation fast_f32 ozaki",
+        ),
+    )
+    AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared")
+
+    into: DType
+    parts: int
+    products: int
+    instruction: Stated | None = field(compare=False)
+    stated: Stated = field(compare=False)
+
+    @staticmethod
+    def read(stated: Stated, schedule: Schedule) -> Decompose:
+        into = cast(DType, stated.word("into"))
+        parts, products = stated.integer("parts"), stated.integer("products")
+        instruction = Stated.of(schedule, "tensor_core")
+        return Decompose(into, parts or PARTS, products or PRODUCTS[0], instruction, stated)
+
+    def apply(self, program: Program) -> Program:
+        if self.into == WHOLE:
+            return program
+        self._check_products()
+        self._check_instruction()
+        self._check_types(program.problem)
+        how = {"into": self.into, "parts": self.parts, "products": self.products}
+
+        def split(operation: Copy | Contract) -> Copy | Contract:
+            if isinstance(operation, Contract):
+                return changed_by(self.stated.origin, operation, **how)
+            return operation
+
+        return edit_main(program, lambda kernel: edit_operations(kernel, split))
+
+    # Refusals.
+
+    def _check_instruction(self) -> None:
+        if self.instruction is None:
+            raise Refusal(
+                "decompose makes operands of instructions of tensor cores, and there are none",
+                at=self.stated.span,
+                hint="add tensor_core via=mma, or leave decompose out",
+            )
+        via = self.instruction.word("via")
+        if via == "mma":
+            return
+        where = "from shared memory" if via == "wgmma" else "as the hardware deals them out"
+        raise Refusal(
+            f"decompose splits what lanes hold, and tensor_core via={via} takes operands {where}",
+            at=self.instruction.span_of("via"),
+            hint="via=mma, or leave decompose out",
+        )
+
+    def _check_types(self, problem: Problem) -> None:
+        others = [tensor for tensor in (problem.a, problem.b) if tensor.dtype != WHOLE]
+        if others:
+            raise Refusal(
+                f"decompose splits {WHOLE}, and {others[0].name} is {others[0].dtype}",
+                at=self.stated.span,
+                hint=f"dtype {problem.a.name}={WHOLE} {problem.b.name}={WHOLE}, "
+                "or leave decompose out",
+            )
+
+    def _check_products(self) -> None:
+        if self.products not in PRODUCTS:
+            raise Refusal(
+                f"decompose multiplies {' or '.join(map(str, PRODUCTS))} products of parts, "
+                f"not {self.products}",
+                at=self.stated.span_of("products"),
+                notes=(f"{PARTS} parts of each operand have {PARTS} x {PARTS} products",),
+                hint=" or ".join(f"products={count}" for count in PRODUCTS),
+            )

@@ -1,0 +1,53 @@
+"""How a tile is cut into the pieces that an atom multiplies, which lanes of warps share."""
+
+from __future__ import annotations
+
+from gemmgen.base.record import record
+from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits
+from gemmgen.ir.buffers import AxisSpread, axes_of_operand
+from gemmgen.ir.held import Held, Side
+from gemmgen.ir.problem import Problem
+
+
+@record
+class Pieces:
+    """How a tile is cut into what ``atom`` multiplies."""
+
+    problem: Problem
+    atom: Atom
+
+    @property
+    def traits(self) -> AtomTraits:
+        return ATOMS[self.atom]
+
+    def side(self, letter: str) -> int:
+        """A piece's extent."""
+        problem, traits = self.problem, self.traits
+        return {problem.m: traits.m, problem.n: traits.n, problem.k: traits.k}[letter]
+
+    def most(self, letter: str) -> int | None:
+        """The greatest extent of a warp's tile that an instruction has."""
+        limited = self.traits.in_place and letter == self.problem.n
+        return self.traits.most_n if limited else None
+
+    def widest(self, axis: AxisSpread, size: int) -> int:
+        """The most up to ``size``, in whole pieces, that an instruction has and the axis is a
+        multiple of."""
+        limited, side = self.most(axis.letter), self.side(axis.letter)
+        whole = (s for s in range(size, 0, -side) if axis.extent % s == 0)
+        return next(s for s in whole if not limited or self.traits.columns(s) == s)
+
+    def distribute(self, axis: AxisSpread, size: int) -> AxisSpread:
+        """The sums along an axis: ``size`` for each warp, whose lanes share each piece."""
+        side: Side = "row" if axis.letter == self.problem.m else "column"
+        lanes, width = self.traits.share(side)
+        warps = self.traits.warps(side)
+        pieces = size // (warps * lanes * width)
+        return AxisSpread(axis.letter, axis.extent // size * warps, pieces, lanes, width)
+
+    def operand(self, sums: AxisSpread, held: Held | None) -> tuple[AxisSpread, AxisSpread]:
+        """A fragment: an operand along the axis of the sums, and along k."""
+        k, steps = self.problem.k, self.traits.k
+        if held is None:
+            return sums, AxisSpread(k, 1, 1, 1, steps)
+        return axes_of_operand(sums, held, "row" if sums.letter == self.problem.m else "column", k)

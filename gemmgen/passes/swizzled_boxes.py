@@ -1,0 +1,79 @@
+"""The pattern in which the copy engine permutes rows (``swizzle`` beside ``via=tma``), and what it
+asks of the tile, refused one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gemmgen.base.errors import Refusal
+from gemmgen.base.source import Span, remainder
+from gemmgen.ir.boxes import SPANS, permuted, with_type
+from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.buffers import Swizzle as Pattern
+from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.nodes import Kernel
+from gemmgen.ir.tensor_map import ALIGNMENT
+from gemmgen.passes.base import tile_with
+from gemmgen.schedule.model import Operand
+
+
+def engine_tile(
+    kernel: Kernel,
+    tile: Buffer,
+    dtype: DType,
+    operand: Operand,
+    given: Mapping[str, tuple[int, Span]],
+) -> Buffer:
+    """``tile`` with its rows as the copy engine permutes them, in slabs if they are too long.
+
+    ``dtype`` is that of the operand; a slice of the output may have a wider temporary's, before an
+    epilogue is fused.  Raises ``Refusal`` if the engine can't permute such rows, or if an argument
+    that is ``given``, with its span, is another.
+    """
+    own = with_type(tile, dtype)
+    _check_rows(kernel, own, operand, given)
+    found = permuted(tile)
+    assert found is not None, f"rows of {dtype} can be permuted, those of {tile.dtype} cannot"
+    return found
+
+
+def _check_rows(
+    kernel: Kernel, tile: Buffer, operand: Operand, given: Mapping[str, tuple[int, Span]]
+) -> None:
+    tensor, letter, size = operand.tensor, tile.letters[-1], BYTES[tile.dtype]
+    columns = tile.extent(letter)
+    row = f"a row of {tile.name} has {columns} x {size} = {columns * size} bytes along {letter}"
+    found = permuted(tile)
+    if found is None:
+        least = min(SPANS)
+        longer = -(-columns * size // least) * least // size
+        raise Refusal(
+            f"swizzle {tensor}: the copy engine permutes rows of {_listed(SPANS)} bytes",
+            at=operand.span,
+            notes=(f"{row}, and {remainder(columns * size, least)}",),
+            hint=f"{tile_with(kernel, letter, longer)}, or remove the line",
+        )
+    pattern = found.swizzle
+    assert pattern is not None
+    for name, (value, at) in given.items():
+        own = getattr(pattern, name)
+        if value != own:
+            cut = f" in slabs of {found.slab * size}" if found.slab else ""
+            raise Refusal(
+                f"swizzle {tensor} {name}={value}: the copy engine has {name}={own} for these rows",
+                at=at,
+                notes=(f"{row}{cut}", _spelled(pattern, size)),
+                hint=f"{name}={own}, or leave {name} out",
+            )
+
+
+def _listed(sizes: tuple[int, ...]) -> str:
+    *others, last = map(str, sorted(sizes, reverse=True))
+    return f"{', '.join(others)} or {last}"
+
+
+def _spelled(pattern: Pattern, size: int) -> str:
+    """What the engine does with chunk c of row r."""
+    number = "r" if pattern.every == 1 else f"r / {pattern.every}"
+    chunks = f"{pattern.by} chunks of {pattern.chunk} x {size} = {ALIGNMENT} bytes"
+    return f"of {chunks}, chunk c of row r is stored at c ^ ({number} % {pattern.by})"

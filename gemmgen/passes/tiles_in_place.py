@@ -1,0 +1,120 @@
+"""What tensor cores that read operands in shared memory (wgmma) ask of the tiles, refused one by
+one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gemmgen.base.errors import Refusal
+from gemmgen.base.record import record
+from gemmgen.base.source import Span, indexed, remainder
+from gemmgen.ir.atoms import ATOMS, AtomTraits, Via
+from gemmgen.ir.boxes import SPANS, slab_of
+from gemmgen.ir.buffers import AxisSpread, Buffer, Spread
+from gemmgen.ir.held import Side
+from gemmgen.passes.base import Stated
+from gemmgen.schedule.model import Schedule
+
+SIDES: tuple[Side, Side] = ("row", "column")
+"""The side of the sums that is A's, and B's."""
+
+
+@record
+class TileStatements:
+    """What a schedule says of the tiles of its operands: by tensor."""
+
+    copied: tuple[tuple[str, str], ...]
+    """How they are copied (``async_copy``)."""
+    swizzled: tuple[str, ...]
+    doubled: tuple[str, ...]
+
+    @staticmethod
+    def of(schedule: Schedule) -> TileStatements:
+        said = schedule.directives
+        copied = (
+            (operand.tensor, Stated((directive,)).word("via") or "")
+            for directive in said
+            if directive.name == "async_copy"
+            for operand in directive.operands
+        )
+
+        def named(name: str) -> tuple[str, ...]:
+            found = (d for d in said if d.name == name)
+            return tuple(o.tensor for d in found for o in d.operands if o.hop != "register")
+
+        return TileStatements(tuple(copied), named("swizzle"), named("double_buffer"))
+
+
+def in_rounds(spread: Spread, a: Buffer) -> Spread:
+    """``spread`` for what instructions read of ``a``, the tile of A: where it lies along their rows
+    these are neighbours, and those of all warpgroups come before the second ones of any."""
+    rows, traits = spread.axes[0], ATOMS[spread.atom]
+    if a.letters[-1] != rows.letter:
+        return spread
+    own = rows.extent // rows.warps * traits.warps("row")
+    return spread.with_axes(replace(rows, rounds=own // traits.m))
+
+
+def check_tiles(
+    tiles: tuple[tuple[str, Buffer], ...],
+    said: TileStatements,
+    spread: Spread,
+    via: Via,
+    at: Span,
+) -> None:
+    """Raises ``Refusal`` if the instructions can't read ``tiles``, by the names of their tensors,
+    where they lie in shared memory: of A and B; ``spread`` is that of their sums."""
+    for (_, tile), axis, side in zip(tiles, spread.axes, SIDES, strict=True):
+        if tile.letters[-1] == axis.letter:
+            _check_slabs(tile, axis, side, ATOMS[spread.atom], via, at)
+    _check_copied(tuple(tensor for tensor, _ in tiles), said, via, at)
+    plain = [tensor for tensor, _ in tiles if tensor not in said.swizzled]
+    if plain:
+        *others, last = sorted(SPANS, reverse=True)
+        sizes = f"{', '.join(map(str, others))} or {last}"
+        raise Refusal(
+            f"tensor_core via={via} reads tiles whose rows of {sizes} bytes are swizzled",
+            at=at,
+            notes=(f"those of {' and '.join(plain)} are not",),
+            hint=f"swizzle {' '.join(plain)}",
+        )
+
+
+def _check_slabs(
+    tile: Buffer, axis: AxisSpread, side: Side, traits: AtomTraits, via: Via, at: Span
+) -> None:
+    """Checks that a warpgroup's part of a tile that lies along m or n is whole slabs of rows, as
+    the copy engine cuts them."""
+    letter, extent = axis.letter, axis.extent
+    own = extent // axis.warps * traits.warps(side)
+    slab = slab_of(extent, tile.dtype) or extent
+    lies = f"{indexed(tile.name, tile.letters)} lies along {letter}"
+    if own % slab:
+        raise Refusal(
+            f"tensor_core via={via} reads whole slabs of rows along {letter}",
+            at=at,
+            notes=(
+                f"{lies}: rows of {extent} are cut into slabs of {slab}, and a warpgroup has "
+                f"{letter}={own}: {remainder(own, slab)}",
+            ),
+            hint=f"warp_tile {letter}={max(slab, own // slab * slab)}",
+        )
+
+
+def _check_copied(tensors: tuple[str, ...], said: TileStatements, via: Via, at: Span) -> None:
+    """Checks that the copy engine writes the tiles."""
+    copied = dict(said.copied)
+    others = [tensor for tensor in tensors if copied.get(tensor) != "tma"]
+    if not others:
+        return
+    single = [tensor for tensor in others if tensor not in said.doubled]
+    stages = f"add double_buffer {' '.join(single)}, then " if single else ""
+    raise Refusal(
+        f"tensor_core via={via} reads tiles that the copy engine has written",
+        at=at,
+        notes=(
+            f"threads write those of {' and '.join(others)}, which its instructions would see "
+            "behind a proxy fence of each thread",
+        ),
+        hint=f"{stages}async_copy {' '.join(others)} via=tma",
+    )

@@ -1,0 +1,67 @@
+"""Products of parts in the order in which a kernel adds them (``decompose``)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gemmgen.base.record import record
+from gemmgen.ir.atoms import ATOMS, Atom
+from gemmgen.ir.decompositions import products_of
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.nodes import Contract
+from gemmgen.numerics.formats import Real, held
+from gemmgen.numerics.operators import Ints
+
+
+@record
+class Decomposed:
+    """How each element is split, and so many products of parts are multiplied by an atom."""
+
+    into: DType
+    parts: int
+    products: int
+    atom: Atom
+
+    @staticmethod
+    def of(contract: Contract) -> Decomposed | None:
+        """None where whole elements are multiplied."""
+        if contract.into is None or ATOMS[contract.atom].splits is None:
+            return None
+        return Decomposed(contract.into, contract.parts, contract.products, contract.atom)
+
+    def expanded(self, a: Real, b: Real) -> tuple[Real, Real]:
+        """A (M, K) and B (K, N) with ``products`` times the k, in the order of the products: those
+        of the first step of an instruction, pair by pair of parts, then those of the next."""
+        order = self._order()
+        size = len(order)
+        missing = -a.shape[-1] % size
+        a = np.pad(a, (*((0, 0) for _ in a.shape[:-1]), (0, missing)))
+        b = np.pad(b, (*((0, 0) for _ in b.shape[:-2]), (0, missing), (0, 0)))
+        of_a, of_b = self.split(a), self.split(b)
+        pairs = products_of(self.parts, self.products)
+        steps = range(0, a.shape[-1], size)
+        at = [(i, j, step + order) for step in steps for i, j in pairs]
+        if not at:
+            return a, b
+        left = np.concatenate([of_a[i][..., k] for i, _, k in at], axis=-1)
+        right = np.concatenate([of_b[j][..., k, :] for _, j, k in at], axis=-2)
+        return left, right
+
+    def split(self, numbers: Real) -> tuple[Real, ...]:
+        """The parts, the greatest first."""
+        found: list[Real] = []
+        with np.errstate(all="ignore"):
+            for _ in range(self.parts):
+                found.append(held(numbers, self.into))
+                numbers = numbers - found[-1]
+        return tuple(found)
+
+    def _order(self) -> Ints:
+        """The elements along k of a step, in the order of what PTX calls columns of A: those of a
+        register of four lanes, lane by lane, and then those of the next register of a row."""
+        held_, k = ATOMS[self.atom].a, ATOMS[self.atom].k
+        assert held_
+        found = (held_.element(lane, e) for e in range(held_.registers) for lane in range(4))
+        rows = [column for row, column in found if row == 0]
+        pairs = np.array(rows).reshape(k // 8, 2, 4)  # register, element within it, lane
+        return pairs.transpose(0, 2, 1).reshape(-1)

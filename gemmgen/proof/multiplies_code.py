@@ -1,0 +1,69 @@
+"""What a kernel's machine code must have where warpgroups multiply, and must not: as many
+instructions for a tile along k as the schedule says, one behind another."""
+
+from __future__ import annotations
+
+import re
+
+from gemmgen.base.errors import CannotCheck
+from gemmgen.gpu import sass, sass_loops
+from gemmgen.gpu.compiler import compile_text
+from gemmgen.ir.atoms import ATOMS, Atom
+from gemmgen.ir.edit import contraction, pipeline_of
+from gemmgen.ir.nodes import Kernel, Program
+from gemmgen.ir.target import WARP
+from gemmgen.pipeline import Emitted
+
+MULTIPLIES: dict[Atom, str] = {
+    "m64nNk16": "HGMMA",
+    "m64nNk32": "QGMMA",
+    "m64nNk32_i8": "IGMMA",
+}
+"""The machine's instruction of an atom."""
+MOST_MOVED = 4
+"""Moves to uniform registers in a tile's loop, as of descriptors that each lane computes."""
+_NOTE = re.compile(r"\(C75\d\d\) *(.*(?:serialized|ignored).*)")
+"""ptxas's words for multiplications that wait for one another, and for registers that do not go
+from one warpgroup to another."""
+
+
+def complaint(emitted: Emitted) -> str | None:
+    """A sentence about the first thing that is wrong; None where nothing is, or no tool here reads
+    machine code."""
+    program = emitted.program
+    atom = contraction(program.main).atom
+    if not ATOMS[atom].in_place:
+        return None
+    try:
+        return of_text(emitted.text, emitted.target, multiplies(program, program.main), atom)
+    except CannotCheck:
+        return None
+
+
+def multiplies(program: Program, kernel: Kernel) -> int:
+    """Instructions by which a warpgroup multiplies a tile along k."""
+    traits, pipeline = ATOMS[contraction(kernel).atom], pipeline_of(kernel)
+    assert pipeline is not None
+    rows = kernel.spread.axis(program.problem.m)
+    of_warpgroup = rows.extent // (rows.warps // (traits.lanes // WARP))
+    return pipeline.step // traits.k * (of_warpgroup // traits.m)
+
+
+def of_text(text: str, target: str, promised: int, atom: Atom = "m64nNk16") -> str | None:
+    """The same of a text whose loop over k tiles has ``promised`` multiplications by ``atom``."""
+    compiled = compile_text(text, target)
+    note = _NOTE.search(compiled.log)
+    if note:
+        return f"{target}: ptxas says: {note[1].strip()}"
+    loop = sass_loops.main_loop(sass.disassemble(compiled.cubin)) or ()
+    name = MULTIPLIES[atom]
+    count = sass.count(loop, name)
+    if not count or count % promised:
+        return (
+            f"{target}: the loop over k tiles has {count} {name}, where the schedule says "
+            f"{promised}"
+        )
+    moved = sass.count(loop, "R2UR")
+    if moved > MOST_MOVED * (count // promised):
+        return f"{target}: the loop over k tiles has {moved} R2UR, at most {MOST_MOVED} are usual"
+    return None

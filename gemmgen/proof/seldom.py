@@ -1,0 +1,26 @@
+"""Programs without what seldom happens.
+
+Sums that are not finite are computed again where products of parts are multiplied.  Of finite
+numbers none is; what is computed again there would hide that something was read that nobody wrote.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar, cast
+
+from gemmgen.ir.control import If
+from gemmgen.ir.parts import rebuilt
+
+T = TypeVar("T")
+
+
+def without_seldom(tree: T) -> T:
+    """Lowered code, a node or a tuple of nodes, without the statements that are seldom reached."""
+    if isinstance(tree, tuple):
+        kept = filter(_is_usual, cast("tuple[Any, ...]", tree))
+        return cast("T", tuple(map(without_seldom, kept)))
+    return rebuilt(tree, without_seldom)
+
+
+def _is_usual(node: object) -> bool:
+    return not (isinstance(node, If) and cast("If[Any]", node).seldom)

@@ -1,0 +1,63 @@
+// Multiplications by warpgroups (wgmma): their operands in shared memory, and what a checked build
+// asks of them.
+//
+//   wgmma.cpp           who begins and who waits
+//   wgmma_sums.cpp      the variables of the sums
+//   wgmma_operands.cpp  descriptors, and where an element of an operand lies
+//   wgmma_products.cpp  the sums
+//   wgmma_checks.cpp    operands among what happens before what
+#pragma once
+
+#include "boxes.h"
+#include "mbarriers.h"
+
+namespace gg {
+
+constexpr unsigned WARPGROUP = 128, WARPGROUP_ROWS = 64, MAX_COLUMNS = 256;
+constexpr unsigned STEP_BYTES = 32;                    // of an operand along k
+constexpr unsigned MAX_SUMS = MAX_COLUMNS / 2;         // of a thread
+
+// An operand as its descriptor says: 64 rows of m, or the columns of n, and 32 bytes of k.
+struct Matrix {
+  uint32_t start, leading, stride;  // bytes
+  uint32_t span;                    // bytes of a row, whose chunks change places; 16: they don't
+  Swizzle swizzle;
+  uint32_t element;                 // bytes
+  bool is_turned;                   // it lies along m or n, not along k
+};
+
+struct Multiplication {
+  unsigned columns;
+  gg_type a_type, b_type;
+  bool sums_integers;
+  uint64_t a, b;  // descriptors
+  bool a_turned, b_turned, accumulates;
+};
+
+// `rows`: of m, or of n.  Ends the run for a descriptor that is none.
+Matrix matrix_of(uint64_t descriptor, gg_type type, bool is_turned, unsigned rows,
+                 const char *name, const Call &by);
+
+// Where the element of this row, or column, is in shared memory, `k` elements along k.
+uint32_t offset_in(const Matrix &matrix, unsigned row, unsigned k);
+
+// sums[row][column] += a * b; `memory` is the block's shared memory.
+void multiply(const Matrix &a, const Matrix &b, const Multiplication &what,
+              const unsigned char *memory, uint32_t (*sums)[MAX_COLUMNS]);
+
+// The variables of the running thread's sums.  `end` counts its multiplications up to the last that
+// changes them, and those that it has waited for.
+void reserve_sums();
+uint16_t take_sum(uint32_t *at, uint32_t end, const Call &by);  // its place: a multiplication begins
+uint32_t &held_sum(unsigned thread, uint16_t place);
+void fence_sums();
+void get_sums(uint32_t end);
+void name_sum(uint32_t *at);
+
+// A warp begins its part of the multiplication of this number; the running thread has waited for all
+// before `end`.
+[[gnu::weak]] void check_operands(const Matrix &a, const Matrix &b, unsigned columns,
+                                  uint32_t number, const Call &by);
+[[gnu::weak]] void check_multiplied(uint32_t end);
+
+}  // namespace gg

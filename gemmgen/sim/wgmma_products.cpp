@@ -1,0 +1,87 @@
+// The sums of wgmma.  Products are summed by fmaf in the order of k; hardware adds them in an
+// unspecified one.
+
+#include "matrix_elements.h"
+#include "wgmma.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace gg {
+namespace {
+
+constexpr unsigned MAX_STEPS = STEP_BYTES;  // of one byte
+
+float number_at(const unsigned char *from, gg_type type) {
+  uint32_t bits = 0;
+  memcpy(&bits, from, bytes_of(type));
+  return number_of(bits, type);
+}
+
+// Numbers of an operand, row by row of k.
+void take(const Matrix &matrix, gg_type type, unsigned rows, const unsigned char *memory,
+          float (*numbers)[MAX_COLUMNS]) {
+  const unsigned steps = STEP_BYTES / matrix.element;
+  for (unsigned row = 0; row < rows; ++row) {
+    for (unsigned k = 0; k < steps; ++k) {
+      numbers[k][row] = number_at(memory + offset_in(matrix, row, k), type);
+    }
+  }
+}
+
+[[gnu::always_inline]] inline void add_products(const float (*a)[MAX_COLUMNS],
+                                                const float (*b)[MAX_COLUMNS], unsigned steps,
+                                                unsigned columns, float (*sums)[MAX_COLUMNS]) {
+  for (unsigned row = 0; row < WARPGROUP_ROWS; ++row) {
+    for (unsigned k = 0; k < steps; ++k) {
+      const float left = a[k][row];
+      for (unsigned column = 0; column < columns; ++column) {
+        sums[row][column] = __builtin_fmaf(left, b[k][column], sums[row][column]);
+      }
+    }
+  }
+}
+
+// Sums of integers wrap.
+void add_integers(const float (*a)[MAX_COLUMNS], const float (*b)[MAX_COLUMNS], unsigned steps,
+                  unsigned columns, uint32_t (*sums)[MAX_COLUMNS]) {
+  for (unsigned row = 0; row < WARPGROUP_ROWS; ++row) {
+    for (unsigned k = 0; k < steps; ++k) {
+      for (unsigned column = 0; column < columns; ++column) {
+        sums[row][column] += static_cast<uint32_t>(static_cast<int>(a[k][row] * b[k][column]));
+      }
+    }
+  }
+}
+
+#ifdef __x86_64__
+[[gnu::target("avx2,fma"), gnu::optimize("O3")]] void add_fast(
+    const float (*a)[MAX_COLUMNS], const float (*b)[MAX_COLUMNS], unsigned steps, unsigned columns,
+    float (*sums)[MAX_COLUMNS]) {
+  add_products(a, b, steps, columns, sums);
+}
+bool is_fast() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#else
+constexpr auto add_fast = add_products;
+bool is_fast() { return false; }
+#endif
+
+}  // namespace
+
+void multiply(const Matrix &a, const Matrix &b, const Multiplication &what,
+              const unsigned char *memory, uint32_t (*sums)[MAX_COLUMNS]) {
+  static float left[MAX_STEPS][MAX_COLUMNS], right[MAX_STEPS][MAX_COLUMNS];
+  static float found[WARPGROUP_ROWS][MAX_COLUMNS];
+  take(a, what.a_type, WARPGROUP_ROWS, memory, left);
+  take(b, what.b_type, what.columns, memory, right);
+  const unsigned steps = STEP_BYTES / a.element;
+  if (what.sums_integers) {
+    add_integers(left, right, steps, what.columns, sums);
+    return;
+  }
+  memcpy(found, sums, sizeof found);
+  (is_fast() ? add_fast : add_products)(left, right, steps, what.columns, found);
+  memcpy(sums, found, sizeof found);
+}
+
+}  // namespace gg

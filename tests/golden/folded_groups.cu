@@ -1,0 +1,421 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[n, k] (A bf16, B
+// bf16, C bf16, sums f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[n, k]
+//     dtype           A=bf16 B=bf16 C=bf16
+//     target          sm_90a
+//     tile            m=64 n=32 k=32
+//     cache_shared    A[m, k] B[n, k]
+//     warp_tile       m=64 n=32
+//     tensor_core     via=wgmma promote=64
+//     vectorize       C width=2
+//     swizzle         A B
+//     double_buffer   A B stages=3
+//     async_copy      A B via=tma
+//     persistent
+//     warp_specialize producers=1
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to unsigned
+// short (bf16 bits)):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
+// launch:
+//     min(ceil(M / 64) * ceil(N / 32), 2 x multiprocessors) blocks of 256 threads
+//     each walks over its share of the tiles; none if C is empty
+//     K = 0 if alpha == 0: as in BLAS, A and B are not read
+// tensor maps (cuTensorMapEncodeTiled; the innermost dimension first, strides in bytes):
+//     A: BFLOAT16, K x M, strides 2 * lda, box 32 x 64, swizzle 64B
+//     B: BFLOAT16, K x N, strides 2 * ldb, box 32 x 32, swizzle 64B
+//     not interleaved, L2 promotion 256B, element strides 1, zeros outside
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= K, ldc >= N
+//     M <= 2147483567, N <= 2147483599, K <= 2147483535
+//     lda % 8 == 0, ldb % 8 == 0, ldc % 2 == 0
+//     A, B aligned to 16 bytes
+//     C aligned to 4 bytes
+//     C overlaps none of A, B
+
+namespace gemm_detail {
+
+// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+struct alignas(128) gg_tensor_map {
+    unsigned long long words[16];
+};
+
+// Copies 2 contiguous elements in one access.
+__device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source) {
+    *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source);
+}
+
+// shfl.sync.idx: a value that all 32 lanes have anyway, in a register that they share.
+__device__ __forceinline__ int gg_uniform(int value) {
+    int result;
+    asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(result) : "r"(value));
+    return result;
+}
+
+// mov.b32: bf16 bits to float, whose upper half they are.
+__device__ __forceinline__ float gg_from_bf16(unsigned short bits) {
+    float number;
+    asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
+    return number;
+}
+
+// cvt.rn.bf16.f32: float to bf16 bits, rounded to nearest even.
+__device__ __forceinline__ unsigned short gg_to_bf16(float number) {
+    unsigned short bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number));
+    return bits;
+}
+
+// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
+}
+
+// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+__device__ __forceinline__ void gg_fence_barrier_init() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :: "r"(at), "r"(bytes) : "memory");
+}
+
+// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+__device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    int ended;
+    asm volatile("{\n.reg .pred done;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+                 "selp.b32 %0, 1, 0, done;\n}"
+                 : "=r"(ended) : "r"(at), "r"(parity) : "memory");
+    return ended != 0;
+}
+
+// mbarrier.arrive: one arrival; what the thread did before is done for those that wait.
+__device__ __forceinline__ void gg_arrive(unsigned long long &barrier) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory");
+}
+
+// setmaxnreg.dec: each thread of the warpgroup has `count` registers from here on.
+template <int count>
+__device__ __forceinline__ void gg_fewer_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count));
+}
+
+// setmaxnreg.inc: each thread of the warpgroup has `count` registers, once others gave theirs up.
+template <int count>
+__device__ __forceinline__ void gg_more_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count));
+}
+
+// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
+// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+__device__ __forceinline__ void gg_load_box_2d(
+    void *target, const gg_tensor_map &map, unsigned long long &barrier,
+    int i0, int i1)
+{
+    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                 ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
+                 :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
+}
+
+// The descriptor of an operand of wgmma that lies along k in rows of 64 bytes, swizzled by the
+// copy engine; `stride` bytes lie between 8 of them and the next 8.  A step along k adds its
+// bytes / 16.
+__device__ __forceinline__ unsigned long long gg_matrix_64B(const void *first,
+                                                              int stride = 512)
+{
+    const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(first));
+    return (from & 0x3ffff) >> 4 | 1ULL << 16 |
+           static_cast<unsigned long long>(stride >> 4) << 32 | 2ULL << 62;
+}
+
+// wgmma.fence: the registers of the sums are ready for this warpgroup's next multiplications.
+__device__ __forceinline__ void gg_wgmma_fence() {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+// wgmma.commit_group: the multiplications that this warpgroup has begun are a group.
+__device__ __forceinline__ void gg_wgmma_commit() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// wgmma.wait_group 0: waits for all groups.  That `sums` change here keeps their reads behind it.
+template <int rows, int columns>
+__device__ __forceinline__ void gg_wgmma_end(float (&sums)[rows][columns]) {
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < rows * columns; ++i)
+        asm volatile("" : "+f"(sums[i / columns][i % columns]) :: "memory");
+}
+
+// wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0), 64 x 32 of a warpgroup, asynchronously;
+// operands of bf16 in shared memory, both along k.  A thread has two neighbouring sums
+// of each 8 columns, in each of two rows that are 8 apart: `c`, and below it `d`.
+__device__ __forceinline__ void gg_wgmma_m64n32k16_bf16(
+    float *c, float *d, unsigned long long a, unsigned long long b, int accumulate)
+{
+    asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %18, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"
+        "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, "
+        "%16, %17, more, 1, 1, 0, 0;\n}" :
+    "+f"(c[0]),"+f"(c[1]),"+f"(d[0]),"+f"(d[1]),"+f"(c[2]),"+f"(c[3]),"+f"(d[2]),"+f"(d[3]),
+    "+f"(c[4]),"+f"(c[5]),"+f"(d[4]),"+f"(d[5]),"+f"(c[6]),"+f"(c[7]),"+f"(d[6]),"+f"(d[7])
+        : "l"(a), "l"(b), "r"(accumulate));
+}
+
+// ---- kernel ----
+
+constexpr int BM = 64, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
+constexpr int WM = 16, WN = 32;  // warp tile
+constexpr int TM = 2, TN = 8;  // micro-tile of a thread
+constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
+constexpr int IK = 16;  // step of one instruction
+constexpr int VEC = 2;  // elements of a vector access
+constexpr int STAGES = 3;  // tiles in shared memory
+constexpr int PROMOTE = 64;  // terms whose sums are folded together
+constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
+constexpr int STAGE_BYTES = BM * BK * 2 + BN * BK * 2;  // bytes of the tiles in a stage
+static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
+static_assert(LM * LN == 32, "a warp's threads fill its tile");
+static_assert(BK % IK == 0, "the steps fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+// copies the elements before `stop` of a vector whose first index is `first`
+// (vectorize C width=2)
+__device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source,
+    int first, int stop)
+{
+    if (first + VEC - 1 < stop) return copy2(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+gemm(int M, int N, int K,
+    float alpha, const __grid_constant__ gg_tensor_map A, const __grid_constant__ gg_tensor_map B,
+    float beta, unsigned short *__restrict__ C, int ldc)
+{
+    // tiles in shared memory (cache_shared A[m, k] B[n, k]; swizzle A B;
+    // double_buffer A B stages=3)
+    __shared__ alignas(512) unsigned short A_shared[STAGES][BM][BK];
+    __shared__ alignas(512) unsigned short B_shared[STAGES][BN][BK];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
+
+    // barriers of each stage: full, a tile has landed there; empty, all warps have read it
+    // (async_copy A B via=tma; warp_specialize producers=1)
+    __shared__ alignas(8) unsigned long long full[STAGES];
+    __shared__ alignas(8) unsigned long long empty[STAGES];
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < STAGES; ++stage) {
+            gg_init_barrier(full[stage], 1);
+            gg_init_barrier(empty[stage], CONSUMERS / 32);
+        }
+        gg_fence_barrier_init();
+    }
+    __syncthreads();
+    if (threadIdx.x >= CONSUMERS) {
+        // the producer: copy tiles into the stages that are empty, as far ahead as there are stages
+        // (warp_specialize producers=1)
+        gg_fewer_registers<24>();
+        if (threadIdx.x == CONSUMERS) {
+            // the tiles of C
+            const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
+            const int tiles = blocks_m * blocks_n;
+            int stage = 0;
+            int phase = 1;
+
+            // each of the block's tiles (persistent)
+            for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
+                // the tile of C (tile m=64 n=32 k=32)
+                const int tile_m = (own_tile / blocks_n) * BM;
+                const int tile_n = (own_tile % blocks_n) * BN;
+                for (int tile_k = 0; tile_k < K; tile_k += BK) {
+                    while (!gg_try_wait(empty[stage], phase)) {}
+                    gg_expect_bytes(full[stage], STAGE_BYTES);
+                    gg_load_box_2d(A_shared[stage], A, full[stage], tile_k, tile_m);
+                    gg_load_box_2d(B_shared[stage], B, full[stage], tile_k, tile_n);
+                    phase = stage < STAGES - 1 ? phase : 1 - phase;
+                    stage = stage + 1 < STAGES ? stage + 1 : 0;
+                }
+            }
+        }
+    } else {
+        // the consumers: multiply the tiles that have landed, and store the sums
+        // (warp_specialize producers=1)
+        gg_more_registers<232>();
+
+        // the tiles of C
+        const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
+        const int tiles = blocks_m * blocks_n;
+
+        // the thread's position in a tile (tile m=64 n=32 k=32; warp_tile m=64 n=32;
+        // tensor_core via=wgmma promote=64)
+        const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
+        const int thread_m = (warp % (BM / WM)) * WM + lane / LN;
+        const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * PN;
+        const int first_warp = gg_uniform(tid / 128) * 4;
+        const int warpgroup_m = (first_warp % (BM / WM)) * WM;
+        const int warpgroup_n = (first_warp / (BM / WM)) * WN;
+
+        // registers: accumulators
+        float part[TM][TN], acc[TM][TN];
+        int stage = 0;
+        int phase = 0;
+
+        // each of the block's tiles (persistent)
+        for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
+            // the tile of C (tile m=64 n=32 k=32)
+            const int tile_m = (own_tile / blocks_n) * BM;
+            const int tile_n = (own_tile % blocks_n) * BN;
+
+            // zero the sums
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n) acc[reg_m][reg_n] = 0.0f;
+            }
+
+            // main loop over tiles along K
+            for (int tile_k = 0; tile_k < K; tile_k += BK) {
+                while (!gg_try_wait(full[stage], phase)) {}
+                phase = stage < STAGES - 1 ? phase : 1 - phase;
+
+                // multiply the tile (tensor_core via=wgmma promote=64)
+                const unsigned long long A_matrix =
+                    gg_matrix_64B(A_shared[stage][warpgroup_m], 512);
+                const unsigned long long B_matrix =
+                    gg_matrix_64B(B_shared[stage][warpgroup_n], 512);
+                gg_wgmma_fence();
+                #pragma unroll
+                for (int k = 0; k < BK; k += IK) {
+                    gg_wgmma_m64n32k16_bf16(part[0], part[1], A_matrix + k * 2 / 16,
+                        B_matrix + k * 2 / 16, k > 0 || tile_k % PROMOTE > 0);
+                }
+                gg_wgmma_commit();
+                gg_wgmma_end(part);
+
+                // this step has read its stage
+                __syncwarp();
+                if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);
+
+                // fold the sums of these terms into f32 (tensor_core via=wgmma promote=64)
+                if ((tile_k + BK) % PROMOTE == 0 || tile_k + BK >= K) {
+                    #pragma unroll
+                    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                        #pragma unroll
+                        for (int reg_n = 0; reg_n < TN; ++reg_n)
+                            acc[reg_m][reg_n] += part[reg_m][reg_n];
+                    }
+                }
+                stage = stage + 1 < STAGES ? stage + 1 : 0;
+            }
+
+            // the epilogue (vectorize C width=2)
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                const int m = tile_m + thread_m + reg_m * LM;
+                if (m < M) {
+                    #pragma unroll
+                    for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+                        const int n = tile_n + thread_n + reg_n * LN;
+                        alignas(16) unsigned short out[VEC];
+                        alignas(16) unsigned short old[VEC] = {};
+                        if (beta != 0.0f) copy2(old, &C[(long long)m * ldc + n], n, N);
+                        for (int e = 0; e < VEC; ++e) {
+                            out[e] =
+                                gg_to_bf16(fmaf(beta, gg_from_bf16(old[e]),
+                                    alpha * acc[reg_m][reg_n + e]));
+                        }
+                        copy2(&C[(long long)m * ldc + n], out, n, N);
+                    }
+                }
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+}  // namespace gemm_detail
+
+#ifndef __CUDACC_RTC__
+namespace gemm_detail {
+
+// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Dimensions are innermost first; strides, from the second dimension on, count bytes.
+template <int RANK>
+cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
+                          long long (&&sizes)[RANK], const long long (&strides)[RANK - 1],
+                          const unsigned (&box)[RANK], int swizzle)
+{
+    // cuTensorMapEncodeTiled, with int for its enums
+    typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
+                          const long long *, const unsigned *, const unsigned *,
+                          int, int, int, int);
+    static Encode encode = nullptr;
+    if (encode == nullptr) {
+        void *found = nullptr;
+        cudaDriverEntryPointQueryResult result;
+        const cudaError_t error = cudaGetDriverEntryPointByVersion(
+            "cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
+        if (error != cudaSuccess) return error;
+        if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
+        encode = reinterpret_cast<Encode>(found);
+    }
+    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    for (long long &size : sizes) {
+        if (size == 0) tensor = &map;
+        if (size == 0) size = 1;
+    }
+    const unsigned steps[] = {1, 1, 1, 1, 1};
+    // not interleaved (0), through L2 256 bytes at a time (3), zeros outside (0)
+    return static_cast<cudaError_t>(
+        encode(&map, type, RANK, tensor, sizes, strides, box, steps, 0, swizzle, 3, 0));
+}
+
+}  // namespace gemm_detail
+
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    float alpha, const unsigned short *A, int lda,
+    const unsigned short *B, int ldb, float beta, unsigned short *C,
+    int ldc, cudaStream_t stream)
+{
+    using namespace gemm_detail;
+    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483599 || K > 2147483535 ||
+        lda < K || ldb < K || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 2 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
+        reinterpret_cast<size_t>(C) % 4 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    if (alpha == 0) K = 0;  // as in BLAS
+    const long long tiles = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
+    if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
+    int device = 0, multiprocessors = 0;
+    gg_tensor_map A_map, B_map;
+    // 9: CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+    // 2: CU_TENSOR_MAP_SWIZZLE_64B
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    if (error == cudaSuccess)
+        error = gg_encode_map(A_map, 9, A, {K, M}, {2LL * lda}, {BK, BM}, 2);
+    if (error == cudaSuccess)
+        error = gg_encode_map(B_map, 9, B, {K, N}, {2LL * ldb}, {BK, BN}, 2);
+    if (error != cudaSuccess) return error;
+    const long long blocks = tiles < 2 * multiprocessors ? tiles : 2 * multiprocessors;
+    gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(
+        M, N, K, alpha, A_map, B_map, beta, C, ldc);
+    return cudaGetLastError();
+}
+#endif

@@ -1,0 +1,432 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[k, m] * B[k, n] (f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[k, m] * B[k, n]
+//     target          sm_90a
+//     tile            m=32 n=64 k=8
+//     cache_shared    A[k, m] B[k, n] C[m, n]
+//     register_block  m=4 n=4
+//     vectorize       C width=4
+//     double_buffer   A B stages=3
+//     double_buffer   C
+//     async_copy      A B C via=tma
+//     launch_bounds   blocks=1
+//     raster          group=2
+//     persistent
+//     warp_specialize producers=1 consumers=2 order=in_turn
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
+// launch:
+//     min(ceil(M / 32) * ceil(N / 64), multiprocessors) blocks of 384 threads
+//     each walks over its share of the tiles; none if C is empty
+//     K = 0 if alpha == 0: as in BLAS, A and B are not read
+// tensor maps (cuTensorMapEncodeTiled; the innermost dimension first, strides in bytes):
+//     A: FLOAT32, M x K, strides 4 * lda, box 32 x 8
+//     B: FLOAT32, N x K, strides 4 * ldb, box 64 x 8
+//     C: FLOAT32, N x M, strides 4 * ldc, box 64 x 1
+//     neither interleaved nor swizzled, L2 promotion 256B, element strides 1, zeros outside
+// requires (leading dimensions count elements):
+//     lda >= M, ldb >= N, ldc >= N
+//     M <= 2147483599, N <= 2147483567, K <= 2147483599
+//     lda % 4 == 0, ldb % 4 == 0, ldc % 4 == 0, N % 4 == 0
+//     A, B, C aligned to 16 bytes
+//     C overlaps none of A, B
+
+namespace gemm_detail {
+
+// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+struct alignas(128) gg_tensor_map {
+    unsigned long long words[16];
+};
+
+// Copies 4 contiguous elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source) {
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
+// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
+}
+
+// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+__device__ __forceinline__ void gg_fence_barrier_init() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :: "r"(at), "r"(bytes) : "memory");
+}
+
+// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+__device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    int ended;
+    asm volatile("{\n.reg .pred done;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+                 "selp.b32 %0, 1, 0, done;\n}"
+                 : "=r"(ended) : "r"(at), "r"(parity) : "memory");
+    return ended != 0;
+}
+
+// mbarrier.arrive: one arrival; what the thread did before is done for those that wait.
+__device__ __forceinline__ void gg_arrive(unsigned long long &barrier) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory");
+}
+
+// bar.sync: waits for `threads` of the block at its barrier `number`; they are whole warps.
+__device__ __forceinline__ void gg_sync_warps(int number, int threads) {
+    asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(threads) : "memory");
+}
+
+// setmaxnreg.dec: each thread of the warpgroup has `count` registers from here on.
+template <int count>
+__device__ __forceinline__ void gg_fewer_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count));
+}
+
+// setmaxnreg.inc: each thread of the warpgroup has `count` registers, once others gave theirs up.
+template <int count>
+__device__ __forceinline__ void gg_more_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count));
+}
+
+// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
+// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+__device__ __forceinline__ void gg_load_box_2d(
+    void *target, const gg_tensor_map &map, unsigned long long &barrier,
+    int i0, int i1)
+{
+    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                 ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
+                 :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
+}
+
+// cp.async.bulk.tensor: the copy engine copies a box of shared memory to a tensor, from these
+// coordinates on; elements outside the tensor are left out.
+__device__ __forceinline__ void gg_store_box_2d(
+    const gg_tensor_map &map, const void *source,
+    int i0, int i1)
+{
+    const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(source));
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
+                 " [%0, {%2, %3}], [%1];"
+                 :: "l"(&map), "r"(from), "r"(i0), "r"(i1) : "memory");
+}
+
+// fence.proxy.async: the copy engine comes after this thread's accesses to shared memory.
+__device__ __forceinline__ void gg_fence_async() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// cp.async.bulk.commit_group: the boxes that this thread has stored since the last one are a group.
+__device__ __forceinline__ void gg_commit_boxes() {
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+// cp.async.bulk.wait_group.read: waits until all but the `pending` newest groups have been read.
+template <int pending>
+__device__ __forceinline__ void gg_await_boxes() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
+}
+
+// ---- kernel ----
+
+constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
+constexpr int TM = 4, TN = 4;  // micro-tile of a thread
+constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
+constexpr int VEC = 4;  // elements of a vector access
+constexpr int STAGES = 3;  // tiles in shared memory
+constexpr int GROUP = 2;  // block rows in a group
+constexpr int CONSUMER = LM * LN, CONSUMERS = 2 * CONSUMER, THREADS = CONSUMERS + 128;
+constexpr int STAGE_BYTES = BK * BM * 4 + BK * BN * 4;  // bytes of the tiles in a stage
+static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+// copies the elements before `stop` of a vector whose first index is `first`
+// (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4;
+// async_copy A B C via=tma)
+__device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
+    if (first + VEC - 1 < stop) return copy4(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+}
+
+// at least one block resident per multiprocessor (launch_bounds blocks=1)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+gemm(int M, int N, int K,
+    float alpha, const __grid_constant__ gg_tensor_map A, const __grid_constant__ gg_tensor_map B,
+    float beta, const __grid_constant__ gg_tensor_map C_map, float *C, int ldc)
+{
+    // tiles in shared memory (cache_shared A[k, m] B[k, n] C[m, n];
+    // double_buffer A B stages=3; register_block m=4 n=4; double_buffer C;
+    // warp_specialize producers=1 consumers=2 order=in_turn)
+    __shared__ alignas(128) float A_shared[STAGES][BK][BM];
+    __shared__ alignas(128) float B_shared[STAGES][BK][BN];
+    __shared__ alignas(128) float C_shared[4][LM][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) + sizeof(C_shared) <= 48 * 1024,
+        "static shared memory: 48 KiB");
+
+    // barriers of each stage: full, a tile has landed there; empty, all warps have read it;
+    // turn, of each consumer: the other has ended its steps
+    // (async_copy A B C via=tma; warp_specialize producers=1 consumers=2 order=in_turn)
+    __shared__ alignas(8) unsigned long long full[STAGES];
+    __shared__ alignas(8) unsigned long long empty[STAGES];
+    __shared__ alignas(8) unsigned long long turn[2];
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < STAGES; ++stage) {
+            gg_init_barrier(full[stage], 1);
+            gg_init_barrier(empty[stage], CONSUMER / 32);
+        }
+        for (int consumer = 0; consumer < 2; ++consumer)
+            gg_init_barrier(turn[consumer], CONSUMER / 32);
+        gg_fence_barrier_init();
+    }
+    __syncthreads();
+    if (threadIdx.x >= CONSUMERS) {
+        // the producer: copy tiles into the stages that are empty, as far ahead as there are stages
+        // (warp_specialize producers=1 consumers=2 order=in_turn)
+        gg_fewer_registers<24>();
+        if (threadIdx.x == CONSUMERS) {
+            // the tiles of C
+            const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
+            const int tiles = blocks_m * blocks_n;
+            int stage = 0;
+            int phase = 1;
+
+            // each of the block's tiles (persistent)
+            for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
+                // the tile of C (tile m=32 n=64 k=8; raster group=2)
+                const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
+                const int group = (own_tile / (full_group * blocks_n)) * full_group;
+                const int group_rows =
+                    blocks_m - group < full_group ? blocks_m - group : full_group;
+                const int tile_in_group = own_tile % (full_group * blocks_n);
+                const int tile_m = (group + tile_in_group % group_rows) * BM;
+                const int tile_n = (tile_in_group / group_rows) * BN;
+                for (int tile_k = 0; tile_k < K; tile_k += BK) {
+                    while (!gg_try_wait(empty[stage], phase)) {}
+                    gg_expect_bytes(full[stage], STAGE_BYTES);
+                    gg_load_box_2d(A_shared[stage], A, full[stage], tile_m, tile_k);
+                    gg_load_box_2d(B_shared[stage], B, full[stage], tile_n, tile_k);
+                    phase = stage < STAGES - 1 ? phase : 1 - phase;
+                    stage = stage + 1 < STAGES ? stage + 1 : 0;
+                }
+            }
+        }
+    } else {
+        // the consumers: in turn multiply the tiles that have landed, and store the sums
+        // (warp_specialize producers=1 consumers=2 order=in_turn)
+        gg_more_registers<240>();
+        const int consumer = threadIdx.x / CONSUMER;
+
+        // the tiles of C
+        const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
+        const int tiles = blocks_m * blocks_n;
+
+        // the thread's position in a tile (tile m=32 n=64 k=8; register_block m=4 n=4)
+        const int tid = threadIdx.x % CONSUMER;
+        const int thread_m = (tid / LN) * TM, thread_n = (tid % LN) * TN;
+
+        // registers: operand fragments, accumulators
+        float A_frag[TM], B_frag[TN], acc[TM][TN];
+
+        // the second consumer begins in the ring behind the steps of the first one's tile
+        // (warp_specialize producers=1 consumers=2 order=in_turn)
+        const int steps = (K + BK - 1) / BK;
+        int stage = consumer * steps % STAGES;
+        int phase = consumer * steps / STAGES % 2;
+        int turn_phase = 1 - consumer;
+
+        // each of the consumer's tiles (persistent)
+        const int first_tile = blockIdx.x + consumer * gridDim.x;
+        for (int own_tile = first_tile; own_tile < tiles; own_tile += 2 * gridDim.x) {
+            // the tile of C (tile m=32 n=64 k=8; raster group=2)
+            const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
+            const int group = (own_tile / (full_group * blocks_n)) * full_group;
+            const int group_rows =
+                blocks_m - group < full_group ? blocks_m - group : full_group;
+            const int tile_in_group = own_tile % (full_group * blocks_n);
+            const int tile_m = (group + tile_in_group % group_rows) * BM;
+            const int tile_n = (tile_in_group / group_rows) * BN;
+
+            // zero the sums
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; ++reg_n) acc[reg_m][reg_n] = 0.0f;
+            }
+
+            // wait for the turn: the other consumer ends the steps of the tile before
+            // (warp_specialize producers=1 consumers=2 order=in_turn)
+            while (!gg_try_wait(turn[consumer], turn_phase)) {}
+            turn_phase = 1 - turn_phase;
+
+            // main loop over tiles along K
+            for (int tile_k = 0; tile_k < K; tile_k += BK) {
+                while (!gg_try_wait(full[stage], phase)) {}
+                phase = stage < STAGES - 1 ? phase : 1 - phase;
+
+                // multiply the tile (register_block m=4 n=4)
+                #pragma unroll
+                for (int k = 0; k < BK; ++k) {
+                    #pragma unroll
+                    for (int reg_m = 0; reg_m < TM; ++reg_m)
+                        A_frag[reg_m] = A_shared[stage][k][thread_m + reg_m];
+                    #pragma unroll
+                    for (int reg_n = 0; reg_n < TN; ++reg_n)
+                        B_frag[reg_n] = B_shared[stage][k][thread_n + reg_n];
+                    #pragma unroll
+                    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                        #pragma unroll
+                        for (int reg_n = 0; reg_n < TN; ++reg_n)
+                            acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n],
+                                acc[reg_m][reg_n]);
+                    }
+                }
+                gg_fence_async();
+                __syncwarp();
+                if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);
+                stage = stage + 1 < STAGES ? stage + 1 : 0;
+            }
+
+            // hand the turn on, and skip the steps of the other consumer's tile
+            // (warp_specialize producers=1 consumers=2 order=in_turn)
+            __syncwarp();
+            if (threadIdx.x % 32 == 0) gg_arrive(turn[1 - consumer]);
+            phase = (phase + (stage + steps) / STAGES) % 2;
+            stage = (stage + steps) % STAGES;
+
+            // the epilogue: one row of each micro-tile at a time
+            // (cache_shared A[k, m] B[k, n] C[m, n]; register_block m=4 n=4; double_buffer C;
+            // warp_specialize producers=1 consumers=2 order=in_turn)
+            #pragma unroll
+            for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                if (tid == 0) gg_await_boxes<1>();
+                gg_sync_warps(1 + consumer, CONSUMER);
+
+                // stage it in shared memory (cache_shared A[k, m] B[k, n] C[m, n];
+                // vectorize C width=4)
+                {
+                    const int slice_m = thread_m / TM;
+                    const int m = tile_m + thread_m + reg_m;
+                    if (m < M) {
+                        #pragma unroll
+                        for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+                            const int n = tile_n + thread_n + reg_n;
+                            alignas(16) float out[VEC];
+                            alignas(16) float old[VEC] = {};
+                            if (beta != 0.0f) copy4(old, &C[(long long)m * ldc + n], n, N);
+                            for (int e = 0; e < VEC; ++e)
+                                out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
+                            copy4(&C_shared[consumer * 2 + reg_m % 2][slice_m][thread_n + reg_n],
+                                out);
+                        }
+                    }
+                }
+                gg_fence_async();
+                gg_sync_warps(1 + consumer, CONSUMER);
+
+                // store it by the copy engine, which leaves out what is outside
+                // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4;
+                // async_copy A B C via=tma)
+                if (tid == 0) {
+                    for (int box_m = 0; box_m < LM; ++box_m) {
+                        gg_store_box_2d(C_map, C_shared[consumer * 2 + reg_m % 2][box_m], tile_n,
+                            tile_m + box_m * TM + reg_m);
+                    }
+                    gg_commit_boxes();
+                }
+            }
+        }
+
+        // the last stores have read shared memory when the block ends
+        // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4;
+        // async_copy A B C via=tma)
+        if (tid == 0) gg_await_boxes<0>();
+    }
+}
+
+// ---- end of kernel ----
+
+}  // namespace gemm_detail
+
+#ifndef __CUDACC_RTC__
+namespace gemm_detail {
+
+// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Dimensions are innermost first; strides, from the second dimension on, count bytes.
+template <int RANK>
+cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
+                          long long (&&sizes)[RANK], const long long (&strides)[RANK - 1],
+                          const unsigned (&box)[RANK])
+{
+    // cuTensorMapEncodeTiled, with int for its enums
+    typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
+                          const long long *, const unsigned *, const unsigned *,
+                          int, int, int, int);
+    static Encode encode = nullptr;
+    if (encode == nullptr) {
+        void *found = nullptr;
+        cudaDriverEntryPointQueryResult result;
+        const cudaError_t error = cudaGetDriverEntryPointByVersion(
+            "cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
+        if (error != cudaSuccess) return error;
+        if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
+        encode = reinterpret_cast<Encode>(found);
+    }
+    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    for (long long &size : sizes) {
+        if (size == 0) tensor = &map;
+        if (size == 0) size = 1;
+    }
+    const unsigned steps[] = {1, 1, 1, 1, 1};
+    // not interleaved (0), not swizzled (0), through L2 256 bytes at a time (3), zeros outside (0)
+    return static_cast<cudaError_t>(
+        encode(&map, type, RANK, tensor, sizes, strides, box, steps, 0, 0, 3, 0));
+}
+
+}  // namespace gemm_detail
+
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    float alpha, const float *A, int lda, const float *B, int ldb,
+    float beta, float *C, int ldc, cudaStream_t stream)
+{
+    using namespace gemm_detail;
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483599 ||
+        lda < M || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0 ||
+        N % 4 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
+        reinterpret_cast<size_t>(C) % 16 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    if (alpha == 0) K = 0;  // as in BLAS
+    const long long tiles = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
+    if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
+    int device = 0, multiprocessors = 0;
+    gg_tensor_map A_map, B_map, C_map;
+    // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    if (error == cudaSuccess)
+        error = gg_encode_map(A_map, 7, A, {M, K}, {4LL * lda}, {BM, BK});
+    if (error == cudaSuccess)
+        error = gg_encode_map(B_map, 7, B, {N, K}, {4LL * ldb}, {BN, BK});
+    if (error == cudaSuccess)
+        error = gg_encode_map(C_map, 7, C, {N, M}, {4LL * ldc}, {BN, 1});
+    if (error != cudaSuccess) return error;
+    const long long blocks = tiles < multiprocessors ? tiles : multiprocessors;
+    gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(
+        M, N, K, alpha, A_map, B_map, beta, C_map, C, ldc);
+    return cudaGetLastError();
+}
+#endif

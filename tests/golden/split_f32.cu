@@ -1,0 +1,354 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[k, n]
+//     tile            m=32 n=32 k=32
+//     cache_shared    A[m, k] B[n, k]
+//     warp_tile       m=16 n=16
+//     decompose       into=bf16
+//     tensor_core     via=mma
+//     vectorize       A.global width=4
+//     vectorize       C width=2
+//     pad             A B by=4
+//     double_buffer   A B
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
+// launch:
+//     ceil(M / 32) * ceil(N / 32) blocks of 128 threads; none if C is empty
+//     K = 0 if alpha == 0: as in BLAS, A and B are not read
+//     f32 by 6 products of parts in bf16: the error of a sum is below
+//     18 * K * 2^-24 of the sum of |A * B|, if no element but 0 is below 2^-110
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= N, ldc >= N
+//     M <= 2147483599, N <= 2147483599, K <= 2147483567
+//     lda % 4 == 0, ldc % 2 == 0
+//     A aligned to 16 bytes
+//     C aligned to 8 bytes
+//     C overlaps none of A, B
+
+namespace gemm_detail {
+
+// Copies 2 contiguous elements in one access.
+__device__ __forceinline__ void copy2(float *target, const float *source) {
+    *reinterpret_cast<float2 *>(target) = *reinterpret_cast<const float2 *>(source);
+}
+
+// Copies 4 contiguous elements in one access.
+__device__ __forceinline__ void copy4(float *target, const float *source) {
+    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
+}
+
+// testp.finite: whether a number is neither an infinity nor a NaN.
+__device__ __forceinline__ bool gg_is_finite(float number) {
+    int finite;
+    asm("{\n.reg .pred found;\n"
+        "testp.finite.f32 found, %1;\n"
+        "selp.b32 %0, 1, 0, found;\n}"
+        : "=r"(finite) : "f"(number));
+    return finite != 0;
+}
+
+// ldmatrix.x4: a warp loads four matrices of 8 rows of 16 bytes, each to a register
+// of every lane.  Lane 8 * i + r names row r of matrix i: 16 bytes at a multiple of 16.
+__device__ __forceinline__ void gg_ldmatrix_x4_whole(
+    unsigned *fragment, const float *row)
+{
+    const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(row));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
+                 : "r"(from) : "memory");
+}
+
+// Of 4 numbers in pairs the parts in bf16, a register a pair: each part is what is left of
+// the number, rounded to nearest even (cvt.rn.bf16x2.f32), and is subtracted exactly.
+__device__ __forceinline__ void gg_split_x2(
+    unsigned *high, unsigned *middle, unsigned *low, const unsigned *numbers)
+{
+    unsigned *const parts[] = {high, middle, low};
+    #pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        float left[2], rounded[2];
+        asm("mov.b32 %0, %1;" : "=f"(left[0]) : "r"(numbers[2 * i]));
+        asm("mov.b32 %0, %1;" : "=f"(left[1]) : "r"(numbers[2 * i + 1]));
+        #pragma unroll
+        for (int part = 0; part < 3; ++part) {
+            unsigned &pair = parts[part][i];
+            asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(left[1]), "f"(left[0]));
+            asm("mov.b32 %0, %1;" : "=f"(rounded[0]) : "r"(pair << 16));
+            asm("mov.b32 %0, %1;" : "=f"(rounded[1]) : "r"(pair & 0xffff0000));
+            left[0] -= rounded[0], left[1] -= rounded[1];
+        }
+    }
+}
+
+// Of 8 numbers in pairs the parts in bf16, a register a pair: each part is what is left of
+// the number, rounded to nearest even (cvt.rn.bf16x2.f32), and is subtracted exactly.
+__device__ __forceinline__ void gg_split_x4(
+    unsigned *high, unsigned *middle, unsigned *low, const unsigned *numbers)
+{
+    unsigned *const parts[] = {high, middle, low};
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        float left[2], rounded[2];
+        asm("mov.b32 %0, %1;" : "=f"(left[0]) : "r"(numbers[2 * i]));
+        asm("mov.b32 %0, %1;" : "=f"(left[1]) : "r"(numbers[2 * i + 1]));
+        #pragma unroll
+        for (int part = 0; part < 3; ++part) {
+            unsigned &pair = parts[part][i];
+            asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(left[1]), "f"(left[0]));
+            asm("mov.b32 %0, %1;" : "=f"(rounded[0]) : "r"(pair << 16));
+            asm("mov.b32 %0, %1;" : "=f"(rounded[1]) : "r"(pair & 0xffff0000));
+            left[0] -= rounded[0], left[1] -= rounded[1];
+        }
+    }
+}
+
+// mma.m16n8k16: sum += a * b of a warp's fragments, bf16, two neighbouring sums in each of two
+// rows that are 8 apart.
+__device__ __forceinline__ void gg_mma_m16n8k16_bf16(
+    float *upper, float *lower, const unsigned *a, const unsigned *b)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// ---- kernel ----
+
+constexpr int BM = 32, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
+constexpr int WM = 16, WN = 16;  // warp tile
+constexpr int TM = 2, TN = 4;  // micro-tile of a thread
+constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
+constexpr int IM = 16, IN = 8, IK = 16;  // tile of one instruction
+constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
+constexpr int A_VEC = 4, C_VEC = 2;  // elements of a vector access
+constexpr int A_PAD = 4, B_PAD = 4;  // padding elements of each row
+constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
+// rows between a thread's copies
+constexpr int A_STEP = THREADS / (BK / A_VEC), B_STEP = THREADS / BN;
+constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
+static_assert(LM * LN == 32, "a warp's threads fill its tile");
+static_assert(BK % IK == 0, "the steps fill the tile");
+static_assert(THREADS % (BK / A_VEC) == 0 && A_PIECES * A_STEP == BM,
+    "the threads copy whole tiles of A");
+static_assert(THREADS % BN == 0 && B_PIECES * B_STEP == BK, "the threads copy whole tiles of B");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+// loads a vector of A; zeros outside the matrix (cache_shared A[m, k] B[n, k];
+// vectorize A.global width=4)
+__device__ __forceinline__ void load_A(float *target, const float *A, int lda, int M, int K, int m,
+    int k)
+{
+    if (m < M && k + A_VEC - 1 < K) return copy4(target, &A[(long long)m * lda + k]);
+    for (int e = 0; e < A_VEC; ++e)
+        target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
+}
+
+// copies the elements before `stop` of a vector whose first index is `first`
+// (vectorize C width=2)
+__device__ __forceinline__ void copy2(float *target, const float *source, int first, int stop) {
+    if (first + C_VEC - 1 < stop) return copy2(target, source);
+    for (int e = 0; e < C_VEC; ++e) if (first + e < stop) target[e] = source[e];
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+gemm(int M, int N, int K,
+    float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
+    float beta, float *__restrict__ C, int ldc)
+{
+    // tiles in shared memory (cache_shared A[m, k] B[n, k]; pad A B by=4;
+    // double_buffer A B)
+    __shared__ alignas(16) float A_shared[2][BM][BK + A_PAD];
+    __shared__ alignas(16) float B_shared[2][BN][BK + B_PAD];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
+
+    // the block's tile of C (tile m=32 n=32 k=32)
+    const int blocks_n = (N - 1) / BN + 1;
+    const int tile_m = (blockIdx.x / blocks_n) * BM;
+    const int tile_n = (blockIdx.x % blocks_n) * BN;
+
+    // the thread's position in it (tile m=32 n=32 k=32; warp_tile m=16 n=16;
+    // tensor_core via=mma)
+    const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
+    const int thread_m = (warp / (BN / WN)) * WM + lane / LN;
+    const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
+    const int A_row_m = (warp / (BN / WN)) * WM + lane % 8 + (lane / 16) * 8;
+    const int A_row_k = (lane / 8 % 2) * 4;
+    const int B_row_n = (warp % (BN / WN)) * WN + lane % 8;
+    const int B_row_k = (lane / 8) * 4;
+
+    // first vector of A and B that this thread copies
+    const int A_m = tid / (BK / A_VEC), A_k = (tid % (BK / A_VEC)) * A_VEC;
+    const int B_k = tid / BN, B_n = tid % BN;
+
+    // registers: operand fragments, accumulators, staging
+    unsigned A_frag[3][FM * 4];
+    unsigned B_frag[3][FN * 2];
+    float acc[TM][TN] = {};
+    alignas(16) float A_next[A_PIECES][A_VEC];
+    float B_next[B_PIECES];
+
+    // load the first tile (cache_shared A[m, k] B[n, k])
+    #pragma unroll
+    for (int piece = 0; piece < A_PIECES; ++piece) {
+        load_A(&A_shared[0][A_m + piece * A_STEP][A_k], A, lda, M, K,
+            tile_m + A_m + piece * A_STEP, A_k);
+    }
+    #pragma unroll
+    for (int piece = 0; piece < B_PIECES; ++piece) {
+        const int k = B_k + piece * B_STEP, n = tile_n + B_n;
+        B_shared[0][B_n][B_k + piece * B_STEP] =
+            k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
+    }
+    int stage = 0;
+    __syncthreads();
+
+    // main loop over tiles along K
+    for (int tile_k = 0; tile_k < K; tile_k += BK) {
+        const int next_k = tile_k + BK, next_stage = 1 - stage;
+
+        // load the next tile early (double_buffer A B)
+        if (tile_m + BM <= M && next_k + BK <= K) {
+            #pragma unroll
+            for (int piece = 0; piece < A_PIECES; ++piece) {
+                const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
+                copy4(A_next[piece], &A[(long long)m * lda + k]);
+            }
+        } else {
+            #pragma unroll
+            for (int piece = 0; piece < A_PIECES; ++piece) {
+                load_A(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, next_k + A_k);
+            }
+        }
+        #pragma unroll
+        for (int piece = 0; piece < B_PIECES; ++piece) {
+            const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
+            B_next[piece] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
+        }
+
+        // multiply the tile (decompose into=bf16; tensor_core via=mma)
+        #pragma unroll
+        for (int k = 0; k < BK; k += IK) {
+            unsigned A_raw[8];
+            gg_ldmatrix_x4_whole(A_raw, &A_shared[stage][A_row_m][A_row_k + k]);
+            gg_ldmatrix_x4_whole(&A_raw[4], &A_shared[stage][A_row_m][A_row_k + k + 8]);
+            gg_split_x4(A_frag[0], A_frag[1], A_frag[2], A_raw);
+            #pragma unroll
+            for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                unsigned B_raw[4];
+                gg_ldmatrix_x4_whole(B_raw, &B_shared[stage][B_row_n + frag_n * IN][B_row_k + k]);
+                gg_split_x2(&B_frag[0][frag_n * 2], &B_frag[1][frag_n * 2], &B_frag[2][frag_n * 2],
+                    B_raw);
+            }
+            #pragma unroll
+            for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                gg_mma_m16n8k16_bf16(&acc[0][frag_n * 2], &acc[1][frag_n * 2], A_frag[2],
+                    &B_frag[0][frag_n * 2]);
+            }
+            #pragma unroll
+            for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                gg_mma_m16n8k16_bf16(&acc[0][frag_n * 2], &acc[1][frag_n * 2], A_frag[1],
+                    &B_frag[1][frag_n * 2]);
+            }
+            #pragma unroll
+            for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                gg_mma_m16n8k16_bf16(&acc[0][frag_n * 2], &acc[1][frag_n * 2], A_frag[0],
+                    &B_frag[2][frag_n * 2]);
+            }
+            #pragma unroll
+            for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                gg_mma_m16n8k16_bf16(&acc[0][frag_n * 2], &acc[1][frag_n * 2], A_frag[1],
+                    &B_frag[0][frag_n * 2]);
+            }
+            #pragma unroll
+            for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                gg_mma_m16n8k16_bf16(&acc[0][frag_n * 2], &acc[1][frag_n * 2], A_frag[0],
+                    &B_frag[1][frag_n * 2]);
+            }
+            #pragma unroll
+            for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                gg_mma_m16n8k16_bf16(&acc[0][frag_n * 2], &acc[1][frag_n * 2], A_frag[0],
+                    &B_frag[0][frag_n * 2]);
+            }
+        }
+
+        // store the prefetched tile to shared memory (double_buffer A B)
+        #pragma unroll
+        for (int piece = 0; piece < A_PIECES; ++piece)
+            copy4(&A_shared[next_stage][A_m + piece * A_STEP][A_k], A_next[piece]);
+        #pragma unroll
+        for (int piece = 0; piece < B_PIECES; ++piece)
+            B_shared[next_stage][B_n][B_k + piece * B_STEP] = B_next[piece];
+        __syncthreads();
+        stage = next_stage;
+    }
+
+    // sums that are not finite again: parts of an infinity are NaN
+    // (decompose into=bf16)
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        const int m = tile_m + thread_m + reg_m * LM;
+        if (m < M) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                const int n = tile_n + thread_n + (reg_n / PN) * (PN * LN) + reg_n % PN;
+                if (n < N && !gg_is_finite(acc[reg_m][reg_n])) {
+                    acc[reg_m][reg_n] = 0.0f;
+                    #pragma unroll 1
+                    for (int k = 0; k < K; ++k) {
+                        acc[reg_m][reg_n] =
+                            fmaf(A[(long long)m * lda + k], B[(long long)k * ldb + n],
+                                acc[reg_m][reg_n]);
+                    }
+                }
+            }
+        }
+    }
+
+    // the epilogue (vectorize C width=2)
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        const int m = tile_m + thread_m + reg_m * LM;
+        if (m < M) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; reg_n += C_VEC) {
+                const int n = tile_n + thread_n + reg_n * LN;
+                alignas(16) float out[C_VEC];
+                alignas(16) float old[C_VEC] = {};
+                if (beta != 0.0f) copy2(old, &C[(long long)m * ldc + n], n, N);
+                for (int e = 0; e < C_VEC; ++e)
+                    out[e] = fmaf(beta, old[e], alpha * acc[reg_m][reg_n + e]);
+                copy2(&C[(long long)m * ldc + n], out, n, N);
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+}  // namespace gemm_detail
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    float alpha, const float *A, int lda, const float *B, int ldb,
+    float beta, float *C, int ldc, cudaStream_t stream)
+{
+    using namespace gemm_detail;
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483599 || K > 2147483567 ||
+        lda < K || ldb < N || ldc < N || lda % 4 != 0 || ldc % 2 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(C) % 8 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    if (alpha == 0) K = 0;  // as in BLAS
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(
+        M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+    return cudaGetLastError();
+}
+#endif

@@ -1,0 +1,76 @@
+// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (A i8, B i8,
+// C i32, sums i32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[k, n]
+//     dtype           A=i8 B=i8 C=i32 acc=i32
+// call (extents, leading dimensions: int; scalars: int; tensors: device pointers to signed char for
+// A, B, int for C):
+//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
+// launch:
+//     ceil(M / 8) * ceil(N / 32) blocks of 32 x 8 threads; none if C is empty
+//     K = 0 if alpha == 0: as in BLAS, A and B are not read
+//     sums wrap to 32 bits; none does while K <= 131071
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= N, ldc >= N
+//     M <= 2147483623, N <= 2147483599, K <= 2147483630
+//     C overlaps none of A, B
+
+namespace gemm_detail {
+
+// mad.lo.s32: a * b + c, of which the lower 32 bits are kept, so that it wraps.
+__device__ __forceinline__ int gg_mad(int a, int b, int c) {
+    int sum;
+    asm("mad.lo.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
+    return sum;
+}
+
+// ---- kernel ----
+
+constexpr int BM = 8, BN = 32;  // threadblock tile of C
+
+extern "C" __global__ void __launch_bounds__(BM * BN)
+gemm(int M, int N, int K,
+    int alpha, const signed char *__restrict__ A, int lda, const signed char *__restrict__ B,
+    int ldb, int beta, int *__restrict__ C, int ldc)
+{
+    const int blocks_n = (N - 1) / BN + 1;
+    const int m = (blockIdx.x / blocks_n) * BM + threadIdx.y;
+    const int n = (blockIdx.x % blocks_n) * BN + threadIdx.x;
+    if (m >= M || n >= N) return;
+
+    // registers: accumulator
+    int acc = 0;
+
+    // main loop along K
+    for (int k = 0; k < K; ++k)
+        acc = gg_mad(A[(long long)m * lda + k], B[(long long)k * ldb + n], acc);
+
+    // the epilogue
+    const int old = beta != 0 ? C[(long long)m * ldc + n] : 0;
+    C[(long long)m * ldc + n] = gg_mad(beta, old, gg_mad(alpha, acc, 0));
+}
+
+// ---- end of kernel ----
+
+}  // namespace gemm_detail
+
+#ifndef __CUDACC_RTC__
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    int alpha, const signed char *A, int lda, const signed char *B,
+    int ldb, int beta, int *C, int ldc, cudaStream_t stream)
+{
+    using namespace gemm_detail;
+    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 ||
+        lda < K || ldb < N || ldc < N)
+        return cudaErrorInvalidValue;
+    if (M == 0 || N == 0) return cudaSuccess;
+    if (alpha == 0) K = 0;  // as in BLAS
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gemm<<<static_cast<unsigned>(blocks), dim3(BN, BM), 0, stream>>>(
+        M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);
+    return cudaGetLastError();
+}
+#endif

@@ -1,0 +1,423 @@
+// gemm: C[m, n] = relu(acc + bias[n]), acc = sum over k of A[m, k] * B[n, k] (A f16, B f16, C f16,
+// sums f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[n, k]
+//     dtype           A=f16 B=f16 C=f16
+//     target          sm_90a
+//     tile            m=128 n=16 k=32
+//     cache_shared    A[m, k] B[n, k] C[m, n]
+//     warp_tile       m=128 n=8
+//     tensor_core     via=wgmma
+//     vectorize       C width=2
+//     swizzle         A B
+//     double_buffer   A B stages=3
+//     async_copy      A B C via=tma
+//     fuse_epilogue   relu(acc + bias[n])
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to unsigned
+// short (f16 bits)):
+//     launch_gemm(M, N, K, A, lda, B, ldb, C, ldc, bias, stream)
+// launch:
+//     ceil(M / 128) * ceil(N / 16) blocks of 256 threads; none if C is empty
+// tensor maps (cuTensorMapEncodeTiled; the innermost dimension first, strides in bytes):
+//     A: FLOAT16, K x M, strides 2 * lda, box 32 x 128, swizzle 64B
+//     B: FLOAT16, K x N, strides 2 * ldb, box 32 x 16, swizzle 64B
+//     C: FLOAT16, N x M, strides 2 * ldc, box 16 x 8
+//     neither interleaved nor otherwise swizzled,
+// L2 promotion 256B, element strides 1, zeros outside
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= K, ldc >= N
+//     M <= 2147483503, N <= 2147483615, K <= 2147483535
+//     lda % 8 == 0, ldb % 8 == 0, ldc % 8 == 0, N % 8 == 0
+//     A, B, C aligned to 16 bytes
+//     C overlaps none of A, B, bias
+
+namespace gemm_detail {
+
+// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+struct alignas(128) gg_tensor_map {
+    unsigned long long words[16];
+};
+
+// Copies 2 contiguous elements in one access.
+__device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source) {
+    *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source);
+}
+
+// shfl.sync.idx: a value that all 32 lanes have anyway, in a register that they share.
+__device__ __forceinline__ int gg_uniform(int value) {
+    int result;
+    asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(result) : "r"(value));
+    return result;
+}
+
+// cvt.f32.f16: f16 bits to float, exactly.
+__device__ __forceinline__ float gg_from_f16(unsigned short bits) {
+    float number;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
+    return number;
+}
+
+// cvt.rn.f16.f32: float to f16 bits, rounded to nearest even.
+__device__ __forceinline__ unsigned short gg_to_f16(float number) {
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number));
+    return bits;
+}
+
+// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
+}
+
+// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+__device__ __forceinline__ void gg_fence_barrier_init() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :: "r"(at), "r"(bytes) : "memory");
+}
+
+// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+__device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    int ended;
+    asm volatile("{\n.reg .pred done;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+                 "selp.b32 %0, 1, 0, done;\n}"
+                 : "=r"(ended) : "r"(at), "r"(parity) : "memory");
+    return ended != 0;
+}
+
+// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
+// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+__device__ __forceinline__ void gg_load_box_2d(
+    void *target, const gg_tensor_map &map, unsigned long long &barrier,
+    int i0, int i1)
+{
+    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                 ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
+                 :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
+}
+
+// cp.async.bulk.tensor: the copy engine copies a box of shared memory to a tensor, from these
+// coordinates on; elements outside the tensor are left out.
+__device__ __forceinline__ void gg_store_box_2d(
+    const gg_tensor_map &map, const void *source,
+    int i0, int i1)
+{
+    const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(source));
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
+                 " [%0, {%2, %3}], [%1];"
+                 :: "l"(&map), "r"(from), "r"(i0), "r"(i1) : "memory");
+}
+
+// fence.proxy.async: the copy engine comes after this thread's accesses to shared memory.
+__device__ __forceinline__ void gg_fence_async() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// cp.async.bulk.commit_group: the boxes that this thread has stored since the last one are a group.
+__device__ __forceinline__ void gg_commit_boxes() {
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+// cp.async.bulk.wait_group.read: waits until all but the `pending` newest groups have been read.
+template <int pending>
+__device__ __forceinline__ void gg_await_boxes() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
+}
+
+// The descriptor of an operand of wgmma that lies along k in rows of 64 bytes, swizzled by the
+// copy engine; `stride` bytes lie between 8 of them and the next 8.  A step along k adds its
+// bytes / 16.
+__device__ __forceinline__ unsigned long long gg_matrix_64B(const void *first,
+                                                              int stride = 512)
+{
+    const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(first));
+    return (from & 0x3ffff) >> 4 | 1ULL << 16 |
+           static_cast<unsigned long long>(stride >> 4) << 32 | 2ULL << 62;
+}
+
+// wgmma.fence: the registers of the sums are ready for this warpgroup's next multiplications.
+__device__ __forceinline__ void gg_wgmma_fence() {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+// wgmma.commit_group: the multiplications that this warpgroup has begun are a group.
+__device__ __forceinline__ void gg_wgmma_commit() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// wgmma.wait_group: waits until all but the `pending` newest groups have been multiplied.
+template <int pending>
+__device__ __forceinline__ void gg_wgmma_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
+}
+
+// wgmma.wait_group 0: waits for all groups.  That `sums` change here keeps their reads behind it.
+template <int rows, int columns>
+__device__ __forceinline__ void gg_wgmma_end(float (&sums)[rows][columns]) {
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < rows * columns; ++i)
+        asm volatile("" : "+f"(sums[i / columns][i % columns]) :: "memory");
+}
+
+// wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0), 64 x 8 of a warpgroup, asynchronously;
+// operands of f16 in shared memory, both along k.  A thread has two neighbouring sums
+// of each 8 columns, in each of two rows that are 8 apart: `c`, and below it `d`.
+__device__ __forceinline__ void gg_wgmma_m64n8k16_f16(
+    float *c, float *d, unsigned long long a, unsigned long long b, int accumulate)
+{
+    asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %6, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {"
+        "%0,%1,%2,%3}, "
+        "%4, %5, more, 1, 1, 0, 0;\n}" :
+    "+f"(c[0]),"+f"(c[1]),"+f"(d[0]),"+f"(d[1])
+        : "l"(a), "l"(b), "r"(accumulate));
+}
+
+// ---- kernel ----
+
+constexpr int BM = 128, BN = 16, BK = 32;  // threadblock tile of C, and its step along K
+constexpr int WM = 32, WN = 8;  // warp tile
+constexpr int TM = 4, TN = 2;  // micro-tile of a thread
+constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
+constexpr int IK = 16;  // step of one instruction
+constexpr int FM = 2;  // instructions for the rows of a warpgroup
+constexpr int VEC = 2;  // elements of a vector access
+constexpr int STAGES = 3;  // tiles in shared memory
+constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
+constexpr int STAGE_BYTES = BM * BK * 2 + BN * BK * 2;  // bytes of the tiles in a stage
+static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
+static_assert(LM * LN == 32, "a warp's threads fill its tile");
+static_assert(BK % IK == 0, "the steps fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+gemm(int M, int N, int K,
+    const __grid_constant__ gg_tensor_map A, const __grid_constant__ gg_tensor_map B,
+    const __grid_constant__ gg_tensor_map C, const unsigned short *__restrict__ bias)
+{
+    // tiles in shared memory (cache_shared A[m, k] B[n, k] C[m, n]; swizzle A B;
+    // double_buffer A B stages=3; tensor_core via=wgmma)
+    __shared__ alignas(512) unsigned short A_shared[STAGES][BM][BK];
+    __shared__ alignas(512) unsigned short B_shared[STAGES][BN][BK];
+    __shared__ alignas(128) unsigned short C_shared[(BM / WM) * LM][BN];
+    static_assert(sizeof(A_shared) + sizeof(B_shared) + sizeof(C_shared) <= 48 * 1024,
+        "static shared memory: 48 KiB");
+
+    // the block's tile of C (tile m=128 n=16 k=32)
+    const int blocks_n = (N - 1) / BN + 1;
+    const int tile_m = (blockIdx.x / blocks_n) * BM;
+    const int tile_n = (blockIdx.x % blocks_n) * BN;
+
+    // the thread's position in it (tile m=128 n=16 k=32; warp_tile m=128 n=8;
+    // tensor_core via=wgmma)
+    const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
+    const int thread_m = (warp % (BM / WM)) * WM + lane / LN;
+    const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * TN;
+    const int first_warp = gg_uniform(tid / 128) * 4;
+    const int warpgroup_m = (first_warp % (BM / WM)) * WM;
+    const int warpgroup_n = (first_warp / (BM / WM)) * WN;
+
+    // registers: accumulators
+    float acc[TM][TN];
+    if (K == 0) {
+        // zero the sums
+        #pragma unroll
+        for (int reg_m = 0; reg_m < TM; ++reg_m) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; ++reg_n) acc[reg_m][reg_n] = 0.0f;
+        }
+    }
+
+    // a barrier for each stage, whose phases end when a tile has landed there
+    // (async_copy A B C via=tma)
+    __shared__ alignas(8) unsigned long long full[STAGES];
+    if (tid == 0) {
+        for (int stage = 0; stage < STAGES; ++stage) gg_init_barrier(full[stage], 1);
+        gg_fence_barrier_init();
+    }
+    __syncthreads();
+
+    // copy the first tiles (async_copy A B C via=tma)
+    if (tid == 0) {
+        for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
+            const int next_k = ahead * BK;
+            if (next_k < K) {
+                gg_expect_bytes(full[ahead], STAGE_BYTES);
+                gg_load_box_2d(A_shared[ahead], A, full[ahead], next_k, tile_m);
+                gg_load_box_2d(B_shared[ahead], B, full[ahead], next_k, tile_n);
+            }
+        }
+    }
+    int stage = 0;
+    int phase = 0;
+
+    // main loop over tiles along K
+    for (int tile_k = 0; tile_k < K; tile_k += BK) {
+        while (!gg_try_wait(full[stage], phase)) {}
+        phase = stage < STAGES - 1 ? phase : 1 - phase;
+
+        // multiply the tile (tensor_core via=wgmma)
+        const unsigned long long A_matrix =
+            gg_matrix_64B(A_shared[stage][warpgroup_m], FM * 512);
+        const unsigned long long B_matrix =
+            gg_matrix_64B(B_shared[stage][warpgroup_n], 512);
+        gg_wgmma_fence();
+        #pragma unroll
+        for (int k = 0; k < BK; k += IK) {
+            #pragma unroll
+            for (int piece_m = 0; piece_m < FM; ++piece_m) {
+                gg_wgmma_m64n8k16_f16(acc[piece_m], acc[piece_m + FM],
+                    A_matrix + k * 2 / 16 + piece_m * 32, B_matrix + k * 2 / 16, tile_k + k > 0);
+            }
+        }
+        gg_wgmma_commit();
+
+        // the step before has read its stage, once its multiplications have ended
+        gg_wgmma_wait<1>();
+        __syncthreads();
+        const int next_k = tile_k + (STAGES - 1) * BK;
+        const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
+
+        // copy a tile ahead (async_copy A B C via=tma)
+        if (tid == 0 && next_k < K) {
+            gg_expect_bytes(full[write_stage], STAGE_BYTES);
+            gg_load_box_2d(A_shared[write_stage], A, full[write_stage], next_k, tile_m);
+            gg_load_box_2d(B_shared[write_stage], B, full[write_stage], next_k, tile_n);
+        }
+        stage = stage + 1 < STAGES ? stage + 1 : 0;
+    }
+
+    // the sums are there once the last multiplications have ended
+    // (tensor_core via=wgmma)
+    gg_wgmma_end(acc);
+
+    // the epilogue: one row of each micro-tile at a time
+    // (cache_shared A[m, k] B[n, k] C[m, n]; tensor_core via=wgmma)
+    #pragma unroll
+    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+        if (tid == 0) gg_await_boxes<0>();
+        __syncthreads();
+
+        // stage it in shared memory (cache_shared A[m, k] B[n, k] C[m, n];
+        // vectorize C width=2; fuse_epilogue relu(acc + bias[n]))
+        {
+            const int slice_m = (thread_m / WM) * LM + thread_m % WM;
+            const int m = tile_m + thread_m + reg_m * LM;
+            if (m < M) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+                    const int n = tile_n + thread_n + reg_n;
+                    alignas(16) unsigned short out[VEC];
+                    for (int e = 0; e < VEC; ++e) {
+                        const float value =
+                            acc[reg_m][reg_n + e] + (n + e < N ? gg_from_f16(bias[n + e]) : 0.0f);
+                        out[e] = gg_to_f16(value < 0.0f ? 0.0f : value);
+                    }
+                    copy2(&C_shared[slice_m][thread_n + reg_n], out);
+                }
+            }
+        }
+        gg_fence_async();
+        __syncthreads();
+
+        // store it by the copy engine, which leaves out what is outside
+        // (cache_shared A[m, k] B[n, k] C[m, n]; vectorize C width=2;
+        // async_copy A B C via=tma)
+        if (tid == 0) {
+            for (int box_m = 0; box_m < (BM / WM) * LM; box_m += LM) {
+                gg_store_box_2d(C, C_shared[box_m], tile_n,
+                    tile_m + (box_m / LM) * WM + box_m % LM + reg_m * LM);
+            }
+            gg_commit_boxes();
+        }
+    }
+
+    // the last stores have read shared memory when the block ends
+    // (cache_shared A[m, k] B[n, k] C[m, n]; vectorize C width=2;
+    // async_copy A B C via=tma)
+    if (tid == 0) gg_await_boxes<0>();
+}
+
+// ---- end of kernel ----
+
+}  // namespace gemm_detail
+
+#ifndef __CUDACC_RTC__
+namespace gemm_detail {
+
+// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Dimensions are innermost first; strides, from the second dimension on, count bytes.
+template <int RANK>
+cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
+                          long long (&&sizes)[RANK], const long long (&strides)[RANK - 1],
+                          const unsigned (&box)[RANK], int swizzle)
+{
+    // cuTensorMapEncodeTiled, with int for its enums
+    typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
+                          const long long *, const unsigned *, const unsigned *,
+                          int, int, int, int);
+    static Encode encode = nullptr;
+    if (encode == nullptr) {
+        void *found = nullptr;
+        cudaDriverEntryPointQueryResult result;
+        const cudaError_t error = cudaGetDriverEntryPointByVersion(
+            "cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
+        if (error != cudaSuccess) return error;
+        if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
+        encode = reinterpret_cast<Encode>(found);
+    }
+    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    for (long long &size : sizes) {
+        if (size == 0) tensor = &map;
+        if (size == 0) size = 1;
+    }
+    const unsigned steps[] = {1, 1, 1, 1, 1};
+    // not interleaved (0), through L2 256 bytes at a time (3), zeros outside (0)
+    return static_cast<cudaError_t>(
+        encode(&map, type, RANK, tensor, sizes, strides, box, steps, 0, swizzle, 3, 0));
+}
+
+}  // namespace gemm_detail
+
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    const unsigned short *A, int lda, const unsigned short *B, int ldb,
+    unsigned short *C, int ldc, const unsigned short *bias, cudaStream_t stream)
+{
+    using namespace gemm_detail;
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483615 || K > 2147483535 ||
+        lda < K || ldb < K || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0 ||
+        N % 8 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
+        reinterpret_cast<size_t>(C) % 16 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gg_tensor_map A_map, B_map, C_map;
+    // 6: CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+    // 2: CU_TENSOR_MAP_SWIZZLE_64B, 0: CU_TENSOR_MAP_SWIZZLE_NONE
+    cudaError_t error = gg_encode_map(A_map, 6, A, {K, M}, {2LL * lda}, {BK, BM}, 2);
+    if (error == cudaSuccess)
+        error = gg_encode_map(B_map, 6, B, {K, N}, {2LL * ldb}, {BK, BN}, 2);
+    if (error == cudaSuccess)
+        error = gg_encode_map(C_map, 6, C, {N, M}, {2LL * ldc}, {BN, 8}, 0);
+    if (error != cudaSuccess) return error;
+    gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(
+        M, N, K, A_map, B_map, C_map, bias);
+    return cudaGetLastError();
+}
+#endif

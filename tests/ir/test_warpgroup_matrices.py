@@ -1,0 +1,63 @@
+"""Nodes of asynchronous multiplications as text, and what a warpgroup's lanes hold."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.expr import Binary, Element, Int, Var
+from gemmgen.ir.text import parse_ir, print_ir
+from gemmgen.ir.warpgroup_matrices import (
+    UNIT,
+    AwaitMultiplies,
+    CommitMultiplies,
+    DescribeMatrix,
+    EndMultiplies,
+    FenceMultiplies,
+    MultiplyAsync,
+)
+
+STEP = Binary("/", Binary("*", Var("k"), Int(2)), Int(UNIT))
+FIRST = Element("A_shared", (Var("stage"), Binary("*", Var("group"), Int(64)), Int(0)))
+SUMS = Element("acc", (Int(0), Int(0))), Element("acc", (Int(1), Int(0)))
+MULTIPLY = MultiplyAsync(
+    *SUMS,
+    "A_matrix",
+    "B_matrix",
+    Var("accumulate"),
+    256,
+    "m64nNk16",
+    ("bf16", "bf16", "f32"),
+    STEP,
+    STEP,
+)
+
+
+@pytest.mark.parametrize(
+    "node",
+    (
+        FenceMultiplies(),
+        CommitMultiplies(),
+        AwaitMultiplies(Int(1)),
+        EndMultiplies("acc"),
+        DescribeMatrix("A_matrix", FIRST, 128, Int(1024)),
+        DescribeMatrix("B_matrix", FIRST, 128, Binary("*", Var("BK"), Int(128)), turned=True),
+        MULTIPLY,
+        replace(MULTIPLY, a_turned=True),
+    ),
+)
+def test_nodes_are_read_as_they_are_printed(node: object) -> None:
+    assert parse_ir(print_ir(node), type(node)) == node
+
+
+def test_a_warpgroup_has_rows_of_each_of_its_warps() -> None:
+    held = ATOMS["m64nNk16"].sums
+    assert held and held.lanes == 128 and held.warps("row") == 4 and held.warps("column") == 1
+    # The PTX ISA, "WGMMA .m64nNk16 register fragment layout for accumulator matrix D".
+    for lane, i in itertools.product(range(128), range(held.registers)):
+        row = lane // 32 * 16 + lane % 32 // 4 + i // 2 * 8
+        assert held.element(lane, i) == (row, lane % 4 * 2 + i % 2)
+        assert held.owner(*held.element(lane, i)) == (lane, i)

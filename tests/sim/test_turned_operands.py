@@ -1,0 +1,116 @@
+"""Operands that lie along m or n, multiplied by warpgroups where they are: right in every order,
+and wrong descriptors, steps and boxes are found."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from emitted_kernels import planted
+from emitted_warpgroups import HEAD, PRODUCER, THREE, complaint, emitted
+
+from gemmgen.proof import meaning
+from gemmgen.proof.outcome import Subject
+
+NN = HEAD.replace("B[n, k]", "B[k, n]").replace("n=16", "n=64")
+"""Both operands as rows of matrices: B along n, in rows of 128 bytes."""
+TT = HEAD.replace("A[m, k]", "A[k, m]")
+TN = TT.replace("B[n, k]", "B[k, n]")
+"""Rows of 128 bytes of A, and of 32 of B."""
+TWO_HIGH = TN.replace("tile m=64 n=16 k=64", "tile m=128 n=32 k=32")
+TWO_HIGH = TWO_HIGH.replace("warp_tile m=64 n=16", "warp_tile m=64 n=32")
+"""A slab of A for each of two warpgroups."""
+HIGH = TN.replace("tile m=64 n=16 k=64", "tile m=128 n=16 k=32")
+HIGH = HIGH.replace("warp_tile m=64 n=16", "warp_tile m=128 n=16\nvectorize C width=2")
+"""Two slabs of A for a warpgroup."""
+HIGHEST = HIGH.replace("\ntile m=128", "\ntile m=256")
+"""Two warpgroups, one below another, have every other slab each."""
+WIDE = NN.replace("tile m=64 n=64 k=64", "tile m=64 n=128 k=32")
+"""A slab of B for each of two warpgroups."""
+SLABS = NN.replace("tile m=64 n=64 k=64", "tile m=64 n=96 k=32").replace("n=64", "n=96")
+"""Three slabs of B for one instruction."""
+SCHEDULES = {
+    "B along n": NN + THREE + PRODUCER,
+    "B along n, alone": NN + THREE,
+    "B along n, in slabs": SLABS + THREE + PRODUCER,
+    "B along n, two beside": WIDE + THREE + PRODUCER,
+    "A along m": TT + THREE + PRODUCER,
+    "A along m, parts of k": f"{TT}{THREE}split_k parts=3\n",
+    "A along m, staged output": TT.replace("A B\nwarp", "A B C\nwarp") + THREE + PRODUCER,
+    "128 rows": HIGH + THREE + PRODUCER,
+    "128 rows, two": HIGHEST + THREE + PRODUCER,
+    "128 rows, staged output": HIGHEST.replace("A B\nwarp", "A B C\nwarp") + THREE,
+    "128 rows, in turn": f"{HIGH}{THREE}persistent\nwarp_specialize producers=1 order=in_turn\n",
+    "both": TN + THREE + PRODUCER,
+    "both, in turn": f"{TN}{THREE}persistent\nwarp_specialize producers=1 order=in_turn\n",
+    "both, cluster": f"{TWO_HIGH}{THREE}{PRODUCER}persistent\ncluster m=2 n=2\n",
+}
+ORDERS = tuple(product(("f16", "bf16"), ("A[m, k]", "A[k, m]"), ("B[n, k]", "B[k, n]")))
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_order_is_right(name: str) -> None:
+    assert complaint(SCHEDULES[name]) is None
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_pass_keeps_the_meaning(name: str) -> None:
+    outcome = meaning.check(Subject(emitted(SCHEDULES[name])))
+    assert outcome.status == "passed", outcome.detail
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("dtype, a, b", ORDERS)
+def test_every_storage_order_is_right(dtype: str, a: str, b: str) -> None:
+    schedule = f"{TWO_HIGH}{THREE}{PRODUCER}persistent\nraster group=2\ncluster n=2\n"
+    schedule = schedule.replace("bf16", dtype).replace("A[k, m]", a).replace("B[k, n]", b)
+    assert complaint(schedule) is None
+
+
+STEP_OF_A, STEP_OF_B = "A_matrix + k * 128 / 16", "B_matrix + k * 64 / 16"
+PLANTS = {
+    "strides exchanged": (
+        "B along n, in slabs",
+        "(slab >> 4) << 16 |\n           512ULL / 16 << 32",
+        "(slab >> 4) << 32 |\n           512ULL / 16 << 16",
+    ),
+    "the slab as the step of eight rows": ("B along n, in slabs", "512ULL / 16", "1024ULL / 16"),
+    "slabs that overlap": ("B along n, in slabs", "BK * 64)", "BK * 32)"),
+    "a descriptor of an operand along k": (
+        "B along n, in slabs",
+        "gg_matrix_64B_turned(B_shared",
+        "gg_matrix_64B(B_shared",
+    ),
+    "B is not turned": ("B along n", "more, 1, 1, 0, 1;", "more, 1, 1, 0, 0;"),
+    "A is turned in place of B": ("B along n", "more, 1, 1, 0, 1;", "more, 1, 1, 1, 0;"),
+    "A is not turned": ("A along m", "more, 1, 1, 1, 0;", "more, 1, 1, 0, 0;"),
+    "both the other way": ("both", "more, 1, 1, 1, 1;", "more, 1, 1, 0, 0;"),
+    "a step along k within a row": ("A along m", STEP_OF_A, "A_matrix + k * 2 / 16"),
+    "a step along k of half a row": ("B along n, in slabs", STEP_OF_B, "B_matrix + k * 32 / 16"),
+    "a step along k of other rows": ("both", "k * 32 / 16", "k * 128 / 16"),
+    "rows that are swizzled otherwise": ("A along m", "1ULL << 62", "2ULL << 62"),
+    "rows as they lie": ("both", "1ULL << 62", "0ULL << 62"),
+    "another warpgroup's slab": (
+        "B along n, two beside",
+        "[warpgroup_n / B_SLAB]",
+        "[1 - warpgroup_n / B_SLAB]",
+    ),
+    "each warpgroup has the first slab": ("both, cluster", "[warpgroup_m / A_SLAB]", "[0]"),
+    "a box a slab further": ("B along n, in slabs", "[box_n / B_SLAB]", "[0]"),
+    "a box of other columns": ("B along n, in slabs", "tile_n + box_n", "tile_n"),
+    "another block's share of k": ("both, cluster", "tile_k + A_k", "tile_k"),
+    "rows of the other instruction": ("128 rows, two", "(BM / FM) / A_SLAB", "A_SLAB / A_SLAB"),
+    "sums of the other instruction": ("128 rows, two", "acc[piece_m * (TM / FM)]", "acc[piece_m]"),
+    "rows as along k": ("128 rows, two", "* (WM / FM) + lane", "* WM + lane"),
+    "a map that is not swizzled": ("A along m", "{BM, BK}, 3)", "{BM, BK}, 0)"),
+}
+
+
+@pytest.mark.by_default("strides exchanged")
+@pytest.mark.parametrize("plant", PLANTS)
+def test_finds(plant: str) -> None:
+    name, old, new = PLANTS[plant]
+    changed = planted(emitted(SCHEDULES[name]).text, old, new)
+    assert complaint(SCHEDULES[name], changed) is not None

@@ -1,0 +1,103 @@
+"""C3 looks at the machine code of kernels whose warpgroups multiply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from functions import with_functions
+
+from gemmgen.base.errors import CannotCheck
+from gemmgen.base.source import Source
+from gemmgen.gpu import compiler, sass
+from gemmgen.pipeline import compile_source
+from gemmgen.proof import multiplies_code
+
+FOLDER = Path(__file__).parents[1] / "handwritten"
+PROMISED = {"warpgroup": 4, "warpgroups": 2, "warpgroup_turned": 2}
+"""Of a step's elements of k, 16 by an instruction."""
+PLANTS = {
+    "sums read between": (
+        "gg_wgmma_end(acc);",
+        "if (acc[0][0] == 1.0f) C[0] = 1.0f;\n    gg_wgmma_end(acc);",
+        "serialized",
+    ),
+    "half as many": ("k < BK; k += 16", "k < BK; k += 32", "has 2 HGMMA"),
+    "addresses that each lane computes": (
+        "A_shared[stage])",
+        "A_shared[(stage + thread / 128) % STAGES])",
+        "R2UR",
+    ),
+}
+
+
+SCHEDULE = """\
+gemm            C[m, n] = A[m, k] * B[n, k]
+dtype           A=bf16 B=bf16
+target          sm_90a
+tile            m=128 n=64 k=64
+cache_shared    A B
+warp_tile       m=64 n=64
+tensor_core     via=wgmma
+swizzle         A B
+double_buffer   A B stages=3
+async_copy      A B via=tma
+warp_specialize producers=1
+"""
+TALL = SCHEDULE.replace("m=64 n=64", "m=128 n=64")
+LONG = SCHEDULE.replace("k=64", "k=128")
+IN_TURN = TALL.replace("producers=1", "producers=1 order=in_turn") + "persistent\n"
+TURNED = SCHEDULE.replace("A[m, k] * B[n, k]", "A[k, m] * B[k, n]").replace("n=64", "n=128")
+INTEGERS = LONG.replace("dtype           A=bf16 B=bf16", "dtype i8")
+FLOATS = LONG.replace("A=bf16 B=bf16", "A=e4m3 B=e5m2")
+BYTES = {"integers": (INTEGERS, 4), "floats of a byte": (FLOATS, 4)}
+COUNTS = {
+    **BYTES,
+    "base": (SCHEDULE, 4),
+    "tall": (TALL, 8),
+    "long": (LONG, 8),
+    "in turn": (IN_TURN, 8),
+    "turned": (TURNED, 4),
+    "turned, tall": (TURNED.replace("m=64 n=128", "m=128 n=128"), 8),
+}
+
+
+@pytest.fixture(autouse=True)
+def tools() -> None:
+    missing = compiler.available()
+    if missing is not None:
+        pytest.skip(missing)
+    try:
+        sass.tool()
+    except CannotCheck as none:
+        pytest.skip(str(none))
+
+
+def complaint(before: str = "", after: str = "", name: str = "warpgroup") -> str | None:
+    text = (FOLDER / f"{name}.cu").read_text(encoding="utf-8")
+    assert before in text
+    whole = with_functions(text.replace(before, after) if before else text)
+    return multiplies_code.of_text(whole, "sm_90a", PROMISED[name])
+
+
+@pytest.mark.by_default("warpgroups")
+@pytest.mark.parametrize("name", PROMISED)
+def test_the_loop_has_what_is_promised(name: str) -> None:
+    assert complaint(name=name) is None
+
+
+@pytest.mark.by_default("in turn")
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_schedule_says_how_many(name: str) -> None:
+    schedule, count = COUNTS[name]
+    kernel = compile_source(Source(schedule))
+    assert multiplies_code.multiplies(kernel.program, kernel.program.main) == count
+    assert multiplies_code.complaint(kernel) is None
+
+
+@pytest.mark.by_default("sums read between")
+@pytest.mark.parametrize("name", PLANTS)
+def test_finds(name: str) -> None:
+    before, after, message = PLANTS[name]
+    found = complaint(before, after)
+    assert found is not None and message in found
