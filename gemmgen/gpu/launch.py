@@ -82,9 +82,9 @@ class Kernel:
         self._pool = Pool(interface, self.device)
         self._count, self._output = len(binding.tensors), binding.output
         names = [param.name for param in binding.scalars]
-        defaults = [DEFAULTS.get(name) for name in names]
-        self._defaults = tuple(value for value in defaults if value is not None)
-        self._needs_numbers, self._scalar_names = None in defaults, frozenset(names)
+        known = [param for param in binding.scalars if param.name in DEFAULTS]
+        self._defaults = tuple(number(param, None) for param in known)
+        self._needs_numbers, self._scalar_names = len(known) < len(names), frozenset(names)
         self._alpha = names.index(interface.product[0]) if interface.product else None
         self._beta = names.index("beta") if "beta" in names else None
         self._quick = self._quick_counts()

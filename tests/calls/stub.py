@@ -15,6 +15,12 @@ import numpy as np
 from gemmgen.ir.interface import Interface
 
 _TYPES = {"extent": ctypes.c_int, "ld": ctypes.c_int, "stride": ctypes.c_longlong}
+_ELEMENTS = {
+    "f32": ctypes.c_float,
+    "f64": ctypes.c_double,
+    "i32": ctypes.c_int,
+    "i8": ctypes.c_int8,
+}
 
 
 class ndarray:
@@ -106,7 +112,7 @@ class Stub:
                 continue
             kind = _TYPES.get(param.kind, ctypes.c_uint64)
             if param.kind == "scalar":
-                kind = ctypes.c_double if param.dtype == "f64" else ctypes.c_float
+                kind = _ELEMENTS[param.dtype]
             found[param.name] = ctypes.cast(table[at], ctypes.POINTER(kind))[0]
         self.graph.append(("launch", blocks))
         self.launches.append((stream, blocks, found))
@@ -121,16 +127,17 @@ class Stub:
 
     def _gemm(self, found: dict[str, float]) -> None:
         m, n, k = (int(found[name]) for name in "MNK")
-        a, b = _matrix(found, "A", m, k), _matrix(found, "B", k, n)
-        c, beta = _matrix(found, "C", m, n), found["beta"]
-        product = found["alpha"] * (a @ b) if k else 0.0
+        kinds = {param.name: _ELEMENTS.get(param.dtype) for param in self.interface.tensors}
+        a, b = _matrix(found, "A", m, k, kinds), _matrix(found, "B", k, n, kinds)
+        c, beta = _matrix(found, "C", m, n, kinds), found["beta"]
+        product = found["alpha"] * (a.astype(c.dtype) @ b.astype(c.dtype)) if k else 0
         c[...] = product if beta == 0 else product + beta * c
 
 
-def _matrix(found: dict[str, float], name: str, rows: int, columns: int) -> np.ndarray:
-    ld = int(found[f"ld{name.lower()}"])
+def _matrix(found: dict[str, float], name: str, rows: int, columns: int, kinds) -> np.ndarray:
+    ld, kind = int(found[f"ld{name.lower()}"]), np.dtype(kinds[name])
     if not rows or not columns:
-        return np.zeros((rows, columns), np.float32)
-    memory = (ctypes.c_float * ((rows - 1) * ld + columns)).from_address(int(found[name]))
-    flat = np.frombuffer(memory, np.float32)
-    return np.lib.stride_tricks.as_strided(flat, (rows, columns), (4 * ld, 4))
+        return np.zeros((rows, columns), kind)
+    memory = (kinds[name] * ((rows - 1) * ld + columns)).from_address(int(found[name]))
+    flat, size = np.frombuffer(memory, kind), kind.itemsize
+    return np.lib.stride_tricks.as_strided(flat, (rows, columns), (size * ld, size))

@@ -9,7 +9,7 @@ import pytest
 
 from gemmgen.base.errors import CallError
 
-from .bench import SPLIT, WIDE, Bench
+from .bench import SPLIT, TILED, WIDE, Bench
 from .stub import ndarray
 
 
@@ -40,6 +40,18 @@ def test_each_argument_reaches_its_parameter(bench: Bench) -> None:
     bench.stub.stream = 9
     same(kernel(A=a, B=b), a.host @ b.host)
     assert bench.stub.launches[-1][0] == 9
+
+
+@pytest.mark.parametrize("bench", ["dtype A=i8 B=i8 C=i32\n" + TILED], indirect=True)
+def test_scalars_that_are_left_out_have_the_type_that_the_kernel_takes(bench: Bench) -> None:
+    a, b = (ndarray(of=integers(*shape).host.astype(np.int8)) for shape in ((9, 8), (8, 7)))
+    want = a.host.astype(np.int32) @ b.host
+    for _ in range(2):
+        same(bench.kernel(a, b), want)
+    c = ndarray((9, 7), "int32")
+    bench.kernel.prepare(a, b, c)()
+    same(c, want)
+    same(bench.kernel(a, b, c, alpha=2, beta=-1), want)
 
 
 def test_a_known_call_is_told_from_others_by_all_that_matters(bench: Bench) -> None:
