@@ -24,7 +24,8 @@ from passes import fused_row
 from shares import BEST, DATA, ROOT, Line, about, read, readme, replaced
 
 from gemmgen.base.source import Source
-from gemmgen.gpu.bench import BenchRow, Entry, bench
+from gemmgen.gpu.bench import Entry, bench
+from gemmgen.gpu.bench_row import BenchRow
 from gemmgen.gpu.launch import Kernel
 from gemmgen.pipeline import compile_source
 

@@ -3,11 +3,14 @@
     python benchmarks/gpt2.py
 
 Batch 2, 512 tokens, random weights, no TF32.  Each line is the median of rounds that interleave the
-models: eager, replayed from a CUDA graph, and compiled by ``torch.compile``.
+models in an order drawn anew, each for at least 20 ms after 15 ms of itself: eager, replayed from a
+CUDA graph, and compiled by ``torch.compile``.
 """
 
 from __future__ import annotations
 
+import math
+import random
 import statistics
 import sys
 from collections.abc import Callable
@@ -18,7 +21,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "torch"))
 import gpt2
 
-ROUNDS, CALLS = 15, 5
+ROUNDS, CALLS, SEED = 15, 5, 17
+LEAD, SPAN = 15.0, 20.0
+"""Milliseconds before a sample, and of one."""
 
 
 def captured(run: Callable[[], object]) -> Callable[[], object]:
@@ -34,25 +39,30 @@ def captured(run: Callable[[], object]) -> Callable[[], object]:
     return graph.replay
 
 
-def milliseconds(run: Callable[[], object]) -> float:
-    """The time of a call, averaged over several consecutive ones."""
+def milliseconds(run: Callable[[], object], calls: int, before: int = 0) -> float:
+    """The time of a call, averaged over ``calls``, which follow others ``before`` them."""
+    for _ in range(before):
+        run()
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
-    for _ in range(CALLS):
+    for _ in range(calls):
         run()
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) / CALLS
+    return start.elapsed_time(end) / calls
 
 
 def in_turns(runs: dict[str, Callable[[], object]]) -> dict[str, float]:
     for run in runs.values():
         for _ in range(3):
             run()
+    rough = {name: milliseconds(run, CALLS, before=CALLS) for name, run in runs.items()}
     times: dict[str, list[float]] = {name: [] for name in runs}
+    orders = random.Random(SEED)
     for _ in range(ROUNDS):
-        for name, run in runs.items():
-            times[name].append(milliseconds(run))
+        for name in orders.sample(list(runs), len(runs)):
+            before, calls = (math.ceil(least / rough[name]) for least in (LEAD, SPAN))
+            times[name].append(milliseconds(runs[name], calls, before))
     return {name: statistics.median(found) for name, found in times.items()}
 
 

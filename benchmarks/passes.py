@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gemmgen.gpu import cublas, device
-from gemmgen.gpu.bench import BenchRow, lower_bound
+from gemmgen.gpu.bench_row import BenchRow
+from gemmgen.gpu.floor import lower_bound
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.setup import setup
 from gemmgen.gpu.timing import compare, time_interleaved
@@ -68,7 +69,7 @@ def fused_row(name: str, kernel: Kernel, shape: Mapping[str, int], passes: int) 
         tflops=2 * m * n * k / here.median / 1e9,
         share=rival.median / here.median,
         verdict=compare(here, rival),
-        floor=lower_bound(kernel.interface, shape),
+        floor=lower_bound(kernel.interface, shape, device.figures(cp.cuda.runtime.getDevice())),
         checked=checked,
         gpu=device.name(cp.cuda.runtime.getDevice()),
         setup=about,

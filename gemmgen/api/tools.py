@@ -29,7 +29,7 @@ from gemmgen.schedule.roles import extents
 if TYPE_CHECKING:
     from gemmgen.analyze.explain import Explanation
     from gemmgen.explore.tune.tuner import Tuned
-    from gemmgen.gpu.bench import BenchRow
+    from gemmgen.gpu.bench_row import BenchRow
     from gemmgen.proof.outcome import Outcome
 
 
@@ -152,7 +152,6 @@ def bench(
     device.cupy()  # raises CannotCheck without a GPU
     from gemmgen.gpu.bench import Entry
     from gemmgen.gpu.bench import bench as rows_of
-    from gemmgen.gpu.launch import Kernel
     from gemmgen.proof.gpu import reference_of
 
     given = schedules if isinstance(schedules, Mapping) else {"": schedules}
@@ -165,7 +164,7 @@ def bench(
         dict(zip(extents(gemm).values(), shape_of(gemm, shape), strict=True)) for shape in shapes
     ]
     entries = [
-        Entry(name or kernel.name, Kernel.of(kernel), reference_of(kernel))
+        Entry.of(name or kernel.name, kernel, reference_of(kernel))
         for name, kernel in kernels.items()
     ]
     return rows_of(entries, named)

@@ -15,10 +15,10 @@ from gemmgen.cli.shape_option import WrittenShape, cube
 from gemmgen.pipeline import compile_schedule
 
 if TYPE_CHECKING:
-    from gemmgen.gpu.bench import BenchRow
+    from gemmgen.gpu.bench_row import BenchRow
 
 SHAPES = tuple(map(cube, (1024, 2048, 4096)))
-_NARROW = 110
+_NARROW = 132
 
 
 @click.command("bench")
@@ -37,7 +37,8 @@ def command(
     """Time the kernel of each FILE against cuBLAS, interleaved, and check the results.
 
     Without --shape at 1024, 2048 and 4096 cubed.  Medians and quartiles of launches with a warm L2
-    cache; differences under 1% are a tie.
+    cache; differences under 1% are a tie.  "Of the best" is the share of the better of cuBLAS and
+    of cublasLt's algorithms; W and MHz were read while a kernel's samples ran.
     """
     kernels = [compile_schedule(options.load(path, settings, arch)) for path in files]
     rows = timed.measure(timed.named(files, kernels), shapes or SHAPES)
@@ -48,7 +49,7 @@ def command(
 def _table(rows: Sequence[BenchRow]) -> str:
     from rich.console import Console
 
-    from gemmgen.gpu.bench import table
+    from gemmgen.gpu.bench_row import table
 
     text = io.StringIO()
     width = max(_NARROW, shutil.get_terminal_size((_NARROW, 24)).columns)

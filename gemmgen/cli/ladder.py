@@ -16,7 +16,7 @@ from gemmgen.cli.shape_option import cube
 
 if TYPE_CHECKING:
     from gemmgen.cli.ladder_rungs import Rungs
-    from gemmgen.gpu.bench import BenchRow
+    from gemmgen.gpu.bench_row import BenchRow
 
 SIZES = (1024, 2048, 4096)
 
@@ -121,7 +121,7 @@ def _show_times(
 ) -> None:
     from gemmgen.cli import ladder_counts as counted
     from gemmgen.cli import table
-    from gemmgen.gpu.bench import measured_on
+    from gemmgen.gpu.bench_row import measured_on
 
     rungs, gpu = found.rungs, measured_on(rows)
     limits = counted.limits(rungs, sizes[-1], model)

@@ -10,7 +10,7 @@ from gemmgen.base.errors import UsageError
 from gemmgen.cli.ladder_rungs import Rung
 
 if TYPE_CHECKING:
-    from gemmgen.gpu.bench import BenchRow
+    from gemmgen.gpu.bench_row import BenchRow
 
 BEGIN, END = "<!-- ladder -->", "<!-- /ladder -->"
 CUBLAS = "cuBLAS"

@@ -13,7 +13,7 @@ from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import extents
 
 if TYPE_CHECKING:
-    from gemmgen.gpu.bench import BenchRow
+    from gemmgen.gpu.bench_row import BenchRow
 
 Kernels = Mapping[str, Emitted]
 """Kernels by the names of their rows."""
@@ -36,7 +36,6 @@ def measure(kernels: Kernels, shapes: Sequence[WrittenShape]) -> tuple[BenchRow,
         raise CannotCheck(missing)
     from gemmgen.cli.progress import Bar
     from gemmgen.gpu.bench import Entry, bench
-    from gemmgen.gpu.launch import Kernel
     from gemmgen.proof.gpu import reference_of
 
     rows: list[BenchRow] = []
@@ -48,7 +47,7 @@ def measure(kernels: Kernels, shapes: Sequence[WrittenShape]) -> tuple[BenchRow,
         for gemm in [next(iter(group.values())).schedule.gemm]
     }
     for letters, group in groups.items():
-        entries = [Entry(n, Kernel.of(k), reference_of(k)) for n, k in group.items()]
+        entries = [Entry.of(n, k, reference_of(k)) for n, k in group.items()]
         with Bar("timing") as bar:
             rows += bench(entries, sizes_of[letters], progress=bar)
     return tuple(rows)
@@ -79,7 +78,7 @@ def json_text(
 
     A file that is ``refused`` (its name, and why) has an entry with the field ``error``.
     """
-    from gemmgen.gpu.bench import as_json
+    from gemmgen.gpu.bench_row import as_json
 
     found = as_json(rows)
     for row in found:

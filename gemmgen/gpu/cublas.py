@@ -164,17 +164,17 @@ class _Handle:
     """A cuBLAS context of one device, in one math mode, with a workspace."""
 
     def __init__(self, mode: int) -> None:
-        library = _library()
+        cublas = library()
         handle = ctypes.c_void_p()
-        _check(library.cublasCreate_v2(ctypes.byref(handle)), "cublasCreate")
+        _check(cublas.cublasCreate_v2(ctypes.byref(handle)), "cublasCreate")
         self.value = handle
-        self.gemm = library.cublasGemmEx
-        self.gemm_batched = library.cublasGemmStridedBatchedEx
-        self._set_stream = library.cublasSetStream_v2
-        self._set_workspace = library.cublasSetWorkspace_v2
+        self.gemm = cublas.cublasGemmEx
+        self.gemm_batched = cublas.cublasGemmStridedBatchedEx
+        self._set_stream = cublas.cublasSetStream_v2
+        self._set_workspace = cublas.cublasSetWorkspace_v2
         self._memory = cupy().empty((_WORKSPACE,), "uint8")
         self._stream = -1
-        _check(library.cublasSetMathMode(handle, ctypes.c_int(mode)), "cublasSetMathMode")
+        _check(cublas.cublasSetMathMode(handle, ctypes.c_int(mode)), "cublasSetMathMode")
 
     def join(self, stream: int) -> None:
         """Uses ``stream`` from now on.  Setting a stream resets the workspace, which is set
@@ -198,16 +198,16 @@ def version() -> int:
     """cuBLAS's version number, 130100 say."""
     handle = _handle(cupy().cuda.runtime.getDevice())
     found = ctypes.c_int()
-    _check(_library().cublasGetVersion_v2(handle.value, ctypes.byref(found)), "cublasGetVersion")
+    _check(library().cublasGetVersion_v2(handle.value, ctypes.byref(found)), "cublasGetVersion")
     return found.value
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    """The cuBLAS that CuPy loads, or else the system's."""
+def library(stem: str = "libcublas") -> ctypes.CDLL:
+    """The cuBLAS that CuPy loads (or cublasLt, which comes with it), or else the system's."""
     with suppress(ImportError, RuntimeError, OSError, AttributeError):
         cupy().cuda.device.get_cublas_handle()
-    names = [*_loaded(), "libcublas.so.13", "libcublas.so.12", "libcublas.so"]
+    names = [*_loaded(stem), *(f"{stem}.so{version}" for version in (".13", ".12", ""))]
     for name in names:
         try:
             return ctypes.CDLL(name)
@@ -216,13 +216,13 @@ def _library() -> ctypes.CDLL:
     raise CannotCheck("cuBLAS is not installed, so there is nothing to compare with")
 
 
-def _loaded() -> list[str]:
-    """Paths of the cuBLAS libraries in this process."""
+def _loaded(stem: str) -> list[str]:
+    """Paths of the libraries of that name in this process."""
     maps = Path("/proc/self/maps")
     if not maps.exists():
         return []
     paths = {line.split()[-1] for line in maps.read_text().splitlines() if "/" in line}
-    return sorted(path for path in paths if Path(path).name.startswith("libcublas.so"))
+    return sorted(path for path in paths if Path(path).name.startswith(f"{stem}.so"))
 
 
 def _check(status: int, call: str) -> None:

@@ -1,4 +1,4 @@
-"""cuBLAS's call for the same matrices as a kernel's."""
+"""The calls of cuBLAS and cublasLt for the same matrices as a kernel's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from gemmgen.base.record import record
 from gemmgen.calling.gemm_roles import contraction
-from gemmgen.gpu import cublas
+from gemmgen.gpu import cublas, cublaslt
 from gemmgen.gpu.device import DeviceArray
 from gemmgen.ir.interface import Interface, Param
 
@@ -22,23 +22,47 @@ def run_cublas(
     Of batches it is one strided-batched call if the matrices of each tensor are evenly apart,
     else one for each index of all batch letters but the longest.
     """
+    batches = contraction(interface).batch
+    c = contraction(interface).c
+    sizes = tuple(arrays[c.name].shape[c.indices.index(letter)] for letter in batches)
+    call = cublas.gemm_batches(*_operands(interface, arrays), sizes, alpha=alpha, beta=beta)
+    return Packed(call, tuple(arrays.values()))
+
+
+def lt_calls(
+    interface: Interface, arrays: Mapping[str, DeviceArray]
+) -> tuple[Callable[[], None], ...]:
+    """The same product by each algorithm that cublasLt's heuristics propose, the first one first;
+    none of batches, and of types that it does not multiply."""
     product = contraction(interface)
-    batches, rows = product.batch, product.m
-    first = {product.a.name: rows, product.b.name: product.k, product.c.name: rows}
-    operands: list[cublas.Batch] = []
-    for param in (product.a, product.b, product.c):
-        outer = next(i for i in param.indices if i not in batches)
-        turned = outer != first[param.name]
-        operands.append(_batch(arrays[param.name], param, batches, turned))
-    sizes = tuple(
-        arrays[product.c.name].shape[product.c.indices.index(letter)] for letter in batches
-    )
-    call = cublas.gemm_batches(operands[0], operands[1], operands[2], sizes, alpha=alpha, beta=beta)
-    return _Packed(call, tuple(arrays.values()))
+    if not is_matrices(interface) or product.batch:
+        return ()
+    a, b, c = (batch.matrix for batch in _operands(interface, arrays))
+    found = cublaslt.calls(a, b, c, fast=in_few_bits(interface))
+    return tuple(Packed(call, tuple(arrays.values())) for call in found)
+
+
+def in_few_bits(interface: Interface) -> bool:
+    """Whether sums keep fewer bits than f32 for all of K, as cublasLt's do by its fast mode."""
+    return interface.fraction is not None and interface.terms is None
+
+
+def _operands(
+    interface: Interface, arrays: Mapping[str, DeviceArray]
+) -> tuple[cublas.Batch, cublas.Batch, cublas.Batch]:
+    """A, B and C in their roles."""
+    product = contraction(interface)
+    first = {product.a.name: product.m, product.b.name: product.k, product.c.name: product.m}
+
+    def operand(param: Param) -> cublas.Batch:
+        outer = next(i for i in param.indices if i not in product.batch)
+        return _batch(arrays[param.name], param, product.batch, outer != first[param.name])
+
+    return operand(product.a), operand(product.b), operand(product.c)
 
 
 @record
-class _Packed:
+class Packed:
     """A call that knows addresses alone, and the arrays there, which live as long as it does."""
 
     call: Callable[[], None]
@@ -51,8 +75,13 @@ class _Packed:
 def is_plain(interface: Interface) -> bool:
     """Whether cuBLAS has a call for it: matrices of its types, or batches of them."""
     product = contraction(interface)
-    if not cublas.multiplies(product.a.dtype, product.b.dtype, product.c.dtype):
-        return False
+    types = product.a.dtype, product.b.dtype, product.c.dtype
+    return cublas.multiplies(*types) and is_matrices(interface)
+
+
+def is_matrices(interface: Interface) -> bool:
+    """Whether A, B and C are matrices, or batches of them."""
+    product = contraction(interface)
     operands = (product.a, product.b, product.c)
     return all(len(set(p.indices) - set(product.batch)) == 2 for p in operands)
 

@@ -64,7 +64,7 @@ class Gpu:
         if dtype == "f64":
             return self.double_lanes * (2 if self.double_lanes > 2 else 1)
         wide = {"sm_75": 512, "sm_80": 1024, "sm_90": 2048}.get(self.arch, 256)
-        halves = 512 if self.name == "L40S" else wide
+        halves = 512 if "L40S" in self.name.split() else wide
         return halves * 2 // BYTES[dtype]
 
     def through_mma(self, dtype: DType) -> float:

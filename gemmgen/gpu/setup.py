@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields
@@ -10,12 +9,8 @@ from typing import Any
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.record import record
-from gemmgen.gpu import cublas
+from gemmgen.gpu import cublas, nvml
 from gemmgen.gpu.device import cupy
-
-_NVML = "libnvidia-ml.so.1"  # part of the driver
-_SM_CLOCK = 1  # NVML_CLOCK_SM
-_LENGTH = 80  # NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
 
 
 @record
@@ -75,18 +70,6 @@ def described(setups: Iterable[Setup]) -> str:
 
 
 def _of_driver(device: int) -> tuple[str, int | None]:
-    """The driver's version and the clock, by NVIDIA's management library (NVML)."""
-    try:
-        nvml = ctypes.CDLL(_NVML)
-        name = str(cupy().cuda.runtime.deviceGetPCIBusId(device)).encode()
-        if nvml.nvmlInit_v2():
-            return "", None
-    except (OSError, AttributeError, RuntimeError):
-        return "", None
-    text, handle, clock = ctypes.create_string_buffer(_LENGTH), ctypes.c_void_p(), ctypes.c_uint()
-    failed = nvml.nvmlSystemGetDriverVersion(text, ctypes.c_uint(_LENGTH))
-    driver = "" if failed else text.value.decode()
-    unknown = nvml.nvmlDeviceGetHandleByPciBusId_v2(name, ctypes.byref(handle))
-    unknown = unknown or nvml.nvmlDeviceGetClockInfo(handle, _SM_CLOCK, ctypes.byref(clock))
-    nvml.nvmlShutdown()
-    return driver, None if unknown else clock.value
+    """The driver's version and the clock."""
+    with nvml.meter(device) as meter:
+        return ("", None) if meter is None else (meter.driver(), meter.clock())

@@ -13,7 +13,7 @@ from gemmgen.cli import ladder_counts as counted
 from gemmgen.cli import ladder_rungs, timed
 from gemmgen.cli.shape_option import Shape, WrittenShape
 from gemmgen.gpu import device
-from gemmgen.gpu.bench import BenchRow
+from gemmgen.gpu.bench_row import BenchRow
 from gemmgen.gpu.setup import Setup
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule import examples

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from gemmgen.base.errors import CannotCheck
-from gemmgen.gpu import setup
-from gemmgen.gpu.bench import BenchRow, as_json, measured_on
+from gemmgen.gpu import nvml, setup
+from gemmgen.gpu.bench_row import BenchRow, as_json, measured_on
 from gemmgen.gpu.setup import Setup, described, from_json
 
 FULL = Setup(1980, "580.95.05", "13.0", "13.1.0")
@@ -60,6 +60,7 @@ def test_what_cannot_be_found_out_is_left_out(monkeypatch: pytest.MonkeyPatch) -
     )
     stub = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
     monkeypatch.setattr(setup, "cupy", lambda: stub)
-    monkeypatch.setattr(setup, "_NVML", "libnot-there.so")
+    monkeypatch.setattr(nvml, "LIBRARY", "libnot-there.so")
+    monkeypatch.setattr(nvml, "cupy", lambda: stub)
     monkeypatch.setattr(setup.cublas, "version", no_cublas)
     assert setup.setup(0) == Setup(cuda="13.0")

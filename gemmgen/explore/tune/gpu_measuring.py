@@ -135,8 +135,8 @@ class GpuRunner:
             runs[CUBLAS] = problem.cublas
         if not runs:
             return times, None
-        span = SAMPLE if screen is None else SCREENED
-        timings = time_interleaved(runs, warmup=0.0, rounds=rounds, span=span)
+        quick = SAMPLE if screen is None else SCREENED
+        timings = time_interleaved(runs, warmup=0.0, rounds=rounds, quick=quick)
         rival = timings.pop(CUBLAS, None)
         times |= {int(name): timing.median for name, timing in timings.items()}
         return times, None if rival is None else rival.median
@@ -203,4 +203,4 @@ class _Problem:
 
     def warm_up(self, kernel: Kernel, seconds: float) -> None:
         run = self.cublas or self.launch(kernel)
-        time_interleaved({CUBLAS: run}, warmup=seconds, rounds=1)
+        time_interleaved({CUBLAS: run}, warmup=seconds, rounds=1, quick=SAMPLE)

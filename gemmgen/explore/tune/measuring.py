@@ -64,7 +64,7 @@ class DeviceInfo:
 
 
 SAMPLE = 5.0
-"""The least milliseconds between two events, without ``Screen``."""
+"""Milliseconds between two events, about, without ``Screen``."""
 
 
 @record
