@@ -15,6 +15,7 @@ under way in one branch and read in the other, compilers make sums that are wait
 from __future__ import annotations
 
 from gemmgen.base.record import record
+from gemmgen.expand import turns
 from gemmgen.expand.groups_of_terms import groups_of
 from gemmgen.expand.inner_loop import end_multiplies, group, plus
 from gemmgen.expand.pipeline_duties import DutyPipeline
@@ -86,7 +87,12 @@ class GroupDutyPipeline(DutyPipeline):
         return Block(READ, (), (AwaitMultiplies(Int(1)), released))
 
     def _drain(self) -> tuple[Timed, ...]:
-        return (*_ended(self), *self._last_released(), *super()._drain())
+        if not self._in_turn or fold_of(self.kernel):
+            return (*_ended(self), *self._last_released(), *super()._drain())
+        # The other's first multiplications queue behind this one's last: no tensor core waits.
+        handed = turns.handed_on_early(self.kernel)
+        skipped = turns.skipped(self.kernel, self._ring())
+        return (handed, *_ended(self), *self._last_released(), skipped)
 
     def _last_released(self) -> tuple[Timed, ...]:
         """Of a block's only tile nobody waits for the last stage."""

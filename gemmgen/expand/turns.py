@@ -75,12 +75,31 @@ def awaited(kernel: Kernel) -> Timed:
 
 def handed_on(kernel: Kernel, ring: Ring) -> Timed:
     """The other consumer's tile is next, and its steps are not this one's."""
+    note = "hand the turn on, and skip the steps of the other consumer's tile"
+    return Block(note, kernel.producers.origins, (_passed(), *_skipped(ring)))
+
+
+def handed_on_early(kernel: Kernel) -> Timed:
+    """The other consumer may begin: what this one multiplies is begun, if not ended."""
+    note = "hand the turn on: the last multiplications go on meanwhile"
+    return Block(note, kernel.producers.origins, (_passed(),))
+
+
+def skipped(kernel: Kernel, ring: Ring) -> Timed:
+    """The steps of the other consumer's tile are not this one's."""
+    return Block(
+        "skip the steps of the other consumer's tile", kernel.producers.origins, _skipped(ring)
+    )
+
+
+def _passed() -> Timed:
+    return Release(Element(TURN, (OTHER,)), everywhere=False)
+
+
+def _skipped(ring: Ring) -> tuple[Timed, ...]:
     behind = plus(ring.stage, STEPS)
     rounds = plus(ring.phase, Binary("/", behind, ring.number()))
-    body = (
-        Release(Element(TURN, (OTHER,)), everywhere=False),
+    return (
         Assign(ring.phase.name, Binary("%", rounds, Int(2))),
         Assign(ring.stage.name, Binary("%", behind, ring.number())),
     )
-    note = "hand the turn on, and skip the steps of the other consumer's tile"
-    return Block(note, kernel.producers.origins, body)
