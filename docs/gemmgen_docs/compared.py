@@ -67,6 +67,7 @@ HOPPER = {
     "hopper/wgmma": Compared("hopper/cluster"),
     "hopper/fp8": Compared("hopper/wgmma"),
     "hopper/int8": Compared("hopper/fp8"),
+    "hopper/tf32": Compared("hopper/wgmma"),
     "hopper/promote": Compared("hopper/wgmma"),
 }
 """The second ladder, bottom to top: what came with sm_90.  Its pages, in a folder of its own, its

@@ -247,8 +247,10 @@ def _conversions(kernel: AnalyzedKernel, launch: LaunchCounts) -> int:
     cores take them as they are, but rounded ones, and parts, of which each is a conversion."""
     problem, main, found = kernel.program.problem, kernel.program.main, 0
     contract = contraction(main)
-    converted = (*RAW, *ROUNDED) if contract.atom == "fma" else ROUNDED
-    splits = ATOMS[contract.atom].splits is not None
+    traits = ATOMS[contract.atom]
+    rounded = () if traits.cuts else ROUNDED
+    converted = (*RAW, *rounded) if contract.atom == "fma" else rounded
+    splits = traits.splits is not None
     for operand in (problem.a, problem.b):
         if operand.dtype in converted or splits:
             tile = f"{operand.name}_shared"

@@ -19,7 +19,8 @@ def types_text(interface: Interface) -> str:
     for param in interface.params:
         if param.kind == "tensor":
             bits = f" ({param.dtype} bits)" if param.dtype in RAW else ""
-            bits = f" (rounded to {param.dtype})" if param.dtype in ROUNDED else bits
+            if param.dtype in ROUNDED:
+                bits = f" ({'cut off' if interface.cuts else 'rounded'} to {param.dtype})"
             stored.setdefault(STORED[param.dtype] + bits, []).append(param.name)
     listed = [f"{text} for {', '.join(names)}" for text, names in stored.items()]
     pointers = ", ".join(listed if len(listed) > 1 else stored)
@@ -70,6 +71,9 @@ def launch_lines(interface: Interface) -> list[str]:
     if a.dtype == b.dtype == "i8":
         depth = next(interface.extent(letter) for letter in a.indices if letter in b.indices)
         lines.append(f"sums wrap to 32 bits; {SOFT}none does while {depth} <= {EXACT_DEPTH}")
+    if interface.cuts:
+        names = " and ".join(p.name for p in interface.tensors if p.dtype in ROUNDED)
+        lines.append(f"of elements of {names} 13 bits are dropped, {SOFT}less than 2^-10 of each")
     if interface.products > 1:
         lines += _parts_lines(interface)
     return lines

@@ -108,9 +108,10 @@ def stmatrix(count: int, turned: bool) -> DeviceFunction:
 
 _HALF_PRODUCTS = ATOMS["m64nNk16"].products
 (_INTEGERS,) = ATOMS["m64nNk32_i8"].products
+(_CUT,) = ATOMS["m64nNk8"].products
 _OTHER_PRODUCTS: tuple[Product, ...] = (
     *ATOMS["m64nNk32"].products,
-    ("tf32", "tf32", "f32"),
+    _CUT,
     _INTEGERS,
 )
 
@@ -125,7 +126,7 @@ FUNCTIONS: tuple[DeviceFunction, ...] = (
     ),
     *(multiply(32, types) for types in _OTHER_PRODUCTS),
     multiply(24, _INTEGERS),
-    *(multiply(256, types) for types in (_OTHER_PRODUCTS[0], _INTEGERS)),
+    *(multiply(256, types) for types in (_OTHER_PRODUCTS[0], _CUT, _INTEGERS)),
     *(stmatrix(*choice) for choice in product((1, 2, 4), (False, True))),
 )
 """All there are, in the order in which a text has them; of the multiplications, some sizes."""

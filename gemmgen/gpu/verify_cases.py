@@ -108,12 +108,13 @@ def _outcome(kernel: Callee, case: Case, reference: Reference | None, exact: boo
 @record
 class Placed:
     """A tensor within a poisoned buffer, a guard before and after it; ``values`` in storage order
-    are its numbers."""
+    are its numbers.  ``cuts`` as that of ``Interface``."""
 
     array: DeviceArray
     buffer: DeviceArray
     values: DeviceArray
     param: Param
+    cuts: bool
 
     @staticmethod
     def of(
@@ -126,7 +127,7 @@ class Placed:
         steps = tuple(step * buffer.dtype.itemsize for step in strides)
         array = cupy().lib.stride_tricks.as_strided(buffer[GUARD:], shape, steps)
         stored = cast(DeviceArray, as_stored(interface, param, cast(Real, values)))
-        placed = Placed(array, buffer, stored, param)
+        placed = Placed(array, buffer, stored, param, interface.cuts)
         placed.put()
         return placed
 
@@ -135,7 +136,7 @@ class Placed:
         dtype = self.param.dtype
         self.array[...] = nan(dtype) if hidden else elements(self.values, dtype)
         if dtype in ROUNDED and not hidden:
-            self.array[...] = near_tf32(self.array, cupy())
+            self.array[...] = near_tf32(self.array, cupy(), cut=self.cuts)
 
 
 def _run(

@@ -27,8 +27,8 @@ from gemmgen.interpreter.machine import Instruction, OperandInTile, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import MatrixInTile
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
-from gemmgen.ir.atoms import ATOMS, Atom
-from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits
+from gemmgen.ir.dtypes import BYTES, ROUNDED
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.target import WARPGROUP
 from gemmgen.ir.warpgroup_matrices import (
@@ -41,6 +41,7 @@ from gemmgen.ir.warpgroup_matrices import (
     FenceMultiplies,
     MultiplyAsync,
 )
+from gemmgen.numerics.formats import STORAGE, cut_to_tf32
 from gemmgen.numerics.operators import Ints
 
 F64 = npt.NDArray[np.float64]
@@ -117,9 +118,14 @@ class _Place:
 
     tile: FlatMemory
     at: Ints
+    cuts: bool
+    """Whether the instruction drops bits that a conversion would have rounded."""
 
     def read(self) -> F64:
-        return elements(self.tile.data[self.at], self.tile.dtype)
+        found = self.tile.data[self.at]
+        if self.cuts and self.tile.dtype in ROUNDED:
+            found = cut_to_tf32(found.view(STORAGE[self.tile.dtype]))
+        return elements(found, self.tile.dtype)
 
 
 @dataclass
@@ -167,8 +173,8 @@ class CheckedMultiplies:
             lanes = slice(number * WARPGROUP, (number + 1) * WARPGROUP)
             if keeps[lanes].any() != keeps[lanes].all():
                 raise self._trap(number, "some of its threads keep their sums")
-            a = self._place(instruction.a, lanes, traits.m, traits.k)
-            b = self._place(instruction.b, lanes, instruction.n, traits.k)
+            a = self._place(instruction.a, lanes, traits, traits.m)
+            b = self._place(instruction.b, lanes, traits, instruction.n)
             sums = _sums_of(own, instruction, lanes)
             own.issued.append(self._begun(a, b, sums, bool(keeps[lanes.start])))
 
@@ -184,7 +190,7 @@ class CheckedMultiplies:
 
         return end
 
-    def _place(self, operand: OperandInTile, lanes: slice, rows: int, columns: int) -> _Place:
+    def _place(self, operand: OperandInTile, lanes: slice, traits: AtomTraits, rows: int) -> _Place:
         matrix, lane = operand.matrix, lanes.start
         tile = matrix.tile
         assert isinstance(tile, FlatMemory)
@@ -194,7 +200,7 @@ class CheckedMultiplies:
         begin, size = first.pop(), BYTES[tile.dtype]
         if matrix.swizzle and begin * size % (ROWS * matrix.swizzle):
             raise tile.trap(lane, begin, f"no multiple of {ROWS * matrix.swizzle} bytes")
-        row, k = np.arange(rows)[:, None], np.arange(columns)
+        row, k = np.arange(rows)[:, None], np.arange(traits.k)
         if operand.turned:
             width = matrix.row // size
             slab = row // width * matrix.leading + row % width * size
@@ -204,7 +210,7 @@ class CheckedMultiplies:
         places = permuted(begin + (at + operand.further) // size, tile, matrix.swizzle)
         tile.check(places.reshape(-1), None)
         base = 0 if tile.base is None else int(tile.base[lane])
-        return _Place(tile, base + places)
+        return _Place(tile, base + places, traits.cuts)
 
     def commit(self, mask: Mask) -> None:
         for _, own in self._taking_part(mask):

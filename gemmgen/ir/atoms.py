@@ -24,6 +24,7 @@ Atom = Literal[
     "m64nNk16",
     "m64nNk32",
     "m64nNk32_i8",
+    "m64nNk8",
 ]
 """``fma``: one product of one thread.  The others are a warp's, on tensor cores: ``wmma``
 multiplies matrices of 16 x 16, ``m16n8k16`` (``mma.sync``) what its name says.  ``m64nNk16``
@@ -68,7 +69,8 @@ class AtomTraits:
     pieces along n at once, an odd number of them only up to ``odd_n``.
 
     ``fraction``: bits after the leading one that sums keep while products are added to them, where
-    they are fewer than those of their type (``gpu.compare``).
+    they are fewer than those of their type (``gpu.compare``).  ``cuts``: operands of a type that is
+    rounded elsewhere (tf32) are cut off: what reads f32 in shared memory drops its lower bits.
     """
 
     m: int
@@ -88,6 +90,7 @@ class AtomTraits:
     together_n: int = 1
     odd_n: int = 32
     fraction: int | None = None
+    cuts: bool = False
 
     @property
     def types(self) -> tuple[DType, ...]:
@@ -238,6 +241,9 @@ ATOMS: dict[Atom, AtomTraits] = {
     "m64nNk32": _of_a_warpgroup(32, _OF_BYTES, fraction=13),
     # The PTX ISA, "wgmma.mma_async", integers: N is 8, 16, 24, 32, 48, 64 and on in steps of 16.
     "m64nNk32_i8": _of_a_warpgroup(32, _OF_INTEGERS, odd_n=3),
+    # It reads 32 bits of an element, behind which no conversion can stand, and multiplies the upper
+    # 19 (decision 65).
+    "m64nNk8": _of_a_warpgroup(8, (("tf32", "tf32", "f32"),), cuts=True),
 }
 
 VIA: dict[Via, tuple[Atom, ...]] = {
@@ -246,6 +252,6 @@ VIA: dict[Via, tuple[Atom, ...]] = {
         *("m16n8k16", "m16n8k8", "m16n8k32", "m16n8k8_tf32"),
         *("m16n8k16_f64", "m16n8k8_f64", "m16n8k4_f64", "m8n8k4_f64", "m16n8k16_f32"),
     ),
-    "wgmma": ("m64nNk16", "m64nNk32", "m64nNk32_i8"),
+    "wgmma": ("m64nNk16", "m64nNk32", "m64nNk32_i8", "m64nNk8"),
 }
 """The atoms of each instruction, the one to prefer first."""

@@ -100,6 +100,8 @@ class Interface:
     ``fraction``: bits after the leading one that sums keep while products are added to them, if
     they are fewer than those of the sums' type (``AtomTraits.fraction``); results depend on it.
     ``terms``: those whose sums are folded into others together (``Fold.every``); None: all.
+    ``cuts``: elements of A and B are cut off where their type is rounded elsewhere
+    (``AtomTraits.cuts``).
     ``products`` > 1 of parts of f32 are multiplied in place of one (``ir/decompositions.py``).
     """
 
@@ -128,6 +130,7 @@ class Interface:
     fraction: int | None = None
     terms: int | None = None
     products: int = 1
+    cuts: bool = False
 
     @property
     def threads(self) -> int:

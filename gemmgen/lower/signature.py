@@ -62,6 +62,7 @@ def interface_of(
         fraction=ATOMS[context.kernel.spread.atom].fraction,
         terms=fold.every if (fold := fold_of(context.kernel)) else None,
         products=_products(context),
+        cuts=ATOMS[context.kernel.spread.atom].cuts,
     )
 
 

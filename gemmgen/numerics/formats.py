@@ -151,13 +151,22 @@ def to_tf32(singles: Any, library: Any = np) -> Any:
     return library.where(library.isfinite(singles), rounded, singles).astype("float32")
 
 
-def near_tf32(singles: Any, library: Any = np) -> Any:
-    """f32 numbers that round to those of tf32 given: with other bits below the 10 that stay, so
-    that who does not round them has other results.  The last one is set: a run of the text takes
-    16 bits that are 0xfefe for what was never written."""
+def cut_to_tf32(singles: Any, library: Any = np) -> Any:
+    """f32 numbers without the 13 bits below the 10 after the point that tf32 keeps, as instructions
+    take them that read f32 in shared memory; of a NaN in these bits alone an infinity is left."""
+    whole = library.ascontiguousarray(singles).view("uint32").reshape(singles.shape)
+    return (whole & 0xFFFFE000).astype("uint32").view("float32")
+
+
+def near_tf32(singles: Any, library: Any = np, *, cut: bool = False) -> Any:
+    """f32 numbers that round to those of tf32 given, or from which these are ``cut`` off: with
+    other bits below the 10 that stay, so that who reads them otherwise has other results.  The last
+    one is set: a run of the text takes 16 bits that are 0xfefe for what was never written."""
     whole = library.ascontiguousarray(singles).view("uint32").reshape(singles.shape)
     noise = library.arange(whole.size, dtype="uint32").reshape(whole.shape) * 0x9E6 % 0x2000 + 1
-    below = library.where(whole & 0x7FFFFFFF == 0, noise // 2, noise - 0x1000)
+    below = noise
+    if not cut:
+        below = library.where(whole & 0x7FFFFFFF == 0, noise // 2, noise - 0x1000)
     moved = (whole + below).astype("uint32").view("float32")
     return library.where(library.isfinite(singles), moved, singles).astype("float32")
 

@@ -18,6 +18,7 @@ MULTIPLIES: dict[Atom, str] = {
     "m64nNk16": "HGMMA",
     "m64nNk32": "QGMMA",
     "m64nNk32_i8": "IGMMA",
+    "m64nNk8": "HGMMA",
 }
 """The machine's instruction of an atom."""
 MOST_MOVED = 4

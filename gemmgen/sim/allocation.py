@@ -35,7 +35,9 @@ def allocated(
         if param.name not in unread and (param.read or not param.written):
             whole = as_stored(interface, param, numbers[param.name])
             own = stored(np.broadcast_to(whole, matrix.view.shape), param.dtype)
-            matrix.view[...] = near_tf32(own) if param.dtype in ROUNDED else own
+            if param.dtype in ROUNDED:
+                own = near_tf32(own, cut=interface.cuts)
+            matrix.view[...] = own
     return found
 
 

@@ -17,7 +17,7 @@ inline unsigned bytes_of(gg_type type) {
 }
 
 // The element in the lowest bits.  What 32 bits of tf32 hold is PTX's own: no bits of an f32 that no
-// conversion has made.
+// conversion has made.  Who reads f32 in shared memory has dropped the others (wgmma_products.cpp).
 inline float number_of(uint32_t bits, gg_type type) {
   const auto pair = static_cast<uint16_t>(bits & 0xffu);
   uint32_t halves = bits;

@@ -12,10 +12,12 @@ namespace {
 
 constexpr unsigned MAX_STEPS = STEP_BYTES;  // of one byte
 
+constexpr uint32_t TF32_BITS = 0xffffe000;  // of an f32 that is read as it lies
+
 float number_at(const unsigned char *from, gg_type type) {
   uint32_t bits = 0;
   memcpy(&bits, from, bytes_of(type));
-  return number_of(bits, type);
+  return number_of(type == GG_TF32 ? bits & TF32_BITS : bits, type);
 }
 
 // Numbers of an operand, row by row of k.

@@ -25,7 +25,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 OF_BYTES = (
     *(f"types/{name}" for name in ("i8", "i8_scaled", "e4m3", "e4m3_scaled", "e5m2")),
     *(f"mma/{name}" for name in ("int8", "fp8", "tf32")),
-    *(f"hopper/{name}" for name in ("int8", "fp8")),
+    *(f"hopper/{name}" for name in ("int8", "fp8", "tf32")),
 )
 """Examples that a program of wider numbers can't check."""
 SEARCHED = (*(f"spaces/{path.stem}" for path in (EXAMPLES / "spaces").glob("*")), "versions/v6")

@@ -50,9 +50,10 @@ IN_TURN = TALL.replace("producers=1", "producers=1 order=in_turn") + "persistent
 TURNED = SCHEDULE.replace("A[m, k] * B[n, k]", "A[k, m] * B[k, n]").replace("n=64", "n=128")
 INTEGERS = LONG.replace("dtype           A=bf16 B=bf16", "dtype i8")
 FLOATS = LONG.replace("A=bf16 B=bf16", "A=e4m3 B=e5m2")
-BYTES = {"integers": (INTEGERS, 4), "floats of a byte": (FLOATS, 4)}
+TF32 = SCHEDULE.replace("A=bf16 B=bf16", "A=tf32 B=tf32")
+TYPES = {"integers": (INTEGERS, 4), "floats of a byte": (FLOATS, 4), "tf32": (TF32, 8)}
 COUNTS = {
-    **BYTES,
+    **TYPES,
     "base": (SCHEDULE, 4),
     "tall": (TALL, 8),
     "long": (LONG, 8),

@@ -1,0 +1,399 @@
+// gemm: C[m, n] = relu(acc + bias[n]), acc = sum over k of A[m, k] * B[n, k] (A tf32, B tf32, C
+// f32, sums f32)
+//
+// schedule:
+//     gemm            C[m, n] = A[m, k] * B[n, k]
+//     dtype           A=tf32 B=tf32
+//     target          sm_90a
+//     tile            m=64 n=32 k=64
+//     cache_shared    A[m, k] B[n, k]
+//     warp_tile       m=64 n=32
+//     tensor_core     via=wgmma promote=32
+//     vectorize       C width=2
+//     swizzle         A B
+//     double_buffer   A B
+//     async_copy      A B via=tma
+//     warp_specialize producers=1
+//     fuse_epilogue   relu(acc + bias[n])
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float (cut
+// off to tf32) for A, B, float for C, bias):
+//     launch_gemm(M, N, K, A, lda, B, ldb, C, ldc, bias, stream)
+// launch:
+//     ceil(M / 64) * ceil(N / 32) blocks of 256 threads; none if C is empty
+//     49152 bytes of dynamic shared memory a block
+//     of elements of A and B 13 bits are dropped, less than 2^-10 of each
+// tensor maps (cuTensorMapEncodeTiled; the innermost dimension first, strides in bytes):
+//     A: FLOAT32, K x M, strides 4 * lda, box 32 x 64, swizzle 128B
+//     B: FLOAT32, K x N, strides 4 * ldb, box 32 x 32, swizzle 128B
+//     not interleaved, L2 promotion 256B, element strides 1, zeros outside
+// requires (leading dimensions count elements):
+//     lda >= K, ldb >= K, ldc >= N
+//     M <= 2147483567, N <= 2147483599, K <= 2147483503
+//     lda % 4 == 0, ldb % 4 == 0, ldc % 2 == 0
+//     A, B aligned to 16 bytes
+//     C aligned to 8 bytes
+//     C overlaps none of A, B, bias
+
+namespace gemm_detail {
+
+// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+struct alignas(128) gg_tensor_map {
+    unsigned long long words[16];
+};
+
+// Copies 2 contiguous elements in one access.
+__device__ __forceinline__ void copy2(float *target, const float *source) {
+    *reinterpret_cast<float2 *>(target) = *reinterpret_cast<const float2 *>(source);
+}
+
+// shfl.sync.idx: a value that all 32 lanes have anyway, in a register that they share.
+__device__ __forceinline__ int gg_uniform(int value) {
+    int result;
+    asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(result) : "r"(value));
+    return result;
+}
+
+// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
+}
+
+// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+__device__ __forceinline__ void gg_fence_barrier_init() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :: "r"(at), "r"(bytes) : "memory");
+}
+
+// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+__device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    int ended;
+    asm volatile("{\n.reg .pred done;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+                 "selp.b32 %0, 1, 0, done;\n}"
+                 : "=r"(ended) : "r"(at), "r"(parity) : "memory");
+    return ended != 0;
+}
+
+// mbarrier.arrive: one arrival; what the thread did before is done for those that wait.
+__device__ __forceinline__ void gg_arrive(unsigned long long &barrier) {
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory");
+}
+
+// setmaxnreg.dec: each thread of the warpgroup has `count` registers from here on.
+template <int count>
+__device__ __forceinline__ void gg_fewer_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count));
+}
+
+// setmaxnreg.inc: each thread of the warpgroup has `count` registers, once others gave theirs up.
+template <int count>
+__device__ __forceinline__ void gg_more_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count));
+}
+
+// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
+// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+__device__ __forceinline__ void gg_load_box_2d(
+    void *target, const gg_tensor_map &map, unsigned long long &barrier,
+    int i0, int i1)
+{
+    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                 ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
+                 :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
+}
+
+// The descriptor of an operand of wgmma that lies along k in rows of 128 bytes, swizzled by the
+// copy engine; `stride` bytes lie between 8 of them and the next 8.  A step along k adds its
+// bytes / 16.
+__device__ __forceinline__ unsigned long long gg_matrix_128B(const void *first,
+                                                              int stride = 1024)
+{
+    const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(first));
+    return (from & 0x3ffff) >> 4 | 1ULL << 16 |
+           static_cast<unsigned long long>(stride >> 4) << 32 | 1ULL << 62;
+}
+
+// wgmma.fence: the registers of the sums are ready for this warpgroup's next multiplications.
+__device__ __forceinline__ void gg_wgmma_fence() {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+// wgmma.commit_group: the multiplications that this warpgroup has begun are a group.
+__device__ __forceinline__ void gg_wgmma_commit() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// wgmma.wait_group 0: waits for all groups.  That `sums` change here keeps their reads behind it.
+template <int rows, int columns>
+__device__ __forceinline__ void gg_wgmma_end(float (&sums)[rows][columns]) {
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < rows * columns; ++i)
+        asm volatile("" : "+f"(sums[i / columns][i % columns]) :: "memory");
+}
+
+// wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0), 64 x 32 of a warpgroup, asynchronously;
+// operands of tf32 in shared memory, both along k.  A thread has two neighbouring sums
+// of each 8 columns, in each of two rows that are 8 apart: `c`, and below it `d`.
+__device__ __forceinline__ void gg_wgmma_m64n32k8_tf32(
+    float *c, float *d, unsigned long long a, unsigned long long b, int accumulate)
+{
+    asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %18, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n32k8.f32.tf32.tf32 {"
+        "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, "
+        "%16, %17, more, 1, 1;\n}" :
+    "+f"(c[0]),"+f"(c[1]),"+f"(d[0]),"+f"(d[1]),"+f"(c[2]),"+f"(c[3]),"+f"(d[2]),"+f"(d[3]),
+    "+f"(c[4]),"+f"(c[5]),"+f"(d[4]),"+f"(d[5]),"+f"(c[6]),"+f"(c[7]),"+f"(d[6]),"+f"(d[7])
+        : "l"(a), "l"(b), "r"(accumulate));
+}
+
+// ---- kernel ----
+
+constexpr int BM = 64, BN = 32, BK = 64;  // threadblock tile of C, and its step along K
+constexpr int WM = 16, WN = 32;  // warp tile
+constexpr int TM = 2, TN = 8;  // micro-tile of a thread
+constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
+constexpr int IK = 8;  // step of one instruction
+constexpr int VEC = 2;  // elements of a vector access
+constexpr int A_SLAB = 32, B_SLAB = 32;  // elements of a row; tiles are slabs of such rows
+constexpr int PROMOTE = 32;  // terms whose sums are folded together
+constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
+constexpr int STAGE_BYTES = BM * BK * 4 + BN * BK * 4;  // bytes of the tiles in a stage
+constexpr int SHARED_BYTES = 2 * (BK / A_SLAB) * BM * A_SLAB * sizeof(float) +
+    2 * (BK / B_SLAB) * BN * B_SLAB * sizeof(float);
+static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
+static_assert(LM * LN == 32, "a warp's threads fill its tile");
+static_assert(BK % IK == 0, "the steps fill the tile");
+static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
+
+// copies the elements before `stop` of a vector whose first index is `first`
+// (vectorize C width=2; fuse_epilogue relu(acc + bias[n]))
+__device__ __forceinline__ void copy2(float *target, const float *source, int first, int stop) {
+    if (first + VEC - 1 < stop) return copy2(target, source);
+    for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+gemm(int M, int N, int K,
+    const __grid_constant__ gg_tensor_map A, const __grid_constant__ gg_tensor_map B,
+    float *__restrict__ C, int ldc, const float *__restrict__ bias)
+{
+    // tiles in shared memory (cache_shared A[m, k] B[n, k]; swizzle A B;
+    // double_buffer A B)
+    alignas(1024) extern __shared__ unsigned char shared_memory_1024[];
+    auto *const A_shared = reinterpret_cast<float(*)[BK / A_SLAB][BM][A_SLAB]>(shared_memory_1024);
+    auto *const B_shared = reinterpret_cast<float(*)[BK / B_SLAB][BN][B_SLAB]>(
+        shared_memory_1024 + 2 * sizeof(A_shared[0]));
+
+    // barriers of each stage: full, a tile has landed there; empty, all warps have read it
+    // (async_copy A B via=tma; warp_specialize producers=1)
+    __shared__ alignas(8) unsigned long long full[2];
+    __shared__ alignas(8) unsigned long long empty[2];
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < 2; ++stage) {
+            gg_init_barrier(full[stage], 1);
+            gg_init_barrier(empty[stage], CONSUMERS / 32);
+        }
+        gg_fence_barrier_init();
+    }
+    __syncthreads();
+    if (threadIdx.x >= CONSUMERS) {
+        // the producer: copy tiles into the stages that are empty, as far ahead as there are stages
+        // (warp_specialize producers=1)
+        gg_fewer_registers<24>();
+
+        // the block's tile of C (tile m=64 n=32 k=64)
+        const int blocks_n = (N - 1) / BN + 1;
+        const int tile_m = (blockIdx.x / blocks_n) * BM;
+        const int tile_n = (blockIdx.x % blocks_n) * BN;
+        if (threadIdx.x == CONSUMERS) {
+            int stage = 0;
+            int phase = 1;
+            for (int tile_k = 0; tile_k < K; tile_k += BK) {
+                while (!gg_try_wait(empty[stage], phase)) {}
+                gg_expect_bytes(full[stage], STAGE_BYTES);
+                for (int box_k = 0; box_k < BK; box_k += A_SLAB) {
+                    gg_load_box_2d(A_shared[stage][box_k / A_SLAB], A, full[stage], tile_k + box_k,
+                        tile_m);
+                }
+                for (int box_k = 0; box_k < BK; box_k += B_SLAB) {
+                    gg_load_box_2d(B_shared[stage][box_k / B_SLAB], B, full[stage], tile_k + box_k,
+                        tile_n);
+                }
+                phase = stage < 1 ? phase : 1 - phase;
+                stage = 1 - stage;
+            }
+        }
+    } else {
+        // the consumers: multiply the tiles that have landed, and store the sums
+        // (warp_specialize producers=1)
+        gg_more_registers<232>();
+
+        // the block's tile of C (tile m=64 n=32 k=64)
+        const int blocks_n = (N - 1) / BN + 1;
+        const int tile_m = (blockIdx.x / blocks_n) * BM;
+        const int tile_n = (blockIdx.x % blocks_n) * BN;
+
+        // the thread's position in it (tile m=64 n=32 k=64; warp_tile m=64 n=32;
+        // tensor_core via=wgmma promote=32)
+        const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
+        const int thread_m = (warp % (BM / WM)) * WM + lane / LN;
+        const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * PN;
+        const int first_warp = gg_uniform(tid / 128) * 4;
+        const int warpgroup_m = (first_warp % (BM / WM)) * WM;
+        const int warpgroup_n = (first_warp / (BM / WM)) * WN;
+
+        // registers: accumulators
+        float part[TM][TN];
+        float acc[TM][TN] = {};
+        int stage = 0;
+        int phase = 0;
+
+        // main loop over tiles along K
+        for (int tile_k = 0; tile_k < K; tile_k += BK) {
+            while (!gg_try_wait(full[stage], phase)) {}
+            phase = stage < 1 ? phase : 1 - phase;
+
+            // multiply the tile (tensor_core via=wgmma promote=32)
+            const unsigned long long A_matrix =
+                gg_matrix_128B(A_shared[stage][0][warpgroup_m], 1024);
+            const unsigned long long B_matrix =
+                gg_matrix_128B(B_shared[stage][0][warpgroup_n], 1024);
+            gg_wgmma_fence();
+            #pragma unroll
+            for (int k = 0; k < BK; k += IK) {
+                gg_wgmma_m64n32k8_tf32(part[0], part[1],
+                    A_matrix + ((k / A_SLAB) * BM * (A_SLAB * 4) + (k % A_SLAB) * 4) / 16,
+                    B_matrix + ((k / B_SLAB) * BN * (B_SLAB * 4) + (k % B_SLAB) * 4) / 16,
+                    k % PROMOTE > 0);
+                if ((k + IK) % PROMOTE == 0) {
+                    // fold the sums of these terms into f32 (tensor_core via=wgmma promote=32)
+                    gg_wgmma_commit();
+                    gg_wgmma_end(part);
+                    #pragma unroll
+                    for (int reg_m = 0; reg_m < TM; ++reg_m) {
+                        #pragma unroll
+                        for (int reg_n = 0; reg_n < TN; ++reg_n)
+                            acc[reg_m][reg_n] += part[reg_m][reg_n];
+                    }
+                    gg_wgmma_fence();
+                }
+            }
+
+            // this step has read its stage
+            __syncwarp();
+            if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);
+            const int next_stage = 1 - stage;
+            stage = next_stage;
+        }
+
+        // the epilogue (vectorize C width=2; fuse_epilogue relu(acc + bias[n]))
+        float bias_frag[TN];
+        #pragma unroll
+        for (int reg_n = 0; reg_n < TN; ++reg_n) {
+            const int n = tile_n + thread_n + (reg_n / PN) * (PN * LN) + reg_n % PN;
+            bias_frag[reg_n] = n < N ? bias[n] : 0.0f;
+        }
+        #pragma unroll
+        for (int reg_m = 0; reg_m < TM; ++reg_m) {
+            const int m = tile_m + thread_m + reg_m * LM;
+            if (m < M) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+                    const int n = tile_n + thread_n + reg_n * LN;
+                    alignas(16) float out[VEC];
+                    for (int e = 0; e < VEC; ++e) {
+                        const float value = acc[reg_m][reg_n + e] + bias_frag[reg_n + e];
+                        out[e] = value < 0.0f ? 0.0f : value;
+                    }
+                    copy2(&C[(long long)m * ldc + n], out, n, N);
+                }
+            }
+        }
+    }
+}
+
+// ---- end of kernel ----
+
+}  // namespace gemm_detail
+
+#ifndef __CUDACC_RTC__
+namespace gemm_detail {
+
+// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Dimensions are innermost first; strides, from the second dimension on, count bytes.
+template <int RANK>
+cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
+                          long long (&&sizes)[RANK], const long long (&strides)[RANK - 1],
+                          const unsigned (&box)[RANK], int swizzle)
+{
+    // cuTensorMapEncodeTiled, with int for its enums
+    typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
+                          const long long *, const unsigned *, const unsigned *,
+                          int, int, int, int);
+    static Encode encode = nullptr;
+    if (encode == nullptr) {
+        void *found = nullptr;
+        cudaDriverEntryPointQueryResult result;
+        const cudaError_t error = cudaGetDriverEntryPointByVersion(
+            "cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
+        if (error != cudaSuccess) return error;
+        if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
+        encode = reinterpret_cast<Encode>(found);
+    }
+    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    for (long long &size : sizes) {
+        if (size == 0) tensor = &map;
+        if (size == 0) size = 1;
+    }
+    const unsigned steps[] = {1, 1, 1, 1, 1};
+    // not interleaved (0), through L2 256 bytes at a time (3), zeros outside (0)
+    return static_cast<cudaError_t>(
+        encode(&map, type, RANK, tensor, sizes, strides, box, steps, 0, swizzle, 3, 0));
+}
+
+}  // namespace gemm_detail
+
+// Checks the requirements, then launches gemm on the stream.
+cudaError_t launch_gemm(int M, int N, int K,
+    const float *A, int lda, const float *B, int ldb,
+    float *C, int ldc, const float *bias, cudaStream_t stream)
+{
+    using namespace gemm_detail;
+    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483599 || K > 2147483503 ||
+        lda < K || ldb < K || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 2 != 0)
+        return cudaErrorInvalidValue;
+    if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
+        reinterpret_cast<size_t>(C) % 8 != 0)
+        return cudaErrorMisalignedAddress;
+    if (M == 0 || N == 0) return cudaSuccess;
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
+    gg_tensor_map A_map, B_map;
+    // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+    // 3: CU_TENSOR_MAP_SWIZZLE_128B
+    cudaError_t error = gg_encode_map(A_map, 7, A, {K, M}, {4LL * lda}, {32, BM}, 3);
+    if (error == cudaSuccess)
+        error = gg_encode_map(B_map, 7, B, {K, N}, {4LL * ldb}, {32, BN}, 3);
+    if (error == cudaSuccess)
+        error = cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize,
+            SHARED_BYTES);
+    if (error != cudaSuccess) return error;
+    gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(
+        M, N, K, A_map, B_map, C, ldc, bias);
+    return cudaGetLastError();
+}
+#endif
