@@ -1,5 +1,5 @@
 # What a contributor runs; CI runs `test` and `lint`, and what `proof` has besides `test`.
-.PHONY: lint test proof format mutants proof-gpu ladder cublas docs browse
+.PHONY: lint test proof format mutants proof-gpu ladder cublas tensor_cores docs browse
 
 test:
 	pytest -n auto
@@ -30,6 +30,10 @@ ladder:
 cublas:
 	python benchmarks/against_cublas.py --json docs/data/cublas.json
 	python benchmarks/against_cublas.py --readme
+
+tensor_cores:
+	python benchmarks/tensor_cores.py --json docs/data/tensor_cores.json
+	python benchmarks/tensor_cores.py --readme
 
 docs:
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Protocol
 
-from gemmgen.gpu.setup import described, from_json
+from gemmgen.gpu.setup import Setup, described
 
 ROOT = Path(__file__).parents[1]
 BEST = ROOT / "examples" / "best"
@@ -114,10 +115,27 @@ def others(lines: Sequence[Line]) -> tuple[Line, ...]:
     return tuple(line for line in lines if len(_company(line, lines)) == 1)
 
 
-def about(lines: Sequence[Line]) -> str:
+class Measured(Protocol):
+    """What every kind of line says of its measurement."""
+
+    @property
+    def gpu(self) -> str: ...
+    @property
+    def date(self) -> str: ...
+    @property
+    def clock(self) -> int | None: ...
+    @property
+    def driver(self) -> str: ...
+    @property
+    def cuda(self) -> str: ...
+    @property
+    def cublas(self) -> str: ...
+
+
+def about(lines: Sequence[Measured]) -> str:
     """The GPU, its clock, the versions of the libraries, and the date."""
     gpus, days = ({getattr(x, part) for x in lines} - {""} for part in ("gpu", "date"))
-    versions = described(from_json(asdict(line)) for line in lines)
+    versions = described(Setup(x.clock, x.driver, x.cuda, x.cublas) for x in lines)
     on = f"On an {' and an '.join(sorted(gpus))}{f' ({versions})' if versions else ''}"
     return ", ".join([on, *sorted(days)])
 
@@ -146,10 +164,10 @@ def readme(lines: Sequence[Line]) -> str:
     return f"{BEGIN}\n{table}\n{rest}\n{note.strip()}\n{END}"
 
 
-def replaced(text: str, block: str) -> str:
+def replaced(text: str, block: str, marks: tuple[str, str] = (BEGIN, END)) -> str:
     """``text`` with the marks and what is between them replaced by ``block``."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = text.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not begin or not end:
-        raise SystemExit(f"no marks for the table: a line {BEGIN}, then a line {END}")
+        raise SystemExit(f"no marks for the table: a line {marks[0]}, then a line {marks[1]}")
     return before + block + after

@@ -13,6 +13,7 @@ from gemmgen_docs.markdown import cell, code, table
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import shares
+import tensor_shares
 
 COLUMNS = {
     "tile": ("tile",),
@@ -59,6 +60,14 @@ def others() -> str:
 def about() -> str:
     """The GPU and the date of the measurement."""
     return shares.about(shares.read())
+
+
+def tensor_cores() -> str:
+    """The section of schedules for tensor cores; empty until they are measured."""
+    lines = tensor_shares.read()
+    if not lines:
+        return ""
+    return f"## On tensor cores\n\n{tensor_shares.table(lines)}\n{tensor_shares.note(lines)}\n"
 
 
 def short() -> str:

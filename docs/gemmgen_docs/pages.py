@@ -44,6 +44,7 @@ FUNCTIONS: Mapping[str, Callable[..., str]] = {
     "cublas_others": cublas.others,
     "cublas_parts": cublas.parts,
     "cublas_short": cublas.short,
+    "tensor_cores": cublas.tensor_cores,
     "cuda": schedules.cuda,
     "directives": language.directives,
     "documents": documents.tables,

@@ -1,0 +1,114 @@
+"""Tables of the results of ``tensor_cores.py --json``, which README.md and the documentation have.
+
+There is no table without the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shares import ROOT, about, markdown
+
+DATA = ROOT / "docs" / "data" / "tensor_cores.json"
+BEGIN, END = MARKS = "<!-- tensor_cores -->", "<!-- /tensor_cores -->"
+COMMAND = "python benchmarks/tensor_cores.py"
+HEADER = ("inputs", "extents", "schedule", "of cuBLAS", "of the better", "TFLOP/s", "W")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A schedule at one shape (M, N, K), or a rival, whose ``schedule`` is its library's name.
+
+    ``share``: the time of ``rival`` over its own, cuBLAS's where it has a call for the types;
+    ``of_best``: that of the better of cuBLAS and cublasLt.  Clock and versions are those of
+    ``gemmgen.gpu.setup``; ``power`` and ``sm_clock`` were read while the samples ran.
+    """
+
+    what: str
+    schedule: str
+    types: str
+    product: str
+    shape: tuple[int, int, int]
+    ms: float
+    tflops: float
+    rival: str
+    share: float | None
+    of_best: float | None
+    power: float | None
+    sm_clock: int | None
+    checked: bool
+    note: str
+    gpu: str
+    date: str = ""
+    clock: int | None = None
+    driver: str = ""
+    cuda: str = ""
+    cublas: str = ""
+
+    def is_rival(self) -> bool:
+        """Whether it is a library's line."""
+        return self.schedule in ("cuBLAS", "cublasLt")
+
+    def spelled(self) -> str:
+        """The extents: one for a cube, else all."""
+        return " x ".join(map(str, self.shape[:1] if len(set(self.shape)) == 1 else self.shape))
+
+    def inputs(self) -> str:
+        """What it is, and the storage orders: ``fp8, A[m, k] B[n, k]``."""
+        return f"{self.what}, {self.product.replace(' * ', ' ')}"
+
+    def cells(self) -> tuple[str, ...]:
+        """Its row of a table, as ``HEADER`` has the columns."""
+        of_cublas = self.share if self.rival == "cuBLAS" else None
+        shares = (_percent(of_cublas), _percent(self.of_best)) if self.checked else ("wrong", "")
+        power = "" if self.power is None else f"{self.power:.0f}"
+        return (self.inputs(), self.spelled(), self.schedule, *shares, f"{self.tflops:.1f}", power)
+
+
+def read(path: Path = DATA) -> tuple[Line, ...]:
+    """The lines of a file; none without it."""
+    if not path.exists():
+        return ()
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    return tuple(Line(**{**row, "shape": tuple(row["shape"])}) for row in rows)
+
+
+def best(lines: Iterable[Line]) -> tuple[Line, ...]:
+    """The fastest right schedule of each case at each shape; a wrong one only if all are."""
+    found: dict[tuple[object, ...], Line] = {}
+    for line in lines:
+        key = line.what, line.product, line.shape
+        if line.is_rival():
+            continue
+        if key not in found or (found[key].checked, -found[key].ms) < (line.checked, -line.ms):
+            found[key] = line
+    return tuple(found.values())
+
+
+def table(lines: Sequence[Line]) -> str:
+    """The fastest schedules as Markdown."""
+    return markdown(HEADER, [line.cells() for line in best(lines)], range(3, len(HEADER)))
+
+
+def note(lines: Sequence[Line]) -> str:
+    """Where and how it was measured."""
+    checked = ", all results checked" if all(line.checked for line in best(lines)) else ""
+    return (
+        f"{about(lines)}{checked}. *The better*: of cuBLAS and the fastest algorithm of cublasLt; "
+        f"W: the GPU's power meanwhile. `{COMMAND}`."
+    )
+
+
+def readme(lines: Sequence[Line]) -> str:
+    """The text for README.md, with its marks; these alone if there are no lines."""
+    if not lines:
+        return f"{BEGIN}\n{END}"
+    said = "On tensor cores, the fastest schedule of each case:"
+    return f"{BEGIN}\n{said}\n\n{table(lines)}\n{note(lines)}\n{END}"
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
