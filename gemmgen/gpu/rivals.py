@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from gemmgen.base.errors import CannotCheck
 from gemmgen.calling.gemm_roles import Contraction, contraction
 from gemmgen.gpu.cublas_calls import in_few_bits, is_plain, lt_calls, run_cublas
 from gemmgen.gpu.device import DeviceArray, cupy
@@ -35,7 +36,10 @@ def rival(
     """The call of the rival of that name, or None if the library has none."""
     if name.startswith(f"{CUBLAS} "):
         return run_cublas(interface, arrays) if is_plain(interface) else None
-    return fastest(lt_calls(interface, arrays))
+    try:
+        return fastest(lt_calls(interface, arrays))
+    except CannotCheck:  # cublasLt is not installed
+        return None
 
 
 def fastest(calls: Sequence[Callable[[], None]]) -> Callable[[], None] | None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gemmgen.base.errors import CannotCheck
 from gemmgen.base.source import Source
 from gemmgen.calling.gemm_roles import contraction
 from gemmgen.gpu import device, nvml, rivals
@@ -120,6 +121,12 @@ def test_without_a_call_of_cublas_the_share_is_of_cublaslt(
     monkeypatch.setattr(rivals, "lt_calls", lambda *_: ())
     assert [*rows(entry(gpu, "mma/tf32"))] == ["mma/tf32"]
 
+    def missing(*_: object) -> None:
+        raise CannotCheck("libcublasLt is not installed")
+
+    monkeypatch.setattr(rivals, "lt_calls", missing)
+    assert [*rows(entry(gpu, "mma/tf32"))] == ["mma/tf32"]
+
 
 @pytest.mark.parametrize(("wrong", "note"), [(1, "an infinity or a NaN"), (2, "instead of")])
 def test_a_wrong_row_is_found(gpu: StubGpu, wrong: int, note: str) -> None:
@@ -149,6 +156,7 @@ def test_kernels_with_the_same_tensors_read_the_same_memory(gpu: StubGpu) -> Non
         ("tiled", 128),
         ("tensor_core", 2048),
         ("mma/tf32", 1024),
+        ("hopper/tf32", 1024),
         ("hopper/fp8", 4096),
         ("mma/split_f32", 2048 / 6),
         ("mma/f64", 128),
