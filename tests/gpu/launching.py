@@ -16,6 +16,7 @@ import numpy as np
 
 from gemmgen.base.source import Source
 from gemmgen.calling.binding import Binding
+from gemmgen.calling.scalars import number
 from gemmgen.gpu.driver import Loaded
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.planner import held
@@ -70,6 +71,7 @@ def launch(name: str, plant: str, shape: tuple[int, int, int]) -> None:
     blocks = interface.grid(values, held(loaded))  # type: ignore[arg-type]
     starter = loaded.starter(blocks, values)  # type: ignore[arg-type]
     first = (*binding.tensors, *interface.scratch, *binding.scalars)
+    values |= {param.name: number(param, values[param.name]) for param in binding.scalars}
     starter.start(0, [values[param.name] for param in first])  # type: ignore[misc]
     cp.cuda.Device().synchronize()
 

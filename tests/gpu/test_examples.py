@@ -18,7 +18,7 @@ from .sides import Sides
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(
     str(path.relative_to(EXAMPLES).with_suffix(""))
-    for folder in (EXAMPLES, EXAMPLES / "types", EXAMPLES / "hopper")
+    for folder in (EXAMPLES, *(EXAMPLES / part for part in ("types", "mma", "hopper")))
     for path in folder.glob("*.sched")
 )
 ORDERED = ("naive", "tiled", "register_blocked", "vectorized")
@@ -49,7 +49,7 @@ def emitted(name: str, order: str = "NN") -> Emitted:
     return compile_source(Source(turned, name))
 
 
-BY_BITS = [name for name in NAMES if name != "tensor_core"]
+BY_BITS = [name for name in NAMES if "tensor_core" not in (EXAMPLES / f"{name}.sched").read_text()]
 """Tensor cores sum in an order of their own."""
 EVERY = [(name, "NN") for name in NAMES] + [
     (name, order) for name in ORDERED for order in ORDERS if order != "NN"

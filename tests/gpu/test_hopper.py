@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from gemmgen.base.source import Source
+from gemmgen.calling.gemm_roles import contraction
+from gemmgen.calling.launches import Case, Data, Shape
 from gemmgen.gpu import device
+from gemmgen.gpu.bench import arrays_of, inputs
+from gemmgen.gpu.compare import Reference, wanted
+from gemmgen.gpu.device import DeviceArray
+from gemmgen.gpu.elements import nan
 from gemmgen.gpu.launch import Kernel
-from gemmgen.pipeline import compile_source
+from gemmgen.ir.interface import Param
+from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.proof import gpu as layer
+from gemmgen.proof.outcome import Subject
+from gemmgen.proof.shapes import fit
 
 cp = pytest.importorskip("cupy")
 
@@ -28,57 +38,88 @@ def copy_engine() -> None:
         pytest.skip("the copy engine came with sm_90")
 
 
-def kernel(name: str) -> Kernel:
-    return Kernel.of(compile_source(Source((EXAMPLES / "hopper" / f"{name}.sched").read_text())))
+def emitted(name: str) -> Emitted:
+    return compile_source(Source((EXAMPLES / "hopper" / f"{name}.sched").read_text(), name))
 
 
-def drawn(rows: int, columns: int, *, pitch: int = 0):
-    """Small integers, whose products have exact sums in f32."""
-    made = cp.empty((rows, pitch or -(-columns // 4) * 4), "float32")[:, :columns]
-    drawing = np.random.default_rng([rows, columns])
-    made[...] = cp.asarray(drawing.integers(-4, 5, (rows, columns)).astype("float32"))
+@dataclass(frozen=True)
+class Call:
+    """A kernel, what it is called with, and numbers for that."""
+
+    kernel: Kernel
+    case: Case
+    values: dict[str, DeviceArray]
+    arrays: dict[str, DeviceArray]
+    reference: Reference | None
+
+    @staticmethod
+    def of(name: str, shape: Shape, data: Data) -> Call:
+        known = emitted(name)
+        kernel, case = Kernel.of(known), Case(fit(known, shape), data)
+        values = inputs(kernel.interface, case)
+        arrays = arrays_of(kernel.interface, values)
+        return Call(kernel, case, values, arrays, layer.reference_of(known))
+
+    @property
+    def output(self) -> Param:
+        return contraction(self.kernel.interface).c
+
+    def prepared(self, **others: DeviceArray):
+        scalars = self.case.scalars(self.kernel.interface)
+        return self.kernel.prepare(**{**self.arrays, **others, **scalars})
+
+    def complaint(self, found: DeviceArray) -> str | None:
+        expected = wanted(self.kernel.interface, self.values, self.case, self.reference)
+        return expected.difference(found, self.output.dtype)
+
+
+def far_apart(array: DeviceArray, pitch: int) -> DeviceArray:
+    """The same rows, ``pitch`` elements apart."""
+    made = cp.empty((array.shape[0], pitch), array.dtype)[:, : array.shape[1]]
+    made[...] = array
     return made
-
-
-def check(found, a, b) -> None:
-    cp.testing.assert_array_equal(found, a.astype("float64").T @ b.astype("float64"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_one_tile_more_than_blocks(name: str) -> None:
     """The GPU's blocks at once, one more, and twice as many and one more; and a single tile."""
-    run = kernel(name)
-    tile_m, tile_n = dict(run.interface.tiles).values()
+    known = emitted(name)
+    tile_m, tile_n = dict(known.interface.tiles).values()
     held = device.multiprocessors(cp.cuda.runtime.getDevice())
-    for tiles in (1, held - 1, held, held + 1, 2 * held + 1):
-        a, b = drawn(70, tiles * tile_m), drawn(70, tile_n - 4)
-        check(run(a, b), a, b)
-        a, b = drawn(70, tile_m - 5), drawn(70, tiles * tile_n)
-        check(run(a, b), a, b)
+    shapes = [(tiles * tile_m, tile_n - 8, 72) for tiles in (1, held - 1, held + 1, 2 * held + 1)]
+    shapes += [(tile_m - 5, tiles * tile_n, 72) for tiles in (held, held + 1)]
+    outcome = layer.check(Subject(known, tuple(fit(known, shape) for shape in shapes)))
+    assert outcome.status == "passed", outcome.detail or outcome.reason
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_offsets_do_not_wrap_beyond_2_to_the_31_elements(name: str) -> None:
-    """Of an operand along k, and of C along m."""
-    run, pitch, rows = kernel(name), 2**31 // 1000 // 4 * 4 + 124, 1100
-    a, b = drawn(rows, 70, pitch=pitch), drawn(rows, 92)
-    check(run(a, b), a, b)
-    del a
-    a, b = drawn(40, rows), drawn(40, 92)
-    c = cp.empty((rows, pitch), "float32")[:, :92]
-    check(run(a, b, c), a, b)
+    """Of each operand, and of C."""
+    call, pitch = Call.of(name, (1104, 1104, 1104), "integers"), 2**31 // 1000 // 16 * 16 + 128
+    product = contraction(call.kernel.interface)
+    for far in (product.a, product.b, product.c):
+        moved = far_apart(call.arrays[far.name], pitch)
+        output = moved if far == product.c else call.arrays[product.c.name]
+        output.fill(nan(product.c.dtype))
+        call.prepared(**{far.name: moved, product.c.name: output})()
+        assert call.complaint(output) is None, far.name
+        del moved, output
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gives_the_same_bits_beside_another_kernel(name: str) -> None:
     """1,000 launches on a stream, while another keeps the multiprocessors busy in pieces."""
-    run, rng = kernel(name), cp.random.default_rng(7)
-    a, b = (rng.standard_normal((616, size), dtype="float32") for size in (1100, 1404))
-    first = run(a, b)
-    outputs = [cp.full_like(first, cp.nan) for _ in range(8)]
-    launches = [run.prepare(a, b, output) for output in outputs]
+    call = Call.of(name, (1104, 1408, 616), "normal")
+    rng, output = cp.random.default_rng(7), call.output
+    call.prepared()()
+    first = call.arrays[output.name]
+    outputs = [cp.empty_like(first) for _ in range(8)]
+    for made in outputs:
+        made.fill(nan(output.dtype))
+    launches = [call.prepared(**{output.name: made}) for made in outputs]
     other, own = (cp.cuda.Stream(non_blocking=True) for _ in range(2))
     x = rng.standard_normal((512, 512), dtype="float32")
+    bits = f"uint{8 * first.dtype.itemsize}"
     cp.cuda.Device().synchronize()
     wrong = cp.zeros((), "int64")
     for turn in range(LAUNCHES):
@@ -87,18 +128,16 @@ def test_gives_the_same_bits_beside_another_kernel(name: str) -> None:
         with own:
             launches[turn % 8]()
             if turn % 8 == 7:
-                for output in outputs:
-                    wrong += (output.view("int32") != first.view("int32")).sum()
-                    output.fill(cp.nan)
+                for made in outputs:
+                    wrong += (made.view(bits) != first.view(bits)).sum()
+                    made.fill(nan(call.output.dtype))
     cp.cuda.Device().synchronize()
     assert int(wrong) == 0
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_prepared_launch_costs_no_more_with_maps(name: str) -> None:
-    run = kernel(name)
-    a, b = drawn(16, 128), drawn(16, 128)
-    launch = run.prepare(a, b)
+    launch = Call.of(name, (128, 128, 16), "normal").prepared()
     each = []
     for _ in range(20):
         cp.cuda.Device().synchronize()
