@@ -109,7 +109,7 @@ def test_offsets_do_not_wrap_beyond_2_to_the_31_elements(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_gives_the_same_bits_beside_another_kernel(name: str) -> None:
     """1,000 launches on a stream, while another keeps the multiprocessors busy in pieces."""
-    call = Call.of(name, (1104, 1408, 616), "normal")
+    call = Call.of(name, (1104, 1408, 624), "normal")
     rng, output = cp.random.default_rng(7), call.output
     call.prepared()()
     first = call.arrays[output.name]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gemmgen.calling.launches import Case
-from gemmgen.gpu import bench
+from gemmgen.gpu import bench, bench_row
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.timing import time_interleaved
 from gemmgen.gpu.verify_cases import cases, verify
@@ -108,5 +108,5 @@ def test_rows_are_checked_and_compared_with_cublas() -> None:
         assert row.checked == (row.name != "wrong")
         assert row.ms is not None and row.ms > row.floor > 0
     assert [row.share for row in rows if row.name.startswith("cuBLAS")] == [1.0, 1.0]
-    assert bench.as_json(rows)[0]["shape"] == shapes[0]
-    assert bench.table(rows).row_count == 6
+    assert bench_row.as_json(rows)[0]["shape"] == shapes[0]
+    assert bench_row.table(rows).row_count == 6
