@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gemmgen.ir.dtypes import BYTE_FLOATS
+from gemmgen.ir.dtypes import BYTE_FLOATS, ROUNDED
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Select, Var, walk
 from gemmgen.ir.parameters import ld_name
-from gemmgen.ir.target import SINCE, has
+from gemmgen.ir.target import ONLY, SINCE, has
 from gemmgen.schedule.model import DEFAULT_GEMM, Schedule
 from gemmgen.schedule.roles import batches, matrix, roles
 
@@ -27,10 +27,13 @@ _TYPES = (
     "i8 to i8",
     "bytes to f32",
     "bytes to bytes",
+    *(f"{name} to f32" for name in ROUNDED),
 )
 
 NEWER = "sm_90"
 """The target of what older ones have not."""
+ALONE = tuple(dict.fromkeys(ONLY.values()))
+"""Those of what no other target has."""
 
 FACTORS: dict[str, tuple[str, ...]] = {
     "order A": ("mk", "km"),
@@ -43,7 +46,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "epilogue": (NONE, "arithmetic", "condition", "library"),
     "reads": (NONE, "rows", "columns", "matrix", "turned", "C", "beta C", "several"),
     "assume": (NONE, "rows", "columns", "k", "whole", "fours", "lds", "all", "equal"),
-    "target": (NONE, NEWER),
+    "target": (NONE, NEWER, *ALONE),
 }
 """``batch`` letters are in both inputs or in one; ``halves`` are f16 and bf16, equal or not;
 ``bytes`` are e4m3 and e5m2, equal or not; ``some`` threads of a block are 33 to 256; ``reads`` are
@@ -80,12 +83,18 @@ def plan_of(schedule: Schedule, threads: int) -> Plan:
         "epilogue": NONE,
         "reads": NONE,
         "assume": _assumed(schedule),
-        "target": NEWER if has(schedule.target, SINCE["tma"]) else NONE,
+        "target": _target(schedule.target),
     }
     if schedule.epilogue:
         plan["epilogue"] = _computed(schedule.epilogue.expression)
         plan["reads"] = _read(schedule)
     return plan
+
+
+def _target(target: str) -> str:
+    if target in ALONE:
+        return target
+    return NEWER if has(target, SINCE["tma"]) else NONE
 
 
 def _batch(schedule: Schedule) -> str:
@@ -112,6 +121,8 @@ def _types(schedule: Schedule) -> str:
         return "bytes to f32" if c == "f32" else "bytes to bytes"
     if "i8" in (a, b):
         return f"i8 to {c}"
+    if a in ROUNDED or b in ROUNDED:
+        return f"{a if a in ROUNDED else b} to f32"
     if a == b == c:
         return a
     return "halves to f32" if c == "f32" else "f32 to halves"

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from gemmgen.base.record import record
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.epilogues import Names, epilogue
-from gemmgen.fuzz.head_classes import NEWER, NONE
-from gemmgen.ir.dtypes import BYTE_FLOATS, HALVES
+from gemmgen.fuzz.head_classes import NONE
+from gemmgen.ir.dtypes import BYTE_FLOATS, HALVES, ROUNDED
 from gemmgen.ir.parameters import ld_name
 
 _LETTERS = (("row", "col", "d"), ("i", "j", "d"), ("r", "s", "t"), ("u", "v", "w"))
@@ -17,7 +17,6 @@ _TENSORS = (("left", "right", "result"), ("X", "Y", "Z"), ("q0", "keys", "scores
 _BATCHES = (("p", "q"), ("batch", "head"), ("g", "z1"))
 _KERNELS = ("gemm", "gemm", "my_gemm", "fused_layer", "f")
 _TARGETS = ("sm_75", "sm_86", "sm_90", "sm_120")
-_NEWER = (NEWER, f"{NEWER}a")
 _REQUIRES = ("require threads <= 1024", "require shared <= 160KiB")
 
 
@@ -48,7 +47,7 @@ class DrawnHead:
         types = self._types()
         self.gemm = f"gemm {self._access('C')} = {self._access('A')} * {self._access('B')}"
         self.dtype = [f"dtype {types}"] if types else []
-        self.target = [f"target {dice.pick(_NEWER)}"] if plan["target"] == NEWER else []
+        self.target = [f"target {plan['target']}"] if plan["target"] != NONE else []
         if plan["types"].startswith("bytes") and not self.target:
             self.target = ["target sm_89"]
         self.problem = (self.gemm, *self.dtype, *self.target)
@@ -148,6 +147,9 @@ class DrawnHead:
             if out == "i32" and self.plan["epilogue"] != NONE:
                 out = "f32"  # an expression of any kind is no expression of integers
             return f"{names[0]}=i8 {names[1]}=i8 {names[2]}={out}"
+        if plan.removesuffix(" to f32") in ROUNDED:
+            one = plan.removesuffix(" to f32")
+            return f"{names[0]}={one} {names[1]}={one}"
         if plan == "f32 to halves":
             return f"{names[2]}={self.dice.pick(HALVES)}"
         if plan == "f32":

@@ -9,14 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count
-from textwrap import dedent
 
-from gemmgen.base.errors import ScheduleError
-from gemmgen.base.source import Source
-from gemmgen.fuzz import head_classes
-from gemmgen.fuzz.climb import Climb, resized
+from gemmgen.fuzz.climb import Climb
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import (
     CLASSES,
@@ -28,17 +23,14 @@ from gemmgen.fuzz.factors import (
     classes_of,
     has_word,
 )
-from gemmgen.fuzz.facts import SLOTS, facts_of
+from gemmgen.fuzz.facts import SLOTS
 from gemmgen.fuzz.growth import Sketch, grow
-from gemmgen.fuzz.head_classes import DRAWN, NONE, Plan, threads_class
-from gemmgen.fuzz.heads import DrawnHead
+from gemmgen.fuzz.head_classes import DRAWN, NONE, Plan
 from gemmgen.fuzz.legal import Crash
+from gemmgen.fuzz.seeds import seeds
 from gemmgen.fuzz.unseen import Unseen
 from gemmgen.fuzz.writing import Written, crashed, wild, written
-from gemmgen.ir.target import WARP
-from gemmgen.language import parse_schedule
-from gemmgen.schedule import examples
-from gemmgen.schedule.model import Schedule
+from gemmgen.ir.atoms import ATOMS, VIA, Atom
 
 _TRIES = 3
 """How often a pair is wanted, until it is given up."""
@@ -54,21 +46,21 @@ nobody wants it, and much is legal beside it alone."""
 _BESIDE = {"persistent": "yes", "warp_specialize": "yes", "cache_shared C": "kept"}
 """What half of those schedules have each, where it is legal."""
 _BOXED: tuple[Class, ...] = (("async_copy A", "tma"), ("async_copy B", "tma"))
+_BY_MATRICES = {
+    **{"order C": "mn", "vectorize C.global": "2"},
+    **{"cache_shared C": "kept", "async_copy C": "tma"},
+}
+"""How half of those that read tiles in place store C: of 16 bits, so that ``stmatrix`` does."""
 _IN_TURNS = 0.3
 """How many of them have consumers that take tiles in turn."""
 _TURNS: Class = ("warp_specialize order", "in_turn")
-_IN_TURN = """
-    gemm C[m, n] = A[k, m] * B[k, n]
-    target sm_90a
-    tile m=32 n=64 k=8
-    cache_shared A B C
-    register_block m=4 n=4
-    double_buffer A B C
-    async_copy A B C via=tma
-    persistent
-    warp_specialize producers=1 order=in_turn
-"""
-"""Small enough for an interpreter: sizes that are drawn seldom have a warpgroup's threads."""
+_CORES = 3
+"""Every so many of the others one multiplies on tensor cores, by each way as often, and by each
+atom of a way."""
+_MULTIPLYING = ("types", "target", "tensor_core via", "decompose into")
+"""What such a schedule keeps of its sketch, as its atom follows from it."""
+_ORDERS = ("order A", "order B")
+"""What it keeps, too, where few sizes go with some of them: where tiles are read in place."""
 _PLAIN = 0.35
 """How likely a choice is a factor's first class."""
 _FRESH = 0.25
@@ -78,6 +70,15 @@ _LOST = 6
 _REDRAWN = 8
 """How often a schedule that was drawn before is drawn anew."""
 _WORD = re.compile(r"\w+")
+
+
+_WAYS: tuple[tuple[Atom, ...], ...] = tuple(
+    found
+    for atoms in VIA.values()
+    for splits in (False, True)
+    if (found := tuple(a for a in atoms if bool(ATOMS[a].splits) == splits))
+)
+"""The atoms of each instruction, those that split operands apart."""
 
 
 class Epoch:
@@ -97,7 +98,8 @@ class Epoch:
         every = (pair for pair in EVERY_PAIR if self._barred.isdisjoint(pair))
         self._waiting = deque((*each, *each, *self.dice.shuffled(every)))
         self._known: dict[Class, list[Sketch]] = {}
-        for sketch, plan in _seeds(self.dice):
+        self._multiplying: dict[Atom, dict[tuple[str, ...], list[Sketch]]] = {}
+        for sketch, plan in seeds(self.dice):
             if self._barred.isdisjoint(plan.items()):
                 self._keep(sketch, plan)
 
@@ -130,6 +132,8 @@ class Epoch:
     def _sketched(self, number: int) -> Sketch:
         if number % _ENGINE == 0:
             climb = self._boxed()
+        elif number % _CORES == 0:
+            climb = self._multiplied()
         else:
             climb = self._begun()
             for _ in range(_PAIRS - 1):
@@ -152,6 +156,24 @@ class Epoch:
         for name, label in (*_BOXED, *bases):
             if classes_of(sketch.facts)[name] == label:
                 wanted[name] = label
+        climb = Climb(self.dice, sketch, self.unseen, wanted)
+        climb.reach()
+        return climb
+
+    def _multiplied(self) -> Climb:
+        """From a sketch on tensor cores, whose atom it keeps; where tiles are read in place, with
+        what is legal beside the copy engine alone."""
+        atoms = [a for a in self.dice.pick(_WAYS) if a in self._multiplying]
+        if not atoms:
+            return self._begun()
+        atom = self.dice.pick(atoms)
+        sketch = self.dice.pick(self.dice.pick([*self._multiplying[atom].values()]))
+        in_place, plan = ATOMS[atom].in_place, sketch.plan(NONE)
+        kept = (*_MULTIPLYING, *_ORDERS) if in_place else _MULTIPLYING
+        wanted = {name: plan[name] for name in kept}
+        if in_place:
+            wanted |= {one: label for one, label in _BESIDE.items() if self.dice.chance(0.5)}
+            wanted |= _BY_MATRICES if self.dice.chance(0.5) else {}
         climb = Climb(self.dice, sketch, self.unseen, wanted)
         climb.reach()
         return climb
@@ -180,6 +202,9 @@ class Epoch:
         return grow(self.dice, self._plan(wanted), frozenset(wanted))
 
     def _keep(self, sketch: Sketch, plan: Plan) -> None:
+        of_atom = self._multiplying.setdefault(sketch.program.main.spread.atom, {})
+        orders = of_atom.setdefault(tuple(plan[name] for name in _ORDERS), [])
+        orders[:] = [*orders, sketch][-_KNOWN:]
         for found in plan.items():
             if found in _BOXED and _TURNS in plan.items():
                 continue  # others begin from those of their own
@@ -210,31 +235,6 @@ class Epoch:
     def _class(self, name: str) -> str:
         classes = self._allowed(name)
         return classes[0] if self.dice.chance(_PLAIN) else self.dice.pick(classes)
-
-
-def _seeds(dice: Dice) -> Iterator[tuple[Sketch, Plan]]:
-    """The examples, with sizes that can be run in an interpreter; consumers in turn as they are."""
-    schedule = parse_schedule(Source(dedent(_IN_TURN)))
-    small = Sketch.of(DrawnHead(dice, head_classes.plan_of(schedule, WARP)))
-    small = replace(small, facts=facts_of(schedule))
-    yield small, small.plan(threads_class(small.program.main.threads))
-    for name in examples.names():
-        schedule = _example(name)
-        if schedule is not None:
-            empty = Sketch.of(DrawnHead(dice, head_classes.plan_of(schedule, WARP)))
-            yield from resized(dice, replace(empty, facts=facts_of(schedule)))
-
-
-def _example(name: str) -> Schedule | None:
-    """One of the plain ones, or of newer targets' own: those in other folders are these with other
-    sizes, or a search."""
-    if "/" in name and not name.startswith("hopper/"):
-        return None
-    path = examples.path_of(name)
-    try:
-        return parse_schedule(Source(path.read_text(encoding="utf-8")))
-    except ScheduleError:  # a set of values is not settled
-        return None
 
 
 def is_wild(number: int) -> bool:

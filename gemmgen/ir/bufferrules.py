@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.boxes import engine_swizzle
 from gemmgen.ir.buffers import AxisSpread, Space, axes_of_operand
+from gemmgen.ir.dtypes import widest
 from gemmgen.ir.edit import contraction, operations_of, wide_access
 from gemmgen.ir.held import Held, Side
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Program
@@ -77,7 +78,8 @@ def swizzles_permute_rows(program: Program, kernel: Kernel) -> Iterator[str]:
             yield f"buffer {buffer.name}: a swizzle of {swizzle.period} in rows of {row}"
         elif buffer.slab and (buffer.slab != swizzle.period or row % buffer.slab):
             yield f"buffer {buffer.name}: slabs of {buffer.slab} in rows of {row}"
-        elif swizzle.chunk % wide_access(kernel, buffer):
+        # The slice of an unfused epilogue's temporary is accessed as wide as C's will be, or less.
+        elif swizzle.chunk % min(wide_access(kernel, buffer), widest(buffer.dtype)):
             yield f"buffer {buffer.name}: a swizzle of chunks of {swizzle.chunk}"
 
 

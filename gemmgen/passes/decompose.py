@@ -65,6 +65,8 @@ class Decompose:
     into: DType
     parts: int
     products: int
+    via: str | None
+    """The instruction of tensor cores, if there is one."""
     instruction: Stated | None = field(compare=False)
     stated: Stated = field(compare=False)
 
@@ -73,7 +75,9 @@ class Decompose:
         into = cast(DType, stated.word("into"))
         parts, products = stated.integer("parts"), stated.integer("products")
         instruction = Stated.of(schedule, "tensor_core")
-        return Decompose(into, parts or PARTS, products or PRODUCTS[0], instruction, stated)
+        via = instruction.word("via") if instruction else None
+        found = into, parts or PARTS, products or PRODUCTS[0]
+        return Decompose(*found, via, instruction, stated)
 
     def apply(self, program: Program) -> Program:
         if self.into == WHOLE:
@@ -99,12 +103,12 @@ class Decompose:
                 at=self.stated.span,
                 hint="add tensor_core via=mma, or leave decompose out",
             )
-        via = self.instruction.word("via")
-        if via == "mma":
+        if self.via == "mma":
             return
-        where = "from shared memory" if via == "wgmma" else "as the hardware deals them out"
+        where = "from shared memory" if self.via == "wgmma" else "as the hardware deals them out"
         raise Refusal(
-            f"decompose splits what lanes hold, and tensor_core via={via} takes operands {where}",
+            f"decompose splits what lanes hold, and tensor_core via={self.via} takes operands "
+            f"{where}",
             at=self.instruction.span_of("via"),
             hint="via=mma, or leave decompose out",
         )

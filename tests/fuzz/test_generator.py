@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -15,11 +16,13 @@ import pytest
 from gemmgen.base.source import Source
 from gemmgen.fuzz import random_schedules
 from gemmgen.fuzz.dice import Dice
-from gemmgen.fuzz.factors import FACTORS, Pair, pairs, plan_of
+from gemmgen.fuzz.factors import FACTORS, Pair, groups, pairs, plan_of
 from gemmgen.fuzz.heads import DrawnHead
 from gemmgen.fuzz.plans import Epoch, is_wild
 from gemmgen.fuzz.random_schedules import schedule_at
+from gemmgen.fuzz.seeds import multiplied
 from gemmgen.fuzz.trial import compile_text
+from gemmgen.ir.atoms import ATOMS, VIA
 from gemmgen.language import VOCABULARY, parse_schedule
 from gemmgen.passes.raster import Raster
 from gemmgen.schedule.model import Schedule
@@ -28,12 +31,12 @@ from gemmgen.schedule.roles import letters, spelt, tensors
 Said = tuple[str, ...]
 SEED, SOME, FEW = 1, range(400), 20
 """One seed: what is drawn of it once serves all tests of a process."""
-
+ORDERS = ("order A", "order B", "order C")
 
 CHECKED: Said = ("warp_specialize", "consumers", "")
 """A count that follows from the tile and is only checked: what is drawn of it is refused mostly."""
-SELDOM = frozenset({"decompose", "wgmma"})
-"""Directives and words that go with few others: a seed draws them seldom or never."""
+OFTEN, SOMETIMES = 15, 5
+"""Of 400 schedules at least so many have each way of tensor cores, and what few of these have."""
 
 
 def wanted() -> set[Said]:
@@ -43,7 +46,7 @@ def wanted() -> set[Said]:
         found.add((spec.name,))
         for argument in spec.arguments:
             for word in argument.choices or ("",):
-                if word != argument.identity:
+                if word != argument.identity and groups(argument) != ((argument.identity,),):
                     found.add((spec.name, argument.name, word))
         for role, hops in spec.hops:
             for hop in hops:
@@ -83,13 +86,33 @@ def test_schedules_without_some_words_differ_as_much() -> None:
 
 @pytest.mark.proof
 def test_every_directive_argument_word_and_hop_is_drawn() -> None:
-    missing = {one for one in wanted() - {CHECKED} if SELDOM.isdisjoint(one)}
+    missing = wanted() - {CHECKED}
     for index in SOME:
         emitted = compile_text(schedule_at(SEED, index))
         missing -= set(said(emitted.schedule)) if emitted else set()
         if not missing:
             return
     raise AssertionError(f"fuzzing never draws {sorted(missing)}")
+
+
+@pytest.mark.proof
+def test_tensor_cores_are_drawn_often() -> None:
+    """Each instruction, each storage order of what is read in place, and C by stmatrix."""
+    drawn = [e for index in SOME if (e := compile_text(schedule_at(SEED, index)))]
+    atoms = Counter(e.program.main.spread.atom for e in drawn)
+    for via, of_way in VIA.items():
+        assert sum(atoms[atom] for atom in of_way) >= OFTEN, (via, atoms)
+    assert sum(atoms[atom] for atom in ATOMS if ATOMS[atom].splits) >= OFTEN, atoms
+    assert sum(atoms[atom] for atom in ATOMS if "f64" in ATOMS[atom].types) >= OFTEN, atoms
+    in_place = [e for e in drawn if ATOMS[e.program.main.spread.atom].in_place]
+    orders = Counter(plan_of(e.schedule, 1)[name] for e in in_place for name in ORDERS)
+    assert all(orders[order] >= SOMETIMES for name in ORDERS for order in FACTORS[name]), orders
+    assert sum("stmatrix" in e.text for e in in_place) >= SOMETIMES
+
+
+def test_each_atom_has_a_seed() -> None:
+    seeds = map(compile_text, multiplied())
+    assert {e.program.main.spread.atom for e in seeds if e} == {*ATOMS} - {"fma"}
 
 
 @pytest.mark.proof
