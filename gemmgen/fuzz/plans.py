@@ -72,12 +72,17 @@ _REDRAWN = 8
 _WORD = re.compile(r"\w+")
 
 
-_WAYS: tuple[tuple[Atom, ...], ...] = tuple(
-    found
-    for atoms in VIA.values()
-    for splits in (False, True)
-    if (found := tuple(a for a in atoms if bool(ATOMS[a].splits) == splits))
-)
+
+
+def _of_ways() -> Iterator[tuple[Atom, ...]]:
+    for atoms in VIA.values():
+        for splits in (False, True):
+            found: tuple[Atom, ...] = tuple(a for a in atoms if bool(ATOMS[a].splits) == splits)
+            if found:
+                yield found
+
+
+_WAYS = tuple(_of_ways())
 """The atoms of each instruction, those that split operands apart."""
 
 
@@ -163,7 +168,7 @@ class Epoch:
     def _multiplied(self) -> Climb:
         """From a sketch on tensor cores, whose atom it keeps; where tiles are read in place, with
         what is legal beside the copy engine alone."""
-        atoms = [a for a in self.dice.pick(_WAYS) if a in self._multiplying]
+        atoms: list[Atom] = [a for a in self.dice.pick(_WAYS) if a in self._multiplying]
         if not atoms:
             return self._begun()
         atom = self.dice.pick(atoms)

@@ -465,9 +465,11 @@ GG_MODEL void load_matrices(Vector<b32, count> d, Shared row, bool is_turned) {
     for (unsigned r = 0; r < 8; ++r) {
       __builtin_memcpy(&rows[r], all + (8 * i + r) * GG_DEPOSIT, sizeof rows[r]);
     }
-    const b32 low = is_turned ? rows[pair][line] : rows[line][pair];
-    const b32 high = is_turned ? rows[pair + 1][line] : rows[line][pair + 1];
-    *d.elements[i] = low | high << 16;
+    if (is_turned) {
+      *d.elements[i] = rows[pair][line] | static_cast<b32>(rows[pair + 1][line]) << 16;
+    } else {  // at once: they may be one element
+      *d.elements[i] = *reinterpret_cast<const b32 *>(rows[line] + pair);
+    }
   }
 }
 #define GG_LDMATRIX(count)                                                                        \

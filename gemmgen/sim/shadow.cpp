@@ -65,7 +65,7 @@ void prepare_launch() {
 // Whether the memory holds the pattern with which g++ fills variables that are never set.  Results
 // show the use of one, except in a product with zero, as past the last tile.  Elements of one byte
 // are not checked: they may equal the pattern by chance, as four times -2 does; and half an element
-// of four bytes may, so that of an access of two bytes (ldmatrix) the whole element is looked at.
+// of four bytes may, so that of an access of two bytes the whole element is looked at.
 bool holds_pattern(const Touch &touch, const unsigned char *memory) {
   constexpr uint32_t PATTERN = 0xfefefefe;
   if (touch.bytes < 2 || word_bytes < 2) return false;
