@@ -72,8 +72,6 @@ _REDRAWN = 8
 _WORD = re.compile(r"\w+")
 
 
-
-
 def _of_ways() -> Iterator[tuple[Atom, ...]]:
     for atoms in VIA.values():
         for splits in (False, True):
