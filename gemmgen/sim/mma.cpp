@@ -29,10 +29,9 @@ void multiply_add(unsigned *sum, float a, float b) {
 
 // Of each operand a lane has the 4 bytes from 4 * (lane % 4) on of 16 along k: of rows lane / 4 and
 // 8 more of A, and column lane / 4 of B; then those of the next 16 bytes.
-template <typename Sum>
-void multiply(Sum *sums, const unsigned *a, const unsigned *b, unsigned rows, gg_type of_a,
-              gg_type of_b) {
-  const unsigned each = 4 / bytes_of(of_a);
+template <unsigned each, typename Sum>
+void multiply_words(Sum *sums, const unsigned *a, const unsigned *b, unsigned rows, gg_type of_a,
+                    gg_type of_b) {
   Operands mine = {};
   for (unsigned i = 0; i < 2 * rows * each; ++i) {
     mine.a[i] = part_of(a[i / each], i % each, of_a);
@@ -51,6 +50,17 @@ void multiply(Sum *sums, const unsigned *a, const unsigned *b, unsigned rows, gg
       const float right = lane_of(column * 4 + owner).b[next * each + part];
       multiply_add(&sums[i], left, right);
     }
+  }
+}
+
+// A word's elements are a constant of each, as places are quotients by them.
+template <typename Sum>
+void multiply(Sum *sums, const unsigned *a, const unsigned *b, unsigned rows, gg_type of_a,
+              gg_type of_b) {
+  switch (bytes_of(of_a)) {
+    case 4: return multiply_words<1>(sums, a, b, rows, of_a, of_b);
+    case 2: return multiply_words<2>(sums, a, b, rows, of_a, of_b);
+    default: return multiply_words<4>(sums, a, b, rows, of_a, of_b);
   }
 }
 

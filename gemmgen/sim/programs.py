@@ -136,7 +136,7 @@ _held: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def _runner_flags(ucontext: bool) -> tuple[str, ...]:
-    return (*toolchain.RUNNER_FLAGS, *(["-DGG_UCONTEXT"] if ucontext else []))
+    return (*toolchain.runner_flags(), *(["-DGG_UCONTEXT"] if ucontext else []))
 
 
 @functools.cache
