@@ -8,6 +8,7 @@ rounded once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import product
 from math import prod
 from typing import cast
@@ -143,6 +144,20 @@ def _matrices(held: Memory, first: int, line: Line) -> npt.NDArray[np.float64]:
     return lines if line == "row" else lines.transpose(0, 2, 1)
 
 
+@cache
+def _elements(lanes: int, count: int, each: int, turned: bool) -> tuple[tuple[Ints, Ints], ...]:
+    """Of each element that a lane has of ``count`` matrices: the lane that names its row, and its
+    column there, of all lanes."""
+    lane, found = np.arange(lanes), list[tuple[Ints, Ints]]()
+    own, (row, part) = lane // WARP * WARP, np.divmod(lane % WARP, LANES_OF_ROW)
+    for matrix, e in product(range(count), range(each)):
+        line, column = row, each * part + e
+        if turned:
+            line, column = column, line
+        found.append((own + ROWS * matrix + line, column))
+    return tuple(found)
+
+
 class CheckedWarps:
     """The warps of some blocks, whose lanes must come to each of these steps together."""
 
@@ -189,13 +204,8 @@ class CheckedWarps:
         assert isinstance(tile, FlatMemory)
         named = self.lanes.every(rows)
         tile.refuse(named % row_of(node.dtype) != 0, named, mask, "no row of a matrix begins there")
-        each, lane = packed(node.dtype), np.arange(self.lanes.count)
-        own, (row, part) = lane // WARP * WARP, np.divmod(lane % WARP, LANES_OF_ROW)
-        for matrix, e in product(range(node.count), range(each)):
-            line, column = row, each * part + e
-            if turned:
-                line, column = column, line
-            yield named[own + ROWS * matrix + line] + column
+        for names, column in _elements(self.lanes.count, node.count, packed(node.dtype), turned):
+            yield named[names] + column
 
     def meet(self, mask: Mask) -> None:
         """All lanes of a warp come to a step, or none."""

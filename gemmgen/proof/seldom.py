@@ -9,17 +9,22 @@ from __future__ import annotations
 from typing import Any, TypeVar, cast
 
 from gemmgen.ir.control import If
-from gemmgen.ir.parts import rebuilt
+from gemmgen.ir.parts import inside, rebuilt
 
 T = TypeVar("T")
 
 
 def without_seldom(tree: T) -> T:
-    """Lowered code, a node or a tuple of nodes, without the statements that are seldom reached."""
+    """Lowered code, a node or a tuple of nodes, without the statements that are seldom reached.
+    Most programs have none, and are not built anew."""
+    return tree if all(map(_is_usual, inside(tree))) else _left(tree)
+
+
+def _left(tree: T) -> T:
     if isinstance(tree, tuple):
         kept = filter(_is_usual, cast("tuple[Any, ...]", tree))
-        return cast("T", tuple(map(without_seldom, kept)))
-    return rebuilt(tree, without_seldom)
+        return cast("T", tuple(map(_left, kept)))
+    return rebuilt(tree, _left)
 
 
 def _is_usual(node: object) -> bool:
