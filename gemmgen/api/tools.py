@@ -144,8 +144,9 @@ def bench(
 ) -> tuple[BenchRow, ...]:
     """Times kernels against cuBLAS, interleaved, and checks their results.
 
-    There is a row for each kernel and for cuBLAS at each shape.  ``schedules``: one, or several of
-    one ``gemm`` line by the names of their rows.  Raises ``CannotCheck`` if there is no GPU.
+    There is a row for each kernel, for cuBLAS and for cublasLt at each shape, as far as these have
+    a call for the types.  ``schedules``: one, or several of one ``gemm`` line by the names of their
+    rows.  Raises ``CannotCheck`` if there is no GPU.
     """
     from gemmgen.gpu import device
 
