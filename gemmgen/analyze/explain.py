@@ -220,7 +220,10 @@ def _work(
     kernel: AnalyzedKernel, values: Values, launch: LaunchCounts, fmas: int, shape: Shape
 ) -> Demand:
     shared = sum((c for s, c in launch.items() if s.space == "shared"), Counts())
-    contract, products = contraction(kernel.program.main), kernel.lowered.interface.products
+    contract, products = (
+        contraction(kernel.program.main),
+        kernel.lowered.interface.arithmetic.products,
+    )
     return Demand(
         2 * prod(shape),
         fmas * products,

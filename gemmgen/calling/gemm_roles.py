@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gemmgen.base.record import record
+from gemmgen.ir.arithmetic import PLAIN, Arithmetic
 from gemmgen.ir.dtypes import Types, sums_of
 from gemmgen.ir.interface import Interface, Param
 
@@ -10,7 +11,7 @@ from gemmgen.ir.interface import Interface, Param
 @record
 class Contraction:
     """A times B summed over ``k``, and C: the letters of rows, columns, the contraction, and of the
-    batches in C's order; ``fraction``, ``terms`` and ``products`` as those of ``Interface``."""
+    batches in C's order; ``arithmetic`` is that of ``Interface``."""
 
     a: Param
     b: Param
@@ -19,9 +20,7 @@ class Contraction:
     n: str
     k: str
     batch: tuple[str, ...]
-    fraction: int | None = None
-    terms: int | None = None
-    products: int = 1
+    arithmetic: Arithmetic = PLAIN
 
     @property
     def letters(self) -> tuple[str, ...]:
@@ -45,5 +44,4 @@ def contraction(interface: Interface) -> Contraction:
         next(x for x in c.indices if x in factor.indices and x not in batch) for factor in (a, b)
     )
     k = next(x for x in a.indices if x in b.indices and x not in c.indices)
-    found = (interface.fraction, interface.terms, interface.products)
-    return Contraction(a, b, c, m, n, k, batch, *found)
+    return Contraction(a, b, c, m, n, k, batch, interface.arithmetic)

@@ -46,7 +46,7 @@ def drawn(interface: Interface, case: Case, on: ArrayLibrary = NUMPY) -> dict[st
     names = (product.a.name, product.b.name, product.c.name)
     kinds = dict(zip(names, of_product, strict=True))
     is_wide = case.data == "wide integers"
-    count = largest_count(sizes[product.k], product.types, product.fraction)
+    count = largest_count(sizes[product.k], product.types, product.arithmetic)
     count = 1 if is_wide else count
     found: dict[str, Real] = {}
     for at, param in enumerate(interface.tensors):

@@ -20,7 +20,9 @@ def types_text(interface: Interface) -> str:
         if param.kind == "tensor":
             bits = f" ({param.dtype} bits)" if param.dtype in RAW else ""
             if param.dtype in ROUNDED:
-                bits = f" ({'cut off' if interface.cuts else 'rounded'} to {param.dtype})"
+                bits = (
+                    f" ({'cut off' if interface.arithmetic.cuts else 'rounded'} to {param.dtype})"
+                )
             stored.setdefault(STORED[param.dtype] + bits, []).append(param.name)
     listed = [f"{text} for {', '.join(names)}" for text, names in stored.items()]
     pointers = ", ".join(listed if len(listed) > 1 else stored)
@@ -71,10 +73,10 @@ def launch_lines(interface: Interface) -> list[str]:
     if a.dtype == b.dtype == "i8":
         depth = next(interface.extent(letter) for letter in a.indices if letter in b.indices)
         lines.append(f"sums wrap to 32 bits; {SOFT}none does while {depth} <= {EXACT_DEPTH}")
-    if interface.cuts:
+    if interface.arithmetic.cuts:
         names = " and ".join(p.name for p in interface.tensors if p.dtype in ROUNDED)
         lines.append(f"of elements of {names} 13 bits are dropped, {SOFT}less than 2^-10 of each")
-    if interface.products > 1:
+    if interface.arithmetic.products > 1:
         lines += _parts_lines(interface)
     return lines
 
@@ -90,11 +92,12 @@ def _parts_lines(interface: Interface) -> list[str]:
     """
     a, b, *_ = (param for param in interface.tensors if not param.written)
     depth = next(interface.extent(letter) for letter in a.indices if letter in b.indices)
-    lost = f"{3 * interface.products} * {interface.terms or depth}"
-    if interface.terms:
-        lost = f"({lost} + {depth} / {interface.terms} + 1)"
+    products, terms = interface.arithmetic.products, interface.arithmetic.terms
+    lost = f"{3 * products} * {terms or depth}"
+    if terms:
+        lost = f"({lost} + {depth} / {terms} + 1)"
     return [
-        f"f32 by {interface.products} products of parts in bf16: the error of a sum is below",
+        f"f32 by {products} products of parts in bf16: the error of a sum is below",
         f"{lost} * 2^-24 of the sum of |{a.name} * {b.name}|, "
         f"{SOFT}if no element but 0 is below 2^-110",
     ]

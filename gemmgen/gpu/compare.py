@@ -101,7 +101,7 @@ def wanted(
     scale = abs(numbers.get("alpha", 1.0))
     size = product_of(interface, values, absolute=True) * scale + abs(value)
     product = contraction(interface)
-    data = "normal" if product.fraction is None else case.data
+    data = "normal" if product.arithmetic.fraction is None else case.data
     return within(interface, value, size * rounding(product, values, data))
 
 
@@ -152,10 +152,10 @@ def rounding(product: Contraction, values: Mapping[str, DeviceArray], data: Data
     lose (Higham, section 3.1).
     """
     depth, unit = values[product.a.name].shape[-1] + 2, UNIT[product.types.acc]
-    if product.terms is None:
+    if product.arithmetic.terms is None:
         return _of_a_sum(product, depth, data)
-    folds = -(-depth // product.terms)
-    each = _of_a_sum(product, min(depth, product.terms + 2), data)
+    folds = -(-depth // product.arithmetic.terms)
+    each = _of_a_sum(product, min(depth, product.arithmetic.terms + 2), data)
     return (1 + each) * (1 + folds * unit / (1 - folds * unit)) - 1
 
 
@@ -179,12 +179,14 @@ def _of_a_sum(product: Contraction, depth: int, data: Data) -> float:
     whole one would: as many times the depth, and as many times sqrt(K) / 2.  What the products
     that are left out add, u, is within that (``ir/decompositions.py``).
     """
-    if product.fraction is not None:
-        return _of_few_bits(depth, product.fraction, data)
+    if product.arithmetic.fraction is not None:
+        return _of_few_bits(depth, product.arithmetic.fraction, data)
     unit = UNIT[product.types.acc]
-    if product.products > 1:
-        most = product.products * (depth if data == "positive" else max(16.0, depth**0.5 / 2))
-        return unit * most / (1 - depth * product.products * unit)
+    if product.arithmetic.products > 1:
+        most = product.arithmetic.products * (
+            depth if data == "positive" else max(16.0, depth**0.5 / 2)
+        )
+        return unit * most / (1 - depth * product.arithmetic.products * unit)
     if data != "positive":
         by_tensor_cores = {product.a.dtype, product.b.dtype} <= {*HALVES, *BYTE_FLOATS, *ROUNDED}
         return unit * (max(16.0, depth**0.5 / 2) if by_tensor_cores else 16.0)

@@ -44,7 +44,8 @@ def lt_calls(
 
 def in_few_bits(interface: Interface) -> bool:
     """Whether sums keep fewer bits than f32 for all of K, as cublasLt's do by its fast mode."""
-    return interface.fraction is not None and interface.terms is None
+    arithmetic = interface.arithmetic
+    return arithmetic.fraction is not None and arithmetic.terms is None
 
 
 def _operands(

@@ -32,7 +32,7 @@ def lower_bound(
         lanes = gpu.double_lanes if product.c.dtype == "f64" else gpu.lanes
     else:
         lanes = gpu.tensor_lanes(multiplied)
-    rate = 2.0 * lanes * gpu.sms * gpu.clock / interface.products
+    rate = 2.0 * lanes * gpu.sms * gpu.clock / interface.arithmetic.products
     size = sum(
         BYTES[param.dtype] * math.prod(shape[interface.extent(letter)] for letter in param.indices)
         for param in (product.a, product.b, product.c)

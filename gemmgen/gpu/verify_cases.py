@@ -108,7 +108,7 @@ def _outcome(kernel: Callee, case: Case, reference: Reference | None, exact: boo
 @record
 class Placed:
     """A tensor within a poisoned buffer, a guard before and after it; ``values`` in storage order
-    are its numbers.  ``cuts`` as that of ``Interface``."""
+    are its numbers.  ``cuts`` as that of ``Arithmetic``."""
 
     array: DeviceArray
     buffer: DeviceArray
@@ -127,7 +127,7 @@ class Placed:
         steps = tuple(step * buffer.dtype.itemsize for step in strides)
         array = cupy().lib.stride_tricks.as_strided(buffer[GUARD:], shape, steps)
         stored = cast(DeviceArray, as_stored(interface, param, cast(Real, values)))
-        placed = Placed(array, buffer, stored, param, interface.cuts)
+        placed = Placed(array, buffer, stored, param, interface.arithmetic.cuts)
         placed.put()
         return placed
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 from gemmgen.base.record import record
 from gemmgen.base.source import indexed
+from gemmgen.ir.arithmetic import PLAIN, Arithmetic
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.requirement import MultipleOf, Requirement
 from gemmgen.ir.tensor_map import LANDS_AT, REPEATS, MapDimension, MapFields, TensorMap
@@ -97,12 +98,7 @@ class Interface:
     share of the tiles; else ``resident`` is 0.
     ``overlaps``: its blocks may begin before the kernel in front has ended.
 
-    ``fraction``: bits after the leading one that sums keep while products are added to them, if
-    they are fewer than those of the sums' type (``AtomTraits.fraction``); results depend on it.
-    ``terms``: those whose sums are folded into others together (``Fold.every``); None: all.
-    ``cuts``: elements of A and B are cut off where their type is rounded elsewhere
-    (``AtomTraits.cuts``).
-    ``products`` > 1 of parts of f32 are multiplied in place of one (``ir/decompositions.py``).
+    ``arithmetic``: how its sums are added up, which results depend on.
     """
 
     SYNTAX = "{name}"
@@ -127,10 +123,7 @@ class Interface:
     resident: int = 0
     cluster: tuple[int, ...] = ()
     overlaps: bool = False
-    fraction: int | None = None
-    terms: int | None = None
-    products: int = 1
-    cuts: bool = False
+    arithmetic: Arithmetic = PLAIN
 
     @property
     def threads(self) -> int:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from gemmgen.ir.arithmetic import Arithmetic
 from gemmgen.ir.assumptions import equal_to
-from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.edit import contraction, fold_of
 from gemmgen.ir.expr import Var, walk
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
@@ -59,17 +58,8 @@ def interface_of(
         _resident(context, static_shared + dynamic_shared) if context.is_persistent else 0,
         cluster=tuple(count for _, count in context.kernel.work.cluster),
         overlaps=context.kernel.work.overlap,
-        fraction=ATOMS[context.kernel.spread.atom].fraction,
-        terms=fold.every if (fold := fold_of(context.kernel)) else None,
-        products=_products(context),
-        cuts=ATOMS[context.kernel.spread.atom].cuts,
+        arithmetic=Arithmetic.of(context.kernel),
     )
-
-
-def _products(context: Context) -> int:
-    """Of parts, in place of one of whole elements."""
-    splits = ATOMS[context.kernel.spread.atom].splits is not None
-    return contraction(context.kernel).products if splits else 1
 
 
 def _resident(context: Context, shared: int) -> int:

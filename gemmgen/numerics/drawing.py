@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmgen.base.record import record
+from gemmgen.ir.arithmetic import PLAIN, Arithmetic
 from gemmgen.ir.dtypes import DType, Types
 from gemmgen.numerics.formats import Precision, Real, held
 
@@ -40,13 +41,13 @@ def _asarray(values: npt.NDArray[np.generic]) -> Real:
 NUMPY = ArrayLibrary(np.random.default_rng, _asarray, held)
 
 
-def largest_count(k: int, types: Types, fraction: int | None = None) -> int:
+def largest_count(k: int, types: Types, arithmetic: Arithmetic = PLAIN) -> int:
     """The number of magnitudes of integers, so that sums of ``k`` products are exact.
 
     f16 and bf16 represent integers up to 2048 and 256; smaller factors make larger results rare.
     Sums in i32 leave room for factors of most of the range of i8.
 
-    ``fraction``: the bits after the leading one that sums keep, where they are not those of f32.
+    Sums may keep fewer bits than those of f32 (``Arithmetic.fraction``).
     Factors of 1 and 2 alone could have larger sums for ``k`` above 2^``fraction`` / 2, if all
     signs were one; of random signs one sum of 10^55 is above 2^13 for k = 2^16 (Hoeffding: at most
     2 exp(-(2^13)^2 / (8 k))).
@@ -54,7 +55,7 @@ def largest_count(k: int, types: Types, fraction: int | None = None) -> int:
     if types.acc == "i32" and types.c in ("i32", "f32") and k <= 2**16:
         return 60
     most = {"f16": 2, "bf16": 1, "i8": 1, "e4m3": 1, "e5m2": 1}.get(types.c, 4)
-    exact = 2 ** (24 if fraction is None else fraction)
+    exact = 2 ** (24 if arithmetic.fraction is None else arithmetic.fraction)
     count = most if k * (2 * most - 1) * 2 * most <= exact else 1
     assert k * (2 * count - 1) * (2 * count) <= 2**24
     return count

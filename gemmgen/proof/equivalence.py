@@ -110,7 +110,7 @@ def cases(lowered: LoweredProgram, problem: Problem, shape: Shape) -> Iterator[C
         runs.extend((3.0, order) for order in ORDERS[1:])
     for (beta, order), landing in product(runs, landings_of(lowered)):
         yield Case(shape, "integers", 2.0, beta, 3, order, landing)
-    if lowered.kernels[0].interface.products > 1:
+    if lowered.kernels[0].interface.arithmetic.products > 1:
         yield Case(shape, "wide integers", 2.0, 3.0, 3)
         yield Case(shape, "NaN in A", 2.0, 3.0, 3)
 

@@ -70,7 +70,7 @@ def cases_of(subject: Subject) -> tuple[Case, ...]:
 def _of_parts(emitted: Emitted, shape: Shape) -> tuple[Case, ...]:
     """Where products of parts are multiplied, numbers that need all of them, and one that has no
     parts."""
-    if emitted.interface.products == 1:
+    if emitted.interface.arithmetic.products == 1:
         return ()
     return Case(shape, "wide integers"), Case(shape, "infinity in B")
 

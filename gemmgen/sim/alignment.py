@@ -20,6 +20,8 @@ _BOXES = re.compile(
     r"&?(?P<array>\w+)\b(?! ?\*)(?:[^,;]*,\s*(?P<of>\w+))?"
 )
 _FUNCTION = re.compile(r"__forceinline__ void (\w+)\([^{]*\{.*?\n\}", re.DOTALL)
+_OWN = re.compile(r"__forceinline__ \w+ gg_\w+\([^{]*\{.*?\n\}", re.DOTALL)
+"""A function of one instruction, whose arrays may have names of the kernel's tensors."""
 _DECLARED = re.compile(rf"(?:alignas\((\d+)\)[^;=(]*?)?\b({TYPE}) (\w+)\s*\[")
 _LAID = re.compile(rf"\*const (\w+) =\s*reinterpret_cast<({TYPE})\(\*\)[^>]*>\(\s*(\w+)")
 
@@ -27,7 +29,7 @@ _LAID = re.compile(rf"\*const (\w+) =\s*reinterpret_cast<({TYPE})\(\*\)[^>]*>\(\
 def check_alignment(text: str, file: str, maps: tuple[TensorMap, ...] = ()) -> None:
     """Raises CompileFailure for an array with wide accesses whose declaration does not align it;
     the boxes of ``maps`` may be swizzled."""
-    found = _DECLARED.findall(text)
+    found = _DECLARED.findall(_OWN.sub("", text))
     declared = {name: int(alignment or ELEMENTS[stored]) for alignment, stored, name in found}
     sizes = {name: ELEMENTS[stored] for _, stored, name in found}
     for name, stored, base in _LAID.findall(text):

@@ -36,7 +36,7 @@ def allocated(
             whole = as_stored(interface, param, numbers[param.name])
             own = stored(np.broadcast_to(whole, matrix.view.shape), param.dtype)
             if param.dtype in ROUNDED:
-                own = near_tf32(own, cut=interface.cuts)
+                own = near_tf32(own, cut=interface.arithmetic.cuts)
             matrix.view[...] = own
     return found
 

@@ -11,6 +11,7 @@ from emitted_kernels import planted
 from emitted_warpgroups import HEAD, PRODUCER, THREE, TWO, complaint, emitted
 
 from gemmgen.interpreter import async_products
+from gemmgen.ir.arithmetic import PLAIN
 from gemmgen.numerics.formats import cut_to_tf32, near_tf32, to_tf32
 from gemmgen.pipeline import Emitted
 from gemmgen.proof import cpu, meaning
@@ -67,7 +68,7 @@ def test_finds(plant: str) -> None:
 
 def rounding(known: Emitted) -> Emitted:
     """The same kernel for callers who believe that it rounds."""
-    return replace(known, interface=replace(known.interface, cuts=False))
+    return replace(known, interface=replace(known.interface, arithmetic=PLAIN))
 
 
 def test_a_run_of_the_text_tells_cutting_off_from_rounding() -> None:

@@ -150,9 +150,9 @@ def test_sums_of_14_bits_stay_within(depth: int) -> None:
 
 def test_drawn_integers_are_exact_in_14_bits() -> None:
     product = contraction(FEW_BITS)
-    assert product.fraction == 13
+    assert product.arithmetic.fraction == 13
     for depth in (256, 4096, 16384):
-        count = largest_count(depth, product.types, product.fraction)
+        count = largest_count(depth, product.types, product.arithmetic)
         shape = 100, depth
         a, b = (draw(kind, shape, 1, np.float32, count) for kind in ("odd", "even"))
         addends = (a * b).astype(np.float64)
@@ -168,7 +168,7 @@ def test_a_fault_of_bytes_goes_beyond(fault: str) -> None:
     assert (np.abs(wrong) > allowed).any()
 
 
-PROMOTED = replace(FEW_BITS, terms=128)
+PROMOTED = replace(FEW_BITS, arithmetic=replace(FEW_BITS.arithmetic, terms=128))
 
 
 @pytest.mark.parametrize("data", ("normal", "positive"))
