@@ -32,7 +32,7 @@ def test_a_failure_is_told_replayed_and_saved(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(Ring, "before", lambda ring: ring.stage)
-    monkeypatch.setattr("gemmgen.fuzz.shrink.SECONDS", 2.0)
+    monkeypatch.setattr("gemmgen.fuzz.shrink.SECONDS", 0.5)
     done = fuzz("--count", "6", "--jobs", "1")
     assert done.exit_code == 1
     replay = done.stdout.split("gemmgen fuzz --replay ")[1].split()[0]
@@ -56,7 +56,7 @@ def test_words_are_left_out() -> None:
 @pytest.mark.proof
 def test_a_failure_without_words_is_replayed_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ring, "before", lambda ring: ring.stage)
-    monkeypatch.setattr("gemmgen.fuzz.shrink.SECONDS", 2.0)
+    monkeypatch.setattr("gemmgen.fuzz.shrink.SECONDS", 0.5)
     done = fuzz("--count", "12", "--jobs", "1", "--without", "tma", "--without", "persistent")
     assert done.exit_code == 1
     line = done.stdout.split("gemmgen fuzz --replay ")[1].partition("   #")[0]
