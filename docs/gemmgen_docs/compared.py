@@ -69,6 +69,7 @@ HOPPER = {
     "hopper/int8": Compared("hopper/fp8"),
     "hopper/tf32": Compared("hopper/wgmma"),
     "hopper/promote": Compared("hopper/wgmma"),
+    "hopper/split_f32": Compared("hopper/promote"),
 }
 """The second ladder, bottom to top: what came with sm_90.  Its pages, in a folder of its own, its
 part of the navigation and its tests follow from this."""

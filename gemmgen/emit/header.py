@@ -6,7 +6,9 @@ from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import SOFT, filled
 from gemmgen.ir.dtypes import RAW, ROUNDED, DType
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.planes import unit
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
+from gemmgen.ir.tensor_map import ALIGNMENT
 
 EXACT_DEPTH = (2**31 - 1) // 128**2
 """Products of i8 whose sum fits i32, whatever they are."""
@@ -121,6 +123,9 @@ def scratch_lines(interface: Interface) -> list[str]:
     lines: list[str] = []
     for param in interface.scratch:
         size = f"{_tiles(interface)} * {param.item * param.per_tile} bytes"
+        if param.planes is not None:
+            own, row = param.planes, unit(param.dtype)
+            size = f"{own.count} * {own.rows} * ceil({own.columns} / {row}) * {ALIGNMENT} bytes"
         line = f"{param.name}: {size}"
         if param.align > 4:
             line += f", {SOFT}aligned to {param.align} bytes"

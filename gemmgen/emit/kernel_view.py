@@ -46,7 +46,19 @@ def kernel_view(kernel: LoweredKernel) -> View:
         ),
         "shared": [_shared(kernel)] if shared else [],
         "body": statements(kernel.body),
+        "fronts": [_front(front) for front in kernel.splitting],
     }
+
+
+def _front(kernel: LoweredKernel) -> str:
+    """The kernel that is launched in front."""
+    view: View = {
+        "threads": c_text(kernel.launch.count),
+        "name": kernel.interface.name,
+        "parameters": parameter_rows(kernel.interface.params, 95, restrict=True),
+        "body": statements(kernel.body),
+    }
+    return printed("front.j2", view)
 
 
 def _sets_registers(kernel: LoweredKernel) -> bool:

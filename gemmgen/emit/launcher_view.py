@@ -9,6 +9,7 @@ from gemmgen.emit.kernel_view import SHARED_BYTES
 from gemmgen.emit.line_breaks import filled
 from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.emit.printing import printed
+from gemmgen.emit.splitting_launches import splitting_view
 from gemmgen.emit.tensor_maps import encoding_calls, has_swizzles, type_notes
 from gemmgen.emit.views import View
 from gemmgen.ir import names
@@ -65,6 +66,7 @@ def launcher_view(kernel: LoweredKernel) -> View:
         "encode": _encode(interface),
         "type_notes": [notes] if (notes := type_notes(interface)) else [],
         "maps": [map_name(one.tensor) for one in interface.maps],
+        **splitting_view(kernel),
         "arguments": _arguments(interface),
     }
 

@@ -69,10 +69,11 @@ def _encoding(kernel: LoweredKernel, tensor_map: TensorMap) -> str:
     interface, tensor = kernel.interface, tensor_map.tensor
     dimensions = interface.map_dimensions(tensor_map)
     number, item, _ = _element(interface, tensor_map)
-    letters = _param(interface, tensor_map).indices[::-1]
+    letters = _letters(interface, tensor_map)
     strides = [Var(one.stride) for one in dimensions if one.stride is not None]
     shared = _shared_along(kernel, letters)
-    sides = zip(letters, tensor_map.box, strict=True)
+    boxes = (*letters, *("",) * (len(tensor_map.box) - len(letters)))
+    sides = zip(boxes, tensor_map.box, strict=True)
     lists = (
         [one.size for one in dimensions],
         [c_text(Binary("*", Wide(Int(item)), stride)) for stride in strides],
@@ -91,8 +92,14 @@ def _element(interface: Interface, tensor_map: TensorMap) -> tuple[int, int, str
 
 
 def _param(interface: Interface, tensor_map: TensorMap) -> Param:
-    (param,) = (param for param in interface.tensors if param.name == tensor_map.tensor)
-    return param
+    return interface.mapped(tensor_map)
+
+
+def _letters(interface: Interface, tensor_map: TensorMap) -> tuple[str, ...]:
+    """Of a matrix, innermost first; of planes those of what is split."""
+    param = _param(interface, tensor_map)
+    source = param.planes.source if param.planes else param.name
+    return next(p.indices[::-1] for p in interface.tensors if p.name == source)
 
 
 def _shared_along(kernel: LoweredKernel, letters: tuple[str, ...]) -> Var | None:
@@ -105,6 +112,8 @@ def _shared_along(kernel: LoweredKernel, letters: tuple[str, ...]) -> Var | None
 
 def _side(kernel: LoweredKernel, letter: str, side: int, shared: Var | None) -> Expr:
     """A side of a box: the extent of the tile, or of a block's share of it, if it is that."""
+    if not letter:
+        return Int(side)
     tile = names.block(letter)
     known = {constant.name: constant.value for constant in kernel.constants}
     extent = known.get(tile.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from gemmgen.expand.groups_of_terms import groups_of
 from gemmgen.expand.k_range import k_range_of
@@ -10,6 +11,7 @@ from gemmgen.ir import names
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Define, For, If
+from gemmgen.ir.decompositions import products_of
 from gemmgen.ir.edit import contraction, fold_of, pipeline_of
 from gemmgen.ir.expanded import DescribeOperands, Fetch, Multiply, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
@@ -132,10 +134,26 @@ def group(
         accumulate, ended = groups.goes_on(k), (*ended, end_multiplies(kernel))
         each = groups.behind_step(k, step_of(loop), ended, (begun,))
     one = Multiply(contract, k, None, a, b, accumulate)
-    size, unroll = names.block(loop.letter), unroll_of(kernel, loop, True)
-    steps = For[Timed](loop.letter, Int(0), size, step_of(loop), (one, *each), unroll)
     described = DescribeOperands(contract, a, b)
+    if kernel.buffer(contract.a).parts > 1:
+        return (described, begun, *_products(kernel, loop, one), *ended)
+    steps = _steps(kernel, loop, (one, *each))
     return (described, begun, steps, *(() if each else ended))
+
+
+def _steps(kernel: Kernel, loop: Loop, body: tuple[Timed, ...]) -> For[Timed]:
+    size, unroll = names.block(loop.letter), unroll_of(kernel, loop, True)
+    return For(loop.letter, Int(0), size, step_of(loop), body, unroll)
+
+
+def _products(kernel: Kernel, loop: Loop, one: Multiply) -> tuple[Timed, ...]:
+    """The products of parts, each of all steps of the tile before the next: tensor cores cut off
+    what is below the last bit of a sum, so it grows late."""
+    pairs = products_of(one.contract.parts, one.contract.products)
+    found = (replace(one, a_part=a, b_part=b) for a, b in pairs)
+    first, *others = found
+    always = (replace(other, accumulate=ALWAYS) for other in others)
+    return tuple(_steps(kernel, loop, (each,)) for each in (first, *always))
 
 
 def end_multiplies(kernel: Kernel) -> EndMultiplies:

@@ -36,6 +36,7 @@ from gemmgen.ir.nodes import (
     Map,
     Pipeline,
     Program,
+    Split,
     Statement,
 )
 
@@ -138,6 +139,8 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
             return way_out(kernel, statement, outward)
         case Copy():
             return () if statement == outward else (Transfer(statement, Int(0)),)
+        case Split():
+            return ()  # the kernel in front does it
         case Contract():
             raise AssertionError("a contraction is in a loop over its letter")
         case _:

@@ -23,6 +23,7 @@ from gemmgen.gpu.plan import LaunchPlan
 from gemmgen.gpu.planner import Planner
 from gemmgen.gpu.scratch import Addresses, Pool
 from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.planes import IN_FRONT
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
 
@@ -74,10 +75,13 @@ class Kernel:
         self.device = cp.cuda.runtime.getDevice()
         self.arch = device.arch_for(target, *device.capability(self.device))
         self.files = files or store.stored(text, self.arch)
-        self._function = cp.RawModule(path=str(self.files.cubin)).get_function(interface.name)
+        module = cp.RawModule(path=str(self.files.cubin))
+        self._function = module.get_function(interface.name)
+        front = IN_FRONT.format(kernel=interface.name)
+        split = module.get_function(front).kernel if interface.split else None
         self._reserve_shared()
         self._binding = binding = Binding(interface, lend=True)
-        loaded = Loaded(self._function.kernel, interface, binding, self.device)
+        loaded = Loaded(self._function.kernel, interface, binding, self.device, split)
         self._planner = Planner(interface, binding, loaded, self.device)
         self._pool = Pool(interface, self.device)
         self._count, self._output = len(binding.tensors), binding.output

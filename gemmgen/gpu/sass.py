@@ -19,6 +19,7 @@ from gemmgen.base import caches, temporary
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.record import record
 from gemmgen.gpu import nvcc
+from gemmgen.ir.planes import IN_FRONT
 
 # HFMA2 is left out: ptxas also uses it to set a register to zero.
 ARITHMETIC = ("FFMA", "FFMA2", "HMMA", "HGMMA", "IMMA", "QGMMA", "IGMMA", "DFMA", "DMMA")
@@ -47,10 +48,12 @@ Code = tuple[SassInstruction, ...]
 
 
 def disassemble(cubin: bytes, function: str | None = None) -> Code:
-    """The instructions of ``function`` (or of the only kernel) in ``cubin``."""
+    """The instructions of ``function`` in ``cubin``, or of its only kernel, one in front of it
+    apart."""
     functions = _functions(cubin, tool())
     if function is None:
-        (code,) = functions.values()
+        fronts = {IN_FRONT.format(kernel=name) for name in functions}
+        (code,) = (code for name, code in functions.items() if name not in fronts)
         return code
     return functions[function]
 

@@ -30,7 +30,7 @@ class MappedStarter(Starter):
     ) -> None:
         super().__init__(loaded, blocks, integers)
         interface = loaded.interface
-        places = {param.name: at for at, param in enumerate(loaded.tensors)}
+        places = {param.name: at for at, param in enumerate((*loaded.tensors, *interface.scratch))}
         self._fields = [
             (places[one.tensor], one.tensor, interface.map_fields(one, extents))
             for one in interface.kernel_maps

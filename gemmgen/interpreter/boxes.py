@@ -30,8 +30,14 @@ def boxes_of(tensor: str, code: Code) -> Boxes:
     def number(name: str) -> int:
         return cast(int, code.expression(Var(name)).known)
 
-    strides = [1 if one.stride is None else number(one.stride) for one in dimensions]
-    sizes = [number(one.size) for one in dimensions]
+    counts = {p.name for p in interface.params if p.kind in ("extent", "ld", "stride")}
+    of_planes = interface.plane_values({name: number(name) for name in sorted(counts)})
+
+    def known(name: str) -> int:
+        return of_planes[name] if name in of_planes else number(name)
+
+    strides = [1 if one.stride is None else known(one.stride) for one in dimensions]
+    sizes = [known(one.size) for one in dimensions]
     memory = code.scope.array(tensor).memory
     return Boxes(memory, tuple(sizes), tuple(strides), found.box, found.swizzle)
 

@@ -55,6 +55,7 @@ def interpret(
     values = with_temporaries(program, arguments)
     written: dict[str, Ints] = {}
     for kernel in program.kernels:
+        values |= _split(kernel, values)
         written |= run_kernel(kernel, values, landing, order, multiprocessors)
     return written
 
@@ -75,6 +76,24 @@ def with_temporaries(
             span *= size
         values[name] = poisoned(span, param.dtype)
     return values
+
+
+def _split(kernel: LoweredKernel, values: Mapping[str, Argument]) -> dict[str, Argument]:
+    """The planes of what a kernel in front splits, as it leaves them; poison where it writes
+    nothing."""
+    interface, found = kernel.interface, dict[str, Argument]()
+    integers = {name: value for name, value in values.items() if isinstance(value, int)}
+    for param in interface.split:
+        own, (front,) = param.planes, kernel.splitting
+        assert own is not None
+        planes = poisoned(interface.scratch_elements(param, integers), param.dtype)
+        found[param.name] = planes
+        if integers[own.rows] * integers[own.columns]:
+            pitch = values[dict(interface.pitch)[own.source]]
+            given = (values[own.rows], values[own.columns], values[own.source], pitch, planes)
+            names = (p.name for p in front.interface.params)
+            run_kernel(front, dict(zip(names, given, strict=True)))
+    return found
 
 
 def run_kernel(

@@ -82,7 +82,7 @@ class LaunchState:
     ) -> LaunchState:
         """Fresh memory for a launch of so many ``blocks``."""
         state = LaunchState(order, blocks)
-        for param in interface.scratch:
+        for param in (p for p in interface.scratch if p.planes is None):
             count = interface.scratch_elements(param, extents)
             if param.kind == "counter":
                 state.counters[param.name] = np.zeros(count, np.int64)
@@ -119,9 +119,9 @@ class LaunchState:
 
     def check_left(self, interface: Interface) -> None:
         """The next launch needs zeros in what must be zero."""
-        for param in interface.scratch:
+        for param in (p for p in interface.scratch if p.zeroed):
             left = (self.counters | self.spaces)[param.name]
-            if param.zeroed and left.any():
+            if left.any():
                 at = int(np.flatnonzero(left)[0])
                 raise Trap(param.name, "the launch", at, f"is left at {left[at]}, not zero")
 

@@ -22,6 +22,7 @@ Atom = Literal[
     "m8n8k4_f64",
     "m16n8k16_f32",
     "m64nNk16",
+    "m64nNk16_f32",
     "m64nNk32",
     "m64nNk32_i8",
     "m64nNk8",
@@ -236,6 +237,10 @@ ATOMS: dict[Atom, AtomTraits] = {
     "m8n8k4_f64": _of_doubles(1, 1),
     "m16n8k16_f32": _OF_PARTS,
     "m64nNk16": _of_a_warpgroup(16, _OF_HALVES),
+    # f32 as parts in bf16, which lie in shared memory as tiles of their own.
+    "m64nNk16_f32": _of_a_warpgroup(
+        16, (("bf16", "bf16", "f32"),), splits="f32", turned=("bf16", "f32")
+    ),
     # The sums of floats of a byte are kept in 1 + 8 + 13 bits (DeepSeek-AI, "Insights into
     # DeepSeek-V3: Scaling Challenges and Reflections on Hardware for AI Architectures", 2025).
     "m64nNk32": _of_a_warpgroup(32, _OF_BYTES, fraction=13),
@@ -252,6 +257,6 @@ VIA: dict[Via, tuple[Atom, ...]] = {
         *("m16n8k16", "m16n8k8", "m16n8k32", "m16n8k8_tf32"),
         *("m16n8k16_f64", "m16n8k8_f64", "m16n8k4_f64", "m8n8k4_f64", "m16n8k16_f32"),
     ),
-    "wgmma": ("m64nNk16", "m64nNk32", "m64nNk32_i8", "m64nNk8"),
+    "wgmma": ("m64nNk16", "m64nNk16_f32", "m64nNk32", "m64nNk32_i8", "m64nNk8"),
 }
 """The atoms of each instruction, the one to prefer first."""

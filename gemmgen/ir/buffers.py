@@ -185,7 +185,7 @@ class Buffer:
     elements, and chunks of rows that ``swizzle`` permutes.  With ``slab`` so many elements along
     the last letter are a row: the tile is cut along it into slabs, which lie one behind another.
     ``spread`` belongs to register buffers.  Of a fragment whose elements are split there are
-    ``parts``.
+    ``parts``, and so of a tile, and of a tensor's planes, whose parts lie in memory.
     """
 
     SYNTAX = "{space} {name}{shape} {dtype}"
@@ -226,4 +226,4 @@ class Buffer:
     def bytes(self) -> int:
         """Of a tile in shared memory, all stages together."""
         rows = prod(self.extent(letter) for letter in self.letters[:-1])
-        return self.stages * self.slabs * rows * self.row * BYTES[self.dtype]
+        return self.stages * self.parts * self.slabs * rows * self.row * BYTES[self.dtype]

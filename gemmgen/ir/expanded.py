@@ -152,7 +152,8 @@ class Fetch:
 class Multiply:
     """The contraction of one ``k``; stages and slots of both operands.
 
-    ``accumulate``: whether the old sums are added, where that is not always so.
+    ``accumulate``: whether the old sums are added, where that is not always so.  Of tiles in parts
+    these are multiplied: ``a_part`` of A and ``b_part`` of B.
     """
 
     SYNTAX = "{contract} at {k}"
@@ -163,6 +164,8 @@ class Multiply:
     a_stage: Stage = None
     b_stage: Stage = None
     accumulate: Expr | None = None
+    a_part: int = 0
+    b_part: int = 0
 
 
 @record

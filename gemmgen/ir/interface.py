@@ -15,6 +15,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import indexed
 from gemmgen.ir.arithmetic import PLAIN, Arithmetic
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.planes import Planes, pitch_of
 from gemmgen.ir.requirement import MultipleOf, Requirement
 from gemmgen.ir.tensor_map import LANDS_AT, REPEATS, MapDimension, MapFields, TensorMap
 
@@ -36,6 +37,7 @@ class Param:
     ints) and, of the kernel alone, ``map`` (a tensor map).  ``dtype`` is that of a tensor's or a
     workspace's elements, or of a scalar.
     What is ``zeroed`` must hold zeros before the first launch, and each launch leaves zeros.
+    A workspace with ``planes`` has the parts of a tensor, which a kernel in front writes.
     """
 
     SYNTAX = "{kind} {name}"
@@ -49,6 +51,7 @@ class Param:
     per_tile: int = 0
     zeroed: bool = False
     align: int = 4
+    planes: Planes | None = None
 
     @property
     def text(self) -> str:
@@ -184,7 +187,8 @@ class Interface:
         for param in self.params:
             if param.name in maps:
                 found.append(replace(param, name=maps[param.name].parameter, kind="map"))
-            if param.name in kept or param.kind not in ("tensor", "ld", "stride"):
+            beside = param.name not in maps or maps[param.name].beside
+            if param.name in kept or (param.kind not in ("tensor", "ld", "stride") and beside):
                 found.append(param)
         return tuple(found)
 
@@ -194,9 +198,38 @@ class Interface:
         of = {one.parameter: one for one in self.maps}
         return tuple(of[param.name] for param in self.kernel_params if param.kind == "map")
 
+    def mapped(self, tensor_map: TensorMap) -> Param:
+        """The tensor, or the planes, of a map."""
+        return next(p for p in self.params if p.name == tensor_map.tensor)
+
+    @property
+    def split(self) -> tuple[Param, ...]:
+        """The workspaces that a kernel in front writes the parts of tensors to."""
+        return tuple(p for p in self.params if p.planes is not None)
+
+    def plane_values(self, values: Mapping[str, int]) -> dict[str, int]:
+        """What the launcher computes of the planes of parts, by its names: their rows and planes
+        in elements, and how many there are, by its digits."""
+        found: dict[str, int] = {}
+        for param in self.split:
+            assert param.planes is not None
+            own = param.planes
+            found[own.pitch] = pitch_of(values[own.columns], param.dtype)
+            found[own.plane] = values[own.rows] * found[own.pitch]
+            found[str(own.count)] = own.count
+        return found
+
     def map_dimensions(self, tensor_map: TensorMap) -> tuple[MapDimension, ...]:
         """The dimensions of a tensor's map, innermost first."""
-        (param,) = (param for param in self.tensors if param.name == tensor_map.tensor)
+        param = self.mapped(tensor_map)
+        if param.planes is not None:
+            own = param.planes
+            x, y, count = tensor_map.box
+            return (
+                MapDimension(own.columns, x, None),
+                MapDimension(own.rows, y, own.pitch),
+                MapDimension(str(own.count), count, own.plane),
+            )
         letters = zip(param.indices, self.steps(param), strict=True)
         return tuple(
             MapDimension(self.extent(letter), side, step)
@@ -206,8 +239,9 @@ class Interface:
     def map_fields(self, tensor_map: TensorMap, values: Mapping[str, int]) -> MapFields:
         """What the map of a tensor is encoded from in a call with these ``values`` (extents,
         leading dimensions, strides)."""
-        (param,) = (param for param in self.tensors if param.name == tensor_map.tensor)
+        param = self.mapped(tensor_map)
         dimensions = self.map_dimensions(tensor_map)
+        values = {**values, **self.plane_values(values)}
         strides = [values[one.stride] * param.item for one in dimensions if one.stride is not None]
         sizes = tuple(values[one.size] for one in dimensions)
         box, swizzle = tensor_map.box, tensor_map.swizzle
@@ -263,11 +297,19 @@ class Interface:
 
     def scratch_elements(self, param: Param, extents: Mapping[str, int]) -> int:
         """Elements that such a parameter must have for ``extents``."""
+        if param.planes is not None:
+            pitch = pitch_of(extents[param.planes.columns], param.dtype)
+            return param.planes.count * extents[param.planes.rows] * pitch
         return self.tile_count(extents) * param.per_tile
 
     def shaping(self) -> tuple[str, ...]:
         """The extents of C: the number of blocks depends on them."""
         return (*(name for name, _ in self.tiles), *(name for _, name in self.batches))
+
+    def sizing(self) -> tuple[str, ...]:
+        """The extents that scratch memory depends on."""
+        planes = (p.planes for p in self.split if p.planes is not None)
+        return (*self.shaping(), *(name for one in planes for name in (one.rows, one.columns)))
 
     def extent_names(self) -> tuple[str, ...]:
         return tuple(p.name for p in self.params if p.kind == "extent")

@@ -101,6 +101,8 @@ class LoweredKernel:
     bounded: Origins = ()
     """The directives that state it; empty if ``lower`` chose it."""
     launch: LaunchNames = LaunchNames()
+    splitting: tuple[LoweredKernel, ...] = ()
+    """None, or the kernel in front, launched for each tensor whose parts this one reads."""
 
     @property
     def functions(self) -> tuple[Function, ...]:

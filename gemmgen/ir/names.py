@@ -67,6 +67,9 @@ CONSUMER, CONSUMER_NUMBER = Var("CONSUMER"), Var("consumer")
 PROMOTE = Var("PROMOTE")
 """Terms whose sums are folded into others together."""
 
+SPLIT = Var("SPLIT")
+"""Parts of an element that is split, each in a tile of its own."""
+
 CLUSTER = Var("CLUSTER")
 """The blocks of a cluster."""
 

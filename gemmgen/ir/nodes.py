@@ -123,6 +123,19 @@ class Copy:
 
 
 @record
+class Split:
+    """``dst = src`` as so many ``parts`` of a narrower type, a plane of global memory each
+    (``ir/decompositions.py``): by a kernel of its own, in front of this one."""
+
+    SYNTAX = "{dst} = {src}"
+
+    dst: str
+    src: str
+    parts: int
+    origins: Origins = ()
+
+
+@record
 class Contract:
     """``acc += a * b`` for a step of k, by an atom; ``order`` is that of a thread's FMAs.
 
@@ -213,7 +226,7 @@ class Pipeline:
     origins: Origins = ()
 
 
-Statement = Init | Copy | Contract | Map | Loop | Pipeline
+Statement = Init | Split | Copy | Contract | Map | Loop | Pipeline
 
 
 @record

@@ -56,7 +56,9 @@ MULTICASTS = "sm_90a"
 elsewhere such copies compile, and may be much slower (PTX ISA, cp.async.bulk.tensor)."""
 
 
-ONLY: dict[str, str] = dict.fromkeys(("m64nNk16", "m64nNk32", "m64nNk32_i8", "m64nNk8"), "sm_90a")
+ONLY: dict[str, str] = dict.fromkeys(
+    ("m64nNk16", "m64nNk16_f32", "m64nNk32", "m64nNk32_i8", "m64nNk8"), "sm_90a"
+)
 """The one architecture that has an atom, by the atom's name."""
 
 UNTIL = {"m16n8k16_f64": 90, "m16n8k8_f64": 90, "m16n8k4_f64": 90}

@@ -62,14 +62,16 @@ def in_shared(
     return Element(tile.name, (*_present(stage), *slabs, index[row], at))
 
 
-def begin_of_box(tile: Buffer, stage: Stage, within: Mapping[str, Expr]) -> Element:
+def begin_of_box(
+    tile: Buffer, stage: Stage, within: Mapping[str, Expr], part: Expr | None = None
+) -> Element:
     """Where a box begins in a shared tile that lies ``within`` it from there on: of a tile in slabs
-    with a slab's row."""
+    with a slab's row, of one in parts in the tile of a ``part``."""
     row, column = (within[letter] for letter in tile.letters)
     place = (row, column)
     if tile.slab:
         place = (div(column, names.slab(tile.name)), row, Int(0))
-    return Element(tile.name, (*_present(stage), *place))
+    return Element(tile.name, (*_present(stage), *_present(part), *place))
 
 
 def _constants(context: Context) -> dict[str, int]:

@@ -21,6 +21,9 @@ from gemmgen.lower import box_stores
 from gemmgen.lower.addresses import begin_of_box
 from gemmgen.lower.context import TID, Context, X
 
+PART = Var("plane")
+"""Numbers the parts of elements, each of which has a plane and tiles of its own."""
+
 
 def copy_box(context: Context, node: CopyBox) -> tuple[Node, ...]:
     """The boxes of a tile: one, or a loop over those along each letter that is longer; of a tile
@@ -34,13 +37,15 @@ def copy_box(context: Context, node: CopyBox) -> tuple[Node, ...]:
         cut = side < share.extent(letter)
         within[letter] = names.box(letter) if cut else first
         loops += [(letter, first, stop, side)] if cut else []
-    target = begin_of_box(tile, node.stage, within)
+    part = PART if tile.parts > 1 else None
+    target = begin_of_box(tile, node.stage, within, part)
     begin = {
         letter: add(node.origin if letter == context.problem.k else names.tile_origin(letter), at)
         for letter, at in within.items()
     }
     letters = context.tensor(copy.src).letters
     at = tuple(begin.get(letter, Var(letter)) for letter in reversed(letters))
+    at = (*at, PART) if part else at
     blocks = _sharers(context, copy)
     body: Node = LoadBox(target, copy.src, node.barrier, at, tile.dtype, copy.evict, blocks)
     for letter, first, stop, side in reversed(loops):
@@ -48,6 +53,8 @@ def copy_box(context: Context, node: CopyBox) -> tuple[Node, ...]:
         if tile.slab and letter == tile.letters[-1]:
             step = names.slab(tile.name)
         body = For(names.box(letter).name, first, stop, step, (body,))
+    if part is not None:
+        body = For(PART.name, Int(0), names.SPLIT, Int(1), (body,), unroll=True)
     return (body,)
 
 
@@ -95,6 +102,7 @@ def _map(context: Context, copy: Copy) -> TensorMap:
     sides = dict(zip(tile.letters, _box(context, copy), strict=True))
     letters = context.tensor(copy.src).letters
     box = tuple(sides.get(letter, 1) for letter in reversed(letters))
+    box = (*box, 1) if tile.parts > 1 else box
     return TensorMap(copy.src, box, swizzle=span_of(tile))
 
 
@@ -133,8 +141,10 @@ def constants(context: Context) -> Iterator[Constant]:
         tile = context.buffer(copy.dst)
         sizes = [tile.extent(letter) for letter in tile.letters]
         size = BYTES[tile.dtype]
-        found.append(mul(mul(*(names.block(letter) for letter in tile.letters)), Int(size)))
-        total += sizes[0] * sizes[1] * size
+        parts = names.SPLIT if tile.parts > 1 else Int(1)
+        elements = mul(*(names.block(letter) for letter in tile.letters))
+        found.append(mul(parts, mul(elements, Int(size))))
+        total += tile.parts * sizes[0] * sizes[1] * size
     if found:
         note = "bytes of the tiles in a stage"
         yield Constant(names.STAGE_BYTES.name, total, add(*found), note)

@@ -75,6 +75,9 @@ def _counts(context: Context) -> Iterator[Constant]:
     for ring in rings(context.kernel, pipeline_of(context.kernel)):
         if ring.stages > 2:
             yield Constant(ring.count.name, ring.stages, None, "tiles in shared memory")
+    split = next((b.parts for b in context.kernel.buffers if b.parts > 1), 1)
+    if split > 1:
+        yield Constant(names.SPLIT.name, split, None, "parts of an element")
     if context.kernel.work.raster > 1:
         note = "block rows in a group"
         if context.kernel.work.cluster:

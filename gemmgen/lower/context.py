@@ -17,7 +17,7 @@ from gemmgen.ir.edit import copy_outward, fold_of, output_of, pipeline_of
 from gemmgen.ir.expanded import ExpandedKernel
 from gemmgen.ir.expr import Element, Expr, Int, Var, walk
 from gemmgen.ir.lowered import Check, Constant
-from gemmgen.ir.nodes import Copy, Kernel, Map, Program
+from gemmgen.ir.nodes import Copy, Kernel, Map, Program, Split
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.ir.simplify import mod
 from gemmgen.ir.thread_code import Node
@@ -164,6 +164,11 @@ class Context:
         """The thread's number among those that share a tile, in a block of one dimension."""
         return mod(X, names.CONSUMER) if self.kernel.producers.turns > 1 else X
 
+    @cached_property
+    def splits(self) -> tuple[Split, ...]:
+        """What a kernel in front splits."""
+        return tuple(s for s in self.kernel.body if isinstance(s, Split))
+
     @property
     def named(self) -> tuple[str, ...]:
         """The letters of the output, batches first: what an epilogue has as numbers."""
@@ -220,8 +225,10 @@ class Context:
         return Int(tile.stages)
 
     def tensor(self, name: str) -> Tensor:
-        """A tensor of the kernel in global memory, with its batch letters."""
-        return next(t for t in self.tensors if t.name == name)
+        """A tensor of the kernel in global memory, with its batch letters; of one's parts that
+        tensor."""
+        source = {split.dst: split.src for split in self.splits}.get(name, name)
+        return next(t for t in self.tensors if t.name == source)
 
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -230,7 +237,7 @@ class Context:
         known = {t.name: t for t in (problem.a, problem.b, problem.c)}
         found: dict[str, Tensor] = {}
         for buffer in self.kernel.buffers:
-            if buffer.space is Space.GLOBAL:
+            if buffer.space is Space.GLOBAL and buffer.parts == 1:
                 # A matrix between two kernels has the letters of the output.
                 own = Tensor(buffer.name, (*problem.batch, *buffer.letters), buffer.dtype)
                 found[buffer.name] = known.get(buffer.name, own)

@@ -164,7 +164,8 @@ def smaller_warp(program: Program) -> str:
     def is_too_large() -> bool:
         sums = prod(sizes.values()) * (2 if folds else 1) // lanes
         return sums > MOST_SUMS or (
-            contraction(program.main).parts > 1
+            not atom.in_place
+            and contraction(program.main).parts > 1
             and sums + _of_fragments(program, axes, sizes) + OVERHEAD > MAX_REGISTERS
         )
 

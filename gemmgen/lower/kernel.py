@@ -61,6 +61,7 @@ from gemmgen.lower.grid_wait import waiting
 from gemmgen.lower.placement import before_tiles, placement, walk, without_unused
 from gemmgen.lower.shared_arrays import shared_arrays, static_or_dynamic
 from gemmgen.lower.signature import interface_of
+from gemmgen.lower.splitting import splitting_kernel
 from gemmgen.lower.static_asserts import static_asserts_of
 from gemmgen.lower.thread_map import thread_maps
 from gemmgen.lower.types import in_double, number
@@ -101,6 +102,7 @@ def _kernel(context: Context) -> LoweredKernel:
         blocks_per_multiprocessor(context.kernel),
         context.kernel.bounds.origins,
         launch,
+        (splitting_kernel(interface),) if interface.split else (),
     )
 
 

@@ -121,6 +121,7 @@ def _bytes(tile: Buffer) -> str:
     sizes = [tile.extent(letter) for letter in tile.letters]
     row = f"({sizes[-1]} + {tile.pad})" if tile.pad else str(sizes[-1])
     stages = f"{tile.stages} stages x " if tile.stages > 1 else ""
+    stages += f"{tile.parts} parts x " if tile.parts > 1 else ""
     size = BYTES[tile.dtype]
     return f"{tile.name}: {stages}{sizes[0]} x {row} x {size} bytes = {tile.bytes:,}"
 

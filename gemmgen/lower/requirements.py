@@ -88,7 +88,7 @@ def _wide(context: Context, mapped: Set[str]) -> Iterator[Requirement]:
             widths[copy.src] = max(copy.width, widths.get(copy.src, 1))
     stored = max(store_width(context.kernel, s) for s in (context.final, outward) if s)
     widths[context.output] = max(stored, widths.get(context.output, 1))
-    for buffer in context.kernel.buffers:
+    for buffer in (b for b in context.kernel.buffers if b.parts == 1):
         width = widths.get(buffer.name, 1)
         if buffer.name in mapped:
             width = max(width, ALIGNMENT // BYTES[buffer.dtype])

@@ -56,6 +56,8 @@ def _array(context: Context, tile: Buffer) -> SharedArray:
     sizes = (*(tile.extent(letter) for letter in outer), tile.row)
     sizes = (tile.slabs, *sizes) if tile.slab else sizes
     extents = shape(context, tile)
+    if tile.parts > 1:
+        sizes, extents = (tile.parts, *sizes), (names.SPLIT, *extents)
     if tile.stages > 1:
         sizes, extents = (tile.stages, *sizes), (context.stages(tile), *extents)
     boxed = {copy.dst for copy in context.boxed_copies}

@@ -17,9 +17,10 @@ from gemmgen.ir.expr import Var, walk
 from gemmgen.ir.interface import Interface, Param
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.parameters import ld_name
+from gemmgen.ir.planes import Planes
 from gemmgen.ir.problem import Tensor
 from gemmgen.ir.target import TARGETS
-from gemmgen.ir.tensor_map import TensorMap
+from gemmgen.ir.tensor_map import ALIGNMENT, TensorMap
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import ARRIVED, WORKSPACE, Context
 from gemmgen.lower.epilogue_arithmetic import reads, uses_sums_unscaled
@@ -116,7 +117,13 @@ def _params(context: Context) -> Iterator[Param]:
 
 
 def _scratch(context: Context) -> Iterator[Param]:
-    """What blocks that share a tile leave their sums in, and count themselves with."""
+    """The parts of what is split; what blocks that share a tile leave their sums in, and count
+    themselves with."""
+    for split in context.splits:
+        tensor, own = context.tensor(split.src), context.buffer(split.dst)
+        rows, columns = (bounds.extent(context, letter).name for letter in tensor.letters)
+        planes = Planes(tensor.name, split.parts, rows, columns)
+        yield Param(split.dst, "workspace", dtype=own.dtype, align=ALIGNMENT, planes=planes)
     work, sums = context.kernel.work, context.problem.accumulate
     if context.is_split:
         size, atomic = prod(size for _, size in work.tile), work.reduce == "atomic"

@@ -19,7 +19,7 @@ from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Define, For
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction
-from gemmgen.ir.expanded import DescribeOperands, Multiply, Stage
+from gemmgen.ir.expanded import DescribeOperands, Multiply, MultiplyAgain, Stage
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Var
 from gemmgen.ir.lowered import Check, Constant
 from gemmgen.ir.nodes import Map
@@ -27,7 +27,7 @@ from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
 from gemmgen.ir.thread_code import Node
 from gemmgen.ir.warpgroup_matrices import ROWS, UNIT, DescribeMatrix, MultiplyAsync
-from gemmgen.lower import threads, warps
+from gemmgen.lower import operand_parts, threads, warps
 from gemmgen.lower.addresses import begin_of_box
 from gemmgen.lower.context import TID, Context
 from gemmgen.lower.static_asserts import divides
@@ -88,13 +88,14 @@ def describe(context: Context, node: DescribeOperands) -> tuple[Node, ...]:
 
 def _descriptor(operand: WgmmaOperand, stage: Stage) -> Node:
     tile, k = operand.tile, operand.contracted
+    part = Int(0) if tile.parts > 1 else None
     first = {operand.letter: _first(operand.letter), k: Int(0)}
     stride: Expr = Int(operand.group)
     if operand.turned:
         stride = Binary("*", names.block(k), Int(operand.row))
     elif operand.pieces > 1:
         stride = Binary("*", names.fragments(operand.letter), stride)
-    begin = begin_of_box(tile, stage, first)
+    begin = begin_of_box(tile, stage, first, part)
     return DescribeMatrix(operand.descriptor, begin, span_of(tile), stride, operand.turned)
 
 
@@ -122,8 +123,8 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
             columns.extent // columns.warps,
             node.contract.atom,
             (a.tile.dtype, b.tile.dtype, context.problem.accumulate),
-            add(_further(a, node.k), _begin(a, number)),
-            _further(b, node.k),
+            add(_plane(a, node.a_part), _further(a, node.k), _begin(a, number)),
+            add(_plane(b, node.b_part), _further(b, node.k)),
             a.turned,
             b.turned,
         )
@@ -167,6 +168,15 @@ def _further(operand: WgmmaOperand, k: Expr) -> Expr:
     return div(add(whole, mul(mod(k, slab), size)), Int(UNIT))
 
 
+def _plane(operand: WgmmaOperand, part: int) -> Expr:
+    """How far a part's tile is from that of the first part, in units of a descriptor."""
+    if part == 0:
+        return Int(0)
+    row, column = (names.block(letter) for letter in operand.tile.letters)
+    plane = div(mul(mul(row, column), Int(BYTES[operand.tile.dtype])), Int(UNIT))
+    return mul(Int(part), plane)
+
+
 def coordinates(context: Context) -> Iterator[Define]:
     """Where a lane's sums begin, and the warpgroup's rows of the operands."""
     yield from threads.coordinates(context)
@@ -202,7 +212,12 @@ def _atom(context: Context) -> AtomTraits:
     return ATOMS[context.kernel.spread.atom]
 
 
-LOWER = {DescribeOperands: describe, Multiply: multiply, Map: threads.store}
+LOWER = {
+    DescribeOperands: describe,
+    Multiply: multiply,
+    MultiplyAgain: operand_parts.again,
+    Map: threads.store,
+}
 LOWERING = replace(
     threads.LOWERING,
     nodes=LOWER,

@@ -31,6 +31,7 @@ from typing import ClassVar, cast, get_args
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import indexed
+from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import (
@@ -48,6 +49,7 @@ from gemmgen.ir.problem import Problem
 from gemmgen.ir.target import SINCE, has
 from gemmgen.passes.base import OperandArgument, Stated, shared_tile
 from gemmgen.passes.boxes import check_boxes, check_rank
+from gemmgen.passes.parts_in_memory import with_parts_in_memory
 from gemmgen.passes.slice_boxes import by_threads, check_slice
 from gemmgen.schedule.model import Directive, Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -111,7 +113,8 @@ class AsyncCopy:
                 if all(operand.tensor == output for operand in statement.operands):
                     hint = f"target sm_{SINCE['tma']}, or {by_threads(output)}"
                 raise Refusal(f"{program.target} has no {name}", at=statement.span, hint=hint)
-            if via == "tma" and contraction(program.main).parts > 1:
+            contract = contraction(program.main)
+            if via == "tma" and contract.parts > 1 and not ATOMS[contract.atom].in_place:
                 self._check_addresses(program, statement)
         problem = program.problem
         inputs = tuple(r for r in self.requests if r.fact.tensor != problem.c.name)
@@ -125,7 +128,7 @@ class AsyncCopy:
                 check_rank(tensors[request.fact.tensor], request.fact)
         if inputs:
             _check_ring(program, inputs)
-        return program
+        return edit_main(program, with_parts_in_memory)
 
     @staticmethod
     def _check_addresses(program: Program, statement: Directive) -> None:

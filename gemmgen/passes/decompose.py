@@ -3,13 +3,14 @@
 Each operand is three parts: x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1), which hold all
 24 bits of x.  Of the nine products of parts six are multiplied, the small ones first: (2, 0)
 (1, 1) (0, 2) (1, 0) (0, 1) (0, 0); the others are at most 2^-24 of |a b|, f32's unit roundoff.
-``products=9`` leaves none out.  Elements are split as fragments are read from shared memory; memory
-and tiles stay f32.  Sums that are not finite are computed again by multiply-adds, so that
-infinities and NaNs are those of f32.  Tensor cores cut off where f32 rounds, which adds up along k:
-``tensor_core promote=64`` keeps that small.
+``products=9`` leaves none out.  For ``tensor_core via=mma`` elements are split as fragments are
+read from shared memory; memory and tiles stay f32.  For ``via=wgmma`` a kernel in front writes the
+parts of A and B to memory, 6 bytes an element, and tiles are of parts.  Sums that are not finite
+are computed again by multiply-adds, so that infinities and NaNs are those of f32.  Tensor cores cut
+off where f32 rounds, which adds up along k: ``tensor_core promote=64`` keeps that small.
 
-It is for ``tensor_core via=mma``, and for tiles along k in shared memory: one along m or n is
-turned on its way in (``cache_shared B[n, k]``).  ``into=f32`` equals the directive's absence.
+With ``via=mma`` tiles lie along k in shared memory: one along m or n is turned on its way in
+(``cache_shared B[n, k]``).  ``into=f32`` equals the directive's absence.
 
     loop k
       contract acc += A_shared * B_shared
@@ -83,7 +84,7 @@ class Decompose:
         if self.into == WHOLE:
             return program
         self._check_products()
-        self._check_instruction()
+        self._check_instruction(program.problem.batch)
         self._check_types(program.problem)
         how = {"into": self.into, "parts": self.parts, "products": self.products}
 
@@ -96,22 +97,27 @@ class Decompose:
 
     # Refusals.
 
-    def _check_instruction(self) -> None:
+    def _check_instruction(self, batch: tuple[str, ...]) -> None:
         if self.instruction is None:
             raise Refusal(
                 "decompose makes operands of instructions of tensor cores, and there are none",
                 at=self.stated.span,
-                hint="add tensor_core via=mma, or leave decompose out",
+                hint="add tensor_core via=mma or via=wgmma, or leave decompose out",
             )
-        if self.via == "mma":
-            return
-        where = "from shared memory" if self.via == "wgmma" else "as the hardware deals them out"
-        raise Refusal(
-            f"decompose splits what lanes hold, and tensor_core via={self.via} takes operands "
-            f"{where}",
-            at=self.instruction.span_of("via"),
-            hint="via=mma, or leave decompose out",
-        )
+        if self.via == "wmma":
+            raise Refusal(
+                f"decompose splits what lanes hold, and tensor_core via={self.via} takes operands "
+                "as the hardware deals them out",
+                at=self.instruction.span_of("via"),
+                hint="via=mma, or leave decompose out",
+            )
+        if self.via == "wgmma" and batch:
+            raise Refusal(
+                "decompose for via=wgmma splits one matrix of each operand into parts in memory",
+                at=self.instruction.span_of("via"),
+                notes=(f"the gemm has a matrix for each {' and '.join(batch)}",),
+                hint="via=mma, or leave decompose out",
+            )
 
     def _check_types(self, problem: Problem) -> None:
         others = [tensor for tensor in (problem.a, problem.b) if tensor.dtype != WHOLE]

@@ -36,7 +36,8 @@ def contract_fragments(
 def contract_in_place(kernel: Kernel, origin: str, step: int, **changes: Any) -> Kernel:
     """``kernel`` with a contraction that reads its operands in shared memory, ``step`` elements
     along k at a time; ``changes`` are other fields of it."""
-    contract = replace(contraction(kernel), origins=(origin,), **changes)
+    old = contraction(kernel)
+    contract = replace(old, origins=(*old.origins, origin), **changes)
     return edit_loops(kernel, lambda loop: replace(loop, body=(contract,), step=step))
 
 

@@ -19,7 +19,8 @@ from typing import ClassVar
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.ir.edit import changed_by, edit_main
+from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.edit import changed_by, contraction, edit_main
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.target import SINCE, has
 from gemmgen.passes.base import Stated
@@ -51,6 +52,18 @@ class OverlapLaunch:
                 f"{program.target} begins no kernel before the one in front has ended",
                 at=self.stated.span,
                 hint="target sm_90, or leave overlap_launch out",
+            )
+
+        atom = ATOMS[contraction(program.main).atom]
+        if atom.in_place and atom.splits is not None:
+            raise Refusal(
+                "overlap_launch: another kernel splits the operands in front of this one",
+                at=self.stated.span,
+                notes=(
+                    "decompose for via=wgmma has their parts in memory: it is that kernel "
+                    "which would have to begin early",
+                ),
+                hint="leave overlap_launch out",
             )
 
         def overlap(kernel: Kernel) -> Kernel:

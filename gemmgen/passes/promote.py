@@ -61,18 +61,25 @@ def _check_terms(kernel: Kernel, terms: int, via: Via, stated: Stated) -> None:
     assert pipeline is not None
     step, each = pipeline.step, ATOMS[contraction(kernel).atom].k
     within = [size for size in range(each, step, each) if step % size == 0]
+    atom, whole = ATOMS[contraction(kernel).atom], tuple[str, ...]()
+    if atom.in_place and atom.splits and terms % step:
+        # All terms of a tile are multiplied for one product before those of the next.
+        within = []
+        whole = ("all terms of a tile are multiplied for one product of parts before the next",)
     if terms in within or terms % step == 0:
         return
     known = (*within, max(1, terms // step) * step, -(-terms // step) * step)
     near = sorted({*[s for s in known if s < terms][-1:], *[s for s in known if s > terms][:1]})
     arithmetic = f"{step} % {terms} = {step % terms}"
-    if terms > step:
+    if whole and terms < step:
+        arithmetic = f"{terms} < {step}"
+    elif terms > step:
         arithmetic = remainder(terms, step)
-    elif step % terms == 0:
+    elif step % terms == 0 and not whole:
         arithmetic = f"via={via} multiplies {each} of them at once, and {remainder(terms, each)}"
     raise Refusal(
         f"promote={terms}: sums are folded behind whole steps along {pipeline.letter}",
         at=stated.span_of("promote"),
-        notes=(f"a tile has {step} along {pipeline.letter}: {arithmetic}",),
+        notes=(*whole, f"a tile has {step} along {pipeline.letter}: {arithmetic}"),
         hint=" or ".join(f"promote={size}" for size in near),
     )

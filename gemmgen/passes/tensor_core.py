@@ -32,6 +32,7 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import remainder
 from gemmgen.ir.atoms import Atom, AtomTraits, Via
+from gemmgen.ir.boxes import with_type
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copy_outward, edit_main, edit_statements, pipeline_of
@@ -211,7 +212,7 @@ class TensorCore:
     def _check_in_place(self, kernel: Kernel, problem: Problem, spread: Spread) -> None:
         contract = contraction(kernel)
         tiles = tuple(
-            (tensor.name, kernel.buffer(name))
+            (tensor.name, with_type(kernel.buffer(name), contract.into or tensor.dtype))
             for tensor, name in ((problem.a, contract.a), (problem.b, contract.b))
         )
         check_tiles(tiles, self.tiles, spread, self.via, self.stated.span)

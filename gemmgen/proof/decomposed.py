@@ -21,13 +21,19 @@ class Decomposed:
     parts: int
     products: int
     atom: Atom
+    step: int = 0
+    """Elements along k of which all products are multiplied before the next ones; 0: those of an
+    instruction."""
 
     @staticmethod
-    def of(contract: Contract) -> Decomposed | None:
-        """None where whole elements are multiplied."""
-        if contract.into is None or ATOMS[contract.atom].splits is None:
+    def of(contract: Contract, step: int = 0) -> Decomposed | None:
+        """None where whole elements are multiplied; of tiles in parts all of a tile's ``step`` is
+        multiplied for one product before the next."""
+        atom = ATOMS[contract.atom]
+        if contract.into is None or atom.splits is None:
             return None
-        return Decomposed(contract.into, contract.parts, contract.products, contract.atom)
+        how = (contract.into, contract.parts, contract.products, contract.atom)
+        return Decomposed(*how, step if atom.in_place else 0)
 
     def expanded(self, a: Real, b: Real) -> tuple[Real, Real]:
         """A (M, K) and B (K, N) with ``products`` times the k, in the order of the products: those
@@ -59,6 +65,8 @@ class Decomposed:
     def _order(self) -> Ints:
         """The elements along k of a step, in the order of what PTX calls columns of A: those of a
         register of four lanes, lane by lane, and then those of the next register of a row."""
+        if self.step:
+            return np.arange(self.step)
         held_, k = ATOMS[self.atom].a, ATOMS[self.atom].k
         assert held_
         found = (held_.element(lane, e) for e in range(held_.registers) for lane in range(4))

@@ -16,6 +16,7 @@ from gemmgen.pipeline import Emitted
 
 MULTIPLIES: dict[Atom, str] = {
     "m64nNk16": "HGMMA",
+    "m64nNk16_f32": "HGMMA",
     "m64nNk32": "QGMMA",
     "m64nNk32_i8": "IGMMA",
     "m64nNk8": "HGMMA",
@@ -47,7 +48,8 @@ def multiplies(program: Program, kernel: Kernel) -> int:
     assert pipeline is not None
     rows = kernel.spread.axis(program.problem.m)
     of_warpgroup = rows.extent // (rows.warps // (traits.lanes // WARP))
-    return pipeline.step // traits.k * (of_warpgroup // traits.m)
+    products = contraction(kernel).products if traits.splits else 1
+    return pipeline.step // traits.k * (of_warpgroup // traits.m) * products
 
 
 def of_text(text: str, target: str, promised: int, atom: Atom = "m64nNk16") -> str | None:

@@ -44,7 +44,7 @@ class Summation:
         k_layout = kernel.spread.k_layout
         width, wraps = k_layout.width if k_layout else 0, program.problem.accumulate == "i32"
         fold, early = fold_of(kernel), begins_early(kernel)
-        terms, split = fold.every if fold else 0, Decomposed.of(contraction(kernel))
+        terms, split = fold.every if fold else 0, Decomposed.of(contraction(kernel), step)
         how = (work.parts, step, ordered, work.groups, width, wraps)
         return Summation(*how, terms, early, split)
 

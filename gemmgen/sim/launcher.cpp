@@ -48,6 +48,7 @@ CallHead answers;
 GgArgument launched[MAX_ARGUMENTS];
 int pending_error;
 unsigned dynamic_limit;
+bool executes;  // a launch in front is run, not only noted
 
 // The error of a launch that a GPU would refuse, else 0.
 int error_of(const GgLaunch &launch) {
@@ -90,7 +91,9 @@ void launch_by_launcher() {
   answers.multiprocessors = static_cast<int32_t>(header.multiprocessors);
   blockIdx = {};
   state.thread = 0;
+  executes = true;
   call(state.arguments);
+  executes = false;
   if (called.error != 0) {
     const char *refusal = called.refusal, *of = *refusal != 0 ? ": cuTensorMapEncodeTiled: " : "";
     fault("the launcher refuses the call with error %d%s%s", called.error, of, refusal);
@@ -185,6 +188,32 @@ extern "C" void gg_note_launch(const GgLaunch *launch, const GgArgument *argumen
   called.shared = launch->shared;
   called.stream = reinterpret_cast<uintptr_t>(launch->stream);
   memcpy(launched, arguments, (count < MAX_ARGUMENTS ? count : MAX_ARGUMENTS) * sizeof *arguments);
+}
+
+// Whether the kernel in front is to be run.
+extern "C" int gg_begin_in_front(const GgLaunch *launch) {
+  using namespace gg;
+  if (called.launches != 0) fault("the launcher launches what splits operands behind the kernel");
+  if (reinterpret_cast<uintptr_t>(launch->stream) != answers.stream) {
+    fault("the launcher launches what splits operands on another stream");
+  }
+  if (!executes) return 0;
+  const unsigned x = launch->grid[0], rest = launch->grid[1] * launch->grid[2];
+  if (x == 0 || x > 0x7fffffff || rest != 1 || launch->block[0] > MAX_THREADS) {
+    fault("the launcher launches what splits operands with %u x %u blocks", x, rest);
+  }
+  gridDim = {x, 1, 1};
+  blockDim = {launch->block[0], 1, 1};
+  return 1;
+}
+
+extern "C" void gg_next_in_front(unsigned block, unsigned thread) {
+  blockIdx = {block, 0, 0};
+  threadIdx = {thread, 0, 0};
+}
+
+extern "C" void gg_end_in_front() {
+  blockIdx = threadIdx = {};
 }
 
 extern "C" int gg_active_clusters(int *clusters, const GgLaunch *launch) {

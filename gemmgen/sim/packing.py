@@ -230,8 +230,8 @@ def _in_elements(array: Array) -> tuple[int, ...]:
 
 
 def scratch_dtype(param: Param) -> str:
-    """NumPy's name of the elements of scratch memory."""
-    return "uint32" if param.kind == "counter" else NAMES[param.dtype]
+    """NumPy's name of what the elements of scratch memory are stored as."""
+    return "uint32" if param.kind == "counter" else STORAGE[param.dtype].name
 
 
 def _is_written(param: Param) -> bool:
@@ -240,6 +240,8 @@ def _is_written(param: Param) -> bool:
 
 def _is_readable(param: Param) -> bool:
     """Whether the array's elements are defined before the launch."""
+    if param.planes is not None:  # which a kernel in front writes
+        return True
     return param.zeroed if param.is_scratch else param.read
 
 

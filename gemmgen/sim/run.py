@@ -99,6 +99,7 @@ class CompiledKernel:
         if not launch.grid:
             return
         by_launcher = skips_product or not self._leaves_out_product(given)
+        by_launcher |= bool(self.interface.split)
         launch = replace(launch, landing=landing, by_launcher=by_launcher, finite=finite)
         records = self._process.launch(self._watched(launch), seconds)
         if records:
@@ -143,7 +144,7 @@ class CompiledKernel:
 
     def _scratch(self, arguments: Mapping[str, Argument]) -> Mapping[str, Argument]:
         """Scratch memory; for extents that will be refused, as for an empty C."""
-        given = {name: arguments.get(name) for name in self.interface.shaping()}
+        given = {name: arguments.get(name) for name in self.interface.sizing()}
         extents = {n: v for n, v in given.items() if isinstance(v, int) and 0 <= v <= INT_MAX}
         if len(extents) < len(given) or self.interface.is_too_large(extents):
             extents = dict.fromkeys(given, 0)

@@ -12,6 +12,7 @@ import re
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.kernel_view import BEGIN, END
 from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.planes import IN_FRONT
 from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.ptx import needs_line, translated
@@ -62,7 +63,7 @@ def unit_text(text: str, interface: Interface) -> str:
         kernel,
         *_undefined_macros(functions),
         f'#line {after} "{file}"',
-        _configured(launcher, interface.name, after),
+        _configured(launcher, interface, after),
         '#line 1 "call"',
         *(f"using namespace {found[1]};" for found in _NAMESPACE.finditer(functions)),
         *_calls(interface, scope, name if has_launcher(text, interface) else None),
@@ -139,8 +140,13 @@ def _undefined_macros(functions: str) -> list[str]:
     return [f"#undef {name}" for name in located_functions(functions)]
 
 
-def _configured(launcher: str, kernel: str, line: int) -> str:
-    """The launcher with its one ``<<<...>>>`` as a call."""
+def _configured(launcher: str, interface: Interface, line: int) -> str:
+    """The launcher with its one ``<<<...>>>`` as a call; those of a kernel in front are run."""
+    kernel, front = interface.name, IN_FRONT.format(kernel=interface.name)
+    if interface.split:
+        launcher = re.sub(
+            rf"\b{front}<<<(.*?)>>>", rf"gg_in_front({front}, \1)", launcher, flags=re.DOTALL
+        )
     found = [*_CONFIGURED.finditer(launcher)]
     if not found:
         return launcher

@@ -17,7 +17,7 @@
 namespace gg {
 namespace {
 
-constexpr unsigned MAX_GROUPS = MAX_RESIDENT / WARPGROUP, MAX_BEGUN = 32, MAX_PENDING = 8;
+constexpr unsigned MAX_GROUPS = MAX_RESIDENT / WARPGROUP, MAX_BEGUN = 64, MAX_PENDING = 8;
 
 struct Thread {
   uint32_t block;          // block_interval for which the rest is

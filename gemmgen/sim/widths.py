@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gemmgen.base import temporary
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.planes import WRITTEN
 from gemmgen.sim import toolchain
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.unit import BEGIN, END, closing
@@ -35,13 +36,15 @@ _LINE = re.compile(r"^(\S+?:\d+):\d+:\s+required from here", re.MULTILINE)
 def check_widths(text: str, interface: Interface) -> None:
     """Raises ``CompileFailure`` if a workspace is indexed by fewer than 64 bits, CannotCheck if
     there is no g++."""
-    names = [param.name for param in interface.params if param.kind == "workspace"]
+    workspaces = [param for param in interface.params if param.kind == "workspace"]
+    names = [WRITTEN if param.planes else param.name for param in workspaces]
     if not names:
         return
     functions, begin, rest = text.partition(BEGIN)
     kernel = begin + rest.partition(END)[0]
-    for name in names:
-        kernel, count = re.subn(rf"\b(\w+) \*{name}\b(?=[,)])", rf"GgWide<\1> {name}", kernel)
+    for name in dict.fromkeys(names):
+        pointer = rf"\b((?:unsigned )?\w+) \*(?:__restrict__ )?{name}\b(?=[,)])"
+        kernel, count = re.subn(pointer, rf"GgWide<\1> {name}", kernel)
         if count != 1:
             raise CompileFailure(f"the text has no parameter {name}")
     with temporary.folder() as directory:

@@ -22,7 +22,7 @@ NEVER_MADE: dict[Holding, set[type]] = {
     "thread": {LoadLaneSlice, WarpReduce, DescribeOperands, MultiplyAgain},
     "opaque": {LoadLaneSlice, WarpReduce, DescribeOperands, MultiplyAgain},
     "known": {LoadLaneSlice, WarpReduce, DescribeOperands},
-    "warpgroup": {LoadLaneSlice, WarpReduce, Fetch, MultiplyAgain},
+    "warpgroup": {LoadLaneSlice, WarpReduce, Fetch},
     "lanes": {Fetch, DescribeOperands, MultiplyAgain},
 }
 """What expansion does not make where the sums are held so."""

@@ -26,6 +26,7 @@ from gemmgen.emit.views import View
 from gemmgen.ir.dtypes import HALVES, INTEGERS, NARROW, ROUNDED, DType
 from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
 from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.planes import unit
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 from gemmgen.ir.requirement import Equal, MultipleOf
 from gemmgen.ir.target import nvcc_flag
@@ -133,9 +134,12 @@ def _main(wanted: MainProgram) -> View:
         "requires": _requirements(interface),
         "tensors": tensors,
         "scalars": _scalars(interface),
-        "tiles": [c_text(chain("*", *_tiles(interface)))] if interface.scratch else [],
+        "tiles": [
+            c_text(chain("*", *_tiles(interface)))
+            for _ in [p for p in interface.scratch if p.planes is None][:1]
+        ],
         "scratch": [
-            {"type": _scratch_type(param), "name": param.name, "per_tile": param.per_tile}
+            {"type": _scratch_type(param), "name": param.name, "count": _scratch_count(param)}
             for param in interface.scratch
         ],
         "arguments": [
@@ -150,6 +154,14 @@ def _main(wanted: MainProgram) -> View:
         "race": printed("main/race.j2" if fits else "main/alone.j2", _race(interface, problem)),
         "check": printed("main/check.j2", _check(interface, problem, fits)),
     }
+
+
+def _scratch_count(param: Param) -> str:
+    """The elements of scratch memory, as C."""
+    if param.planes is None:
+        return f"tiles * {param.per_tile}"
+    own, row = param.planes, unit(param.dtype)
+    return f"{own.count}LL * {own.rows} * (({own.columns} + {row - 1}) / {row} * {row})"
 
 
 def _requirements(interface: Interface) -> list[str]:

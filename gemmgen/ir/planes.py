@@ -1,0 +1,57 @@
+"""Planes of parts in scratch memory: where a kernel in front leaves what it has split.
+
+A tensor's parts lie one plane behind another.  Each plane has the tensor's rows, and each row
+begins at a multiple of 16 bytes, as a tensor map asks.
+"""
+
+from __future__ import annotations
+
+from gemmgen.base.record import record
+from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.tensor_map import ALIGNMENT
+
+WRITTEN = "planes"
+"""The parameter of the kernel in front that is where they lie."""
+
+
+IN_FRONT = "{kernel}_split"
+"""The kernel in front of one that reads parts of its operands."""
+THREADS, EACH = 256, 4
+"""Threads of its blocks, and the elements of a row that each of them splits."""
+COLUMNS = THREADS * EACH
+
+
+def blocks_of(rows: int, columns: int) -> int:
+    """The blocks in front that split a matrix."""
+    return rows * -(-columns // COLUMNS)
+
+
+@record
+class Planes:
+    """``count`` planes with the parts of ``source``, whose matrix has so many ``rows`` and
+    ``columns`` (extents, by name)."""
+
+    source: str
+    count: int
+    rows: str
+    columns: str
+
+    @property
+    def pitch(self) -> str:
+        """The launcher's name of the elements from a row to the next."""
+        return f"{self.source}_pitch"
+
+    @property
+    def plane(self) -> str:
+        """And of those from a plane to the next."""
+        return f"{self.source}_plane"
+
+
+def unit(dtype: DType) -> int:
+    """Elements of which a plane's rows have a multiple."""
+    return ALIGNMENT // BYTES[dtype]
+
+
+def pitch_of(columns: int, dtype: DType) -> int:
+    """Elements from a row of a plane to the next."""
+    return -(-columns // unit(dtype)) * unit(dtype)

@@ -1,0 +1,89 @@
+"""The kernel in front that splits tensors: a block has part of a row, a thread some elements of it,
+each as many threads from the next as the block has.
+
+x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1) go to a plane each.  What is behind a row in
+its last 16 bytes nobody reads: the map of the planes ends with the row.
+"""
+
+from __future__ import annotations
+
+from gemmgen.ir.control import Assign, Block, Define, For, If
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Var, Wide
+from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.lowered import LaunchNames, LoweredKernel
+from gemmgen.ir.planes import COLUMNS, EACH, IN_FRONT, THREADS, WRITTEN, unit
+from gemmgen.ir.thread_code import Node
+from gemmgen.lower.context import X
+from gemmgen.lower.types import computable, storable
+
+_ROWS, _COLUMNS, _SOURCE, _PITCH, _PARTS = map(Var, ("rows", "columns", "x", "ldx", WRITTEN))
+_ROW, _COLUMN, _PART, _REST, _AT = map(Var, ("row", "column", "part", "rest", "at"))
+_BLOCKS = Var("row_blocks")
+
+
+def splitting_kernel(interface: Interface) -> LoweredKernel:
+    """The kernel that writes the parts that a kernel with this ``interface`` reads."""
+    first = interface.split[0]
+    source = next(p for p in interface.tensors if first.planes and p.name == first.planes.source)
+    assert first.planes is not None
+    params = (
+        Param(_ROWS.name, "extent"),
+        Param(_COLUMNS.name, "extent"),
+        Param(_SOURCE.name, "tensor", ("r", "c"), dtype=source.dtype),
+        Param(_PITCH.name, "ld"),
+        Param(_PARTS.name, "tensor", ("p", "r", "c"), written=True, read=False, dtype=first.dtype),
+    )
+    own = Interface(
+        IN_FRONT.format(kernel=interface.name),
+        params,
+        (THREADS, 1),
+        ((_ROWS.name, 1), (_COLUMNS.name, COLUMNS)),
+        (),
+        0,
+        0,
+        ((_SOURCE.name, _PITCH.name),),
+        extents=(("r", _ROWS.name), ("c", _COLUMNS.name)),
+    )
+    body = _body(first, first.planes.count)
+    launch = LaunchNames(count=Int(THREADS))
+    return LoweredKernel(own, (), (), (), body, THREADS, launch=launch)
+
+
+def _body(param: Param, count: int) -> tuple[Node, ...]:
+    blocks = Binary("+", Binary("/", Binary("-", _COLUMNS, Int(1)), Int(COLUMNS)), Int(1))
+    block = Var("blockIdx.x")
+    first = Binary("+", Binary("*", Binary("%", block, _BLOCKS), Int(COLUMNS)), X)
+    column = Binary("+", first, Binary("*", Var("e"), Int(THREADS)))
+    here = If[Node](Binary("<", _COLUMN, _COLUMNS), _parts(param, count))
+    each = (Define(_COLUMN.name, column), here)
+    return (
+        Define(_BLOCKS.name, blocks),
+        Define(_ROW.name, Binary("/", block, _BLOCKS)),
+        Block(
+            f"x0 = {param.dtype}(x), x1 = {param.dtype}(x - x0) and so on, a plane each",
+            (),
+            (For[Node]("e", Int(0), Int(EACH), Int(1), each, unroll=True),),
+        ),
+    )
+
+
+def _parts(param: Param, count: int) -> tuple[Node, ...]:
+    """An element's parts to their planes."""
+    row = Binary("*", Wide(_ROW), _PITCH)
+    whole = Element(_SOURCE.name, (Binary("+", row, _COLUMN),))
+    size = Int(unit(param.dtype))
+    rows = Binary("+", Binary("*", Wide(_PART), _ROWS), _ROW)
+    columns = Binary(
+        "*", Binary("+", Binary("/", Binary("-", _COLUMNS, Int(1)), size), Int(1)), size
+    )
+    place = Element(_PARTS.name, (Binary("+", Binary("*", rows, columns), _COLUMN),))
+    stored: Expr = storable(_REST, param.dtype)
+    rounded = computable(stored, param.dtype)
+    steps = (
+        Assign(place, stored),
+        Assign(_REST.name, Binary("-", _REST, rounded)),
+    )
+    return (
+        Define(_REST.name, whole, "float", mutable=True),
+        For[Node](_PART.name, Int(0), Int(count), Int(1), steps, unroll=True),
+    )

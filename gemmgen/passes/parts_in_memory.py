@@ -1,0 +1,56 @@
+"""Operands whose parts lie in memory: what ``decompose`` is for instructions that read tiles in
+place.
+
+No lane holds an operand that it could split.  So a kernel in front of the contraction splits A and
+B, and their parts lie in memory as planes, one behind another: each is stored as the operand is.
+The copy engine copies a tile of each plane, and a stage has the tiles of all parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.boxes import with_type
+from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.edit import contraction, edit_buffer, edit_operations, pipeline_of
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Split
+
+PLANES = "{tensor}_parts"
+"""What a tensor's parts in memory are called."""
+
+
+def with_parts_in_memory(kernel: Kernel) -> Kernel:
+    """``kernel`` with the parts of its operands copied by the copy engine in place of these, if its
+    instruction multiplies parts that lie in shared memory."""
+    contract, pipeline = contraction(kernel), pipeline_of(kernel)
+    atom = ATOMS[contract.atom]
+    if not atom.in_place or atom.splits is None or pipeline is None:
+        return kernel
+    for copy in pipeline.produce:
+        if copy.mode == "tma" and kernel.buffer(copy.src).dtype == atom.splits:
+            kernel = _split(kernel, contract, copy)
+    return kernel
+
+
+def _split(kernel: Kernel, contract: Contract, copied: Copy) -> Kernel:
+    source, name = kernel.buffer(copied.src), PLANES.format(tensor=copied.src)
+    assert contract.into is not None
+    origins = tuple(x for x in contract.origins if x.split()[0] == "decompose")
+    how = {"dtype": contract.into, "parts": contract.parts}
+    planes = replace(source, name=name, origins=origins, **how)
+
+    def of_parts(tile: Buffer) -> Buffer:
+        assert contract.into is not None
+        return replace(with_type(tile, contract.into), parts=contract.parts)
+
+    def switch(operation: Copy | Contract) -> Copy | Contract:
+        return replace(copied, src=name) if operation == copied else operation
+
+    kernel = edit_operations(edit_buffer(kernel, copied.dst, of_parts), switch)
+    buffers = list(kernel.buffers)
+    buffers.insert(buffers.index(source) + 1, planes)
+    statement = Split(name, source.name, contract.parts, origins)
+    at = sum(isinstance(s, Split) for s in kernel.body)
+    body = (*kernel.body[:at], statement, *kernel.body[at:])
+    return replace(kernel, buffers=tuple(buffers), body=body)
