@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,9 @@ from functions import EMITTED
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source, Span
+from gemmgen.emit import warpgroup_functions
 from gemmgen.emit.ctext import c_float
+from gemmgen.ir.atoms import ATOMS, VIA
 from gemmgen.ir.expr import FUNCTIONS
 from gemmgen.ir.identifiers import NAME
 from gemmgen.ir.target import TARGETS
@@ -125,10 +128,17 @@ DRIVER = re.compile(r'"cu[A-Z]\w*"')
 PREPROCESSOR = re.compile(r"#ifndef __CUDACC_RTC__|#endif|#pragma unroll( [0-9]+)?")
 
 
+def _of_sizes(text: str) -> Iterator[str]:
+    """Multiplications of warpgroups of other sizes than those that are listed."""
+    for each in dict.fromkeys(re.findall(r"gg_wgmma_m64n(\d+)k", text)):
+        for types in (types for atom in VIA["wgmma"] for types in ATOMS[atom].products):
+            yield warpgroup_functions.multiply(int(each), types).text()
+
+
 def check_text(text: str) -> None:
     """Properties of every emitted text, of any schedule: besides functions for single
     instructions, which hold nothing of it."""
-    for function in EMITTED:
+    for function in (*EMITTED, *_of_sizes(text)):
         text = text.replace(f"{function}\n\n", "", 1)
     for parameter in ("`first`", "`stop`"):  # of functions of the kernel, in their comments
         text = text.replace(parameter, "")
