@@ -31,14 +31,21 @@ SHAPE = (261, 133, 391)
 TIMED = ("vectorized", "warp_tiled", "best/large_mk_kn", "types/f64_fast")
 NEAR = 0.03
 """By what share a program's figures may differ from those of bench."""
+ALONE = "best/vector"
+"""The program of a test without a parameter."""
 COMPILERS = 16
 """Programs that are compiled at a time."""
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """All programs, compiled as their first lines say."""
+def programs(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> dict[str, Path]:
+    """The programs of the tests that are selected, compiled as their first lines say."""
     folder = tmp_path_factory.mktemp("programs")
+    known = [getattr(item, "callspec", None) for item in request.session.items]
+    asked = {ALONE, *(each.params.get("name") for each in known if each is not None)}
+    names = [name for name in NAMES if name in asked]
 
     def build(name: str) -> Path:
         source = folder / f"{name.replace('/', '_')}.cu"
@@ -53,7 +60,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         return made
 
     with ThreadPoolExecutor(COMPILERS) as pool:
-        return dict(zip(NAMES, pool.map(build, NAMES), strict=True))
+        return dict(zip(names, pool.map(build, names), strict=True))
 
 
 def said(made: Path, *extents: int) -> str:
@@ -96,7 +103,5 @@ def test_an_examples_program_finds_it_right(name: str, programs: dict[str, Path]
 
 
 def test_extents_that_the_launcher_refuses_are_told(programs: dict[str, Path]) -> None:
-    done = subprocess.run(
-        [programs["best/vector"], "1", "100", "512"], capture_output=True, text=True
-    )
+    done = subprocess.run([programs[ALONE], "1", "100", "512"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, "the kernel requires N % 128 == 0\n")
