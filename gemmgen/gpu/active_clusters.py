@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from gemmgen.base.errors import CannotCheck
-from gemmgen.gpu.driver import Loaded
+from gemmgen.gpu.driver import INVALID_CONTEXT, Loaded
 from gemmgen.gpu.driver_library import LaunchConfig, driver_function
 
 
@@ -21,7 +21,11 @@ def active_clusters(loaded: Loaded) -> int:
     pointers = (ctypes.POINTER(ctypes.c_int), ctypes.c_void_p, ctypes.POINTER(LaunchConfig))
     ask = driver_function("cuOccupancyMaxActiveClusters", "clusters of blocks", *pointers)
     found = ctypes.c_int()
-    error = ask(ctypes.byref(found), loaded.function.ptr, ctypes.byref(config))
+    arguments = ctypes.byref(found), loaded.function.ptr, ctypes.byref(config)
+    error = ask(*arguments)
+    if error == INVALID_CONTEXT:  # a thread that has not used the GPU yet
+        loaded.make_current()
+        error = ask(*arguments)
     if error:
         raise CannotCheck(f"the driver does not count clusters of {blocks}: CUDA error {error}")
     if found.value < 1:

@@ -23,7 +23,7 @@ MAP_BYTES, MAP_ALIGNMENT = 128, 128
 Value = float | bytes
 Launch = Callable[[int, int, int], None]
 """Of a stream, a raw handle; the address of pointers to the arguments; and 0."""
-_INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
+INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT
 
 
 class Loaded:
@@ -75,8 +75,12 @@ class Loaded:
 
     def adopt_context(self, failure: RuntimeError) -> None:
         """Makes the GPU's context current in this thread, if it has none yet."""
-        if getattr(failure, "status", None) != _INVALID_CONTEXT:
+        if getattr(failure, "status", None) != INVALID_CONTEXT:
             raise failure
+        self.make_current()
+
+    def make_current(self) -> None:
+        """Makes the GPU's context that of this thread."""
         cupy().cuda.runtime.setDevice(self.gpu)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gemmgen.base.errors import CannotCheck
+from gemmgen.gpu.driver import INVALID_CONTEXT, Loaded
 
 from .bench import TILED, Bench, forget
 from .driver import counter
@@ -58,3 +59,23 @@ def test_what_can_not_run_is_not_loaded(
     finally:
         kept.value = before
         forget()
+
+
+def test_a_thread_that_has_not_used_the_gpu_makes_its_context_current(
+    monkeypatch: pytest.MonkeyPatch, driver: Path
+) -> None:
+    kept = counter(driver, "answer")
+    before, kept.value = kept.value, INVALID_CONTEXT
+    made: list[Loaded] = []
+
+    def make_current(loaded: Loaded) -> None:
+        made.append(loaded)
+        kept.value = 0
+
+    monkeypatch.setattr(Loaded, "make_current", make_current)
+    try:
+        Bench(monkeypatch, TILED, **CLUSTER)
+    finally:
+        kept.value = before
+        forget()
+    assert len(made) == 1

@@ -137,7 +137,8 @@ def test_gives_the_same_bits_beside_another_kernel(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_prepared_launch_costs_no_more_with_maps(name: str) -> None:
-    launch = Call.of(name, (128, 128, 16), "normal").prepared()
+    call = Call.of(name, (128, 128, 16), "normal")
+    launch, kernels = call.prepared(), 1 + len(call.kernel.interface.split)
     each = []
     for _ in range(20):
         cp.cuda.Device().synchronize()
@@ -146,4 +147,4 @@ def test_a_prepared_launch_costs_no_more_with_maps(name: str) -> None:
             launch()
         each.append((time.perf_counter() - start) / 200 * 1e6)
     print(f"\n{name}: a prepared launch takes {sorted(each)[10]:.1f} us")
-    assert min(each) < MOST_US
+    assert min(each) < MOST_US * kernels
