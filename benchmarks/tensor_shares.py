@@ -14,6 +14,8 @@ from shares import ROOT, about, markdown
 
 DATA = ROOT / "docs" / "data" / "tensor_cores.json"
 BEGIN, END = MARKS = "<!-- tensor_cores -->", "<!-- /tensor_cores -->"
+IN_ROWS = "A[m, k] * B[n, k]"
+"""Both operands along k."""
 COMMAND = "python benchmarks/tensor_cores.py"
 HEADER = ("inputs", "extents", "schedule", "of cuBLAS", "of the better", "TFLOP/s", "W")
 
@@ -59,6 +61,11 @@ class Line:
     def inputs(self) -> str:
         """What it is, and the storage orders: ``fp8, A[m, k] B[n, k]``."""
         return f"{self.what}, {self.product.replace(' * ', ' ')}"
+
+    def is_for_readme(self) -> bool:
+        """README.md has one storage order, and two of the squares."""
+        is_square = len(set(self.shape)) == 1
+        return self.product == IN_ROWS and (not is_square or self.shape[0] in (4096, 8192))
 
     def cells(self) -> tuple[str, ...]:
         """Its row of a table, as ``HEADER`` has the columns."""
@@ -106,8 +113,9 @@ def readme(lines: Sequence[Line]) -> str:
     """The text for README.md, with its marks; these alone if there are no lines."""
     if not lines:
         return f"{BEGIN}\n{END}"
-    said = "On tensor cores, the fastest schedule of each case:"
-    return f"{BEGIN}\n{said}\n\n{table(lines)}\n{note(lines)}\n{END}"
+    said = "On tensor cores, the fastest schedule of each case, for `A[m, k] B[n, k]`:"
+    shown = [line for line in lines if line.is_for_readme()]
+    return f"{BEGIN}\n{said}\n\n{table(shown)}\n{note(lines)} All: docs/cublas.md.\n{END}"
 
 
 def _percent(share: float | None) -> str:
