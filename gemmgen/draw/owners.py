@@ -16,6 +16,7 @@ from gemmgen.draw.recorded import Values, dense, position, record_block
 from gemmgen.draw.scene import Scene
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.edit import contraction
+from gemmgen.ir.lane_matrices import MATRIX, ROWS
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Ints
 
@@ -76,7 +77,9 @@ class _Followed:
     def see(self, site: Site, first: Ints) -> None:
         """``first``: each thread's first element, -1 for none."""
         final = site.buffer == self._scene.problem.c.name
-        if site.fragment and site.write:
+        if site.fragment and site.write and site.buffer == self._slice and self._lanes_known:
+            self._store_matrices(site, first)
+        elif site.fragment and site.write:
             self._store_fragment(site, first, final)
         elif site.write and final:
             self._store(site, first)
@@ -106,6 +109,20 @@ class _Followed:
     @property
     def _slice(self) -> str:
         return f"{self._scene.problem.c.name}_shared"
+
+    @property
+    def _lanes_known(self) -> bool:
+        """Whether it is known which lane has which sum of a fragment."""
+        return ATOMS[contraction(self._scene.main).atom].sums is not None
+
+    def _store_matrices(self, site: Site, first: Ints) -> None:
+        """A lane names a row of a matrix; the row's elements are those of the lanes that hold
+        them."""
+        for warp, rows in enumerate(first.reshape(-1, WARP).tolist()):
+            for named, start in enumerate(rows):
+                for column in range(site.width if start >= 0 else 0):
+                    lane, _ = MATRIX.owner(named % ROWS, column)
+                    self._staged[start + column] = warp * WARP + lane, 0
 
     def _store(self, site: Site, first: Ints) -> None:
         """Threads store their own elements, or those that they read last."""

@@ -7,11 +7,14 @@ from gemmgen.base.record import record
 from gemmgen.ir.atoms import Atom, Product
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Element, Expr, Int
+from gemmgen.ir.held import Held
 
 REGISTER = 4
 """Bytes of a register of a fragment."""
 ROWS, ROW_BYTES = 8, 16
 """Rows of a matrix that ``ldmatrix`` loads, and the bytes of each."""
+MATRIX = Held(((4, "column", 2), (8, "row", 1)), ((2, "column", 1),))
+"""The PTX ISA, "stmatrix": what each lane holds of a matrix of 8 x 8 elements of 16 bits."""
 
 
 def packed(dtype: DType) -> int:

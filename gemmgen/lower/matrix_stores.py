@@ -16,8 +16,7 @@ from gemmgen.ir.control import Define, For
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copy_outward
 from gemmgen.ir.expr import Element, Expr, Int, Var
-from gemmgen.ir.held import Held
-from gemmgen.ir.lane_matrices import ROWS, StoreMatrices, row_of
+from gemmgen.ir.lane_matrices import MATRIX, ROWS, StoreMatrices, row_of
 from gemmgen.ir.output_slices import StageSlice
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.thread_code import Node, RegisterArray
@@ -25,8 +24,6 @@ from gemmgen.lower import addresses, bounds, epilogue, warps, way_out
 from gemmgen.lower.context import LANE, Context
 from gemmgen.lower.vectors import store_width
 
-MATRIX = Held(((4, "column", 2), (8, "row", 1)), ((2, "column", 1),))
-"""The PTX ISA, "stmatrix": what each lane holds of a matrix of 8 x 8 elements of 16 bits."""
 COUNTS = (4, 2)
 """Matrices that one instruction stores; one at a time is as many as there are pairs."""
 

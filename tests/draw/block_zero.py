@@ -216,6 +216,11 @@ class LoggedMachine(CheckedMachine):
         self.log.events.append(("barrier", ""))
         super().barrier(mask)
 
+    def meet(self, number: int, threads: int, mask: Mask) -> None:
+        if number:  # 0 is the block's own barrier, which is logged already
+            self.log.events.append(("barrier", ""))
+        super().meet(number, threads, mask)
+
     def meet_cluster(self, mask: Mask) -> None:
         self.log.events.append(("barrier", ""))
         super().meet_cluster(mask)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -13,14 +15,21 @@ from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.interpreter.checked_memory import elements
 from gemmgen.interpreter.interpret import run_kernel
 from gemmgen.ir.edit import copy_outward
+from gemmgen.ir.held import Held
+from gemmgen.ir.lane_matrices import MATRIX
 from gemmgen.ir.target import WARP
+from gemmgen.numerics.formats import STORAGE, numbers
 from gemmgen.numerics.operators import Ints
+from gemmgen.schedule.examples import path_of
 from tests.draw.reading import ALL, drawn, scene_of, scene_of_text, told
 from tests.draw.running import SUMS, arguments, of_tile, run_text
 
 NOBODY = -1
 OF_TENSOR_CORES = ("best/large_f16", "tensor_core")
-BY_ENGINE = ("hopper/tma_store", "hopper/in_turn")
+_LEAVES = re.compile(r"^async_copy\b.* C\b.*via=tma", re.MULTILINE)
+BY_ENGINE = [name for name in ALL if _LEAVES.search(path_of(name).read_text())]
+BY_MATRICES = [name for name in BY_ENGINE if name.startswith("best/bf16_")]
+"""stmatrix: a lane writes what other lanes have."""
 
 
 def warps(drawing: Drawing, shape: tuple[int, ...], problem: Scene) -> Ints:
@@ -92,6 +101,36 @@ def test_a_thread_computes_the_elements_drawn_as_its_own(name: str) -> None:
     assert (warps(drawing, found.shape, scene) == found // WARP).all()
     if scene.main.spread.holding != "opaque":
         check(drawing, scene, found)
+
+
+def had_by(scene: Scene) -> Ints:
+    """Whose sums come to C by stmatrix: the lanes and the warps, one after the other, as their
+    numbers are exact in bf16; C has nothing else."""
+
+    def told_by(number: str) -> Ints:
+        sums = re.compile(r"\bacc\[reg_m\]\[reg_n \+ piece_n \* VEC \+ e\]")
+        own = f"static_cast<float>(threadIdx.x {number})"
+        bits = run_text(scene, lambda text: sums.sub(own, text)).astype(STORAGE["bf16"])
+        return numbers(bits, "bf16").astype(np.int64)
+
+    return told_by(f"/ {WARP}") * WARP + told_by(f"% {WARP}")
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", BY_MATRICES)
+def test_lanes_have_the_sums_that_others_write_as_matrices(name: str) -> None:
+    scene = scene_of(name)
+    check(drawn(name, "threads"), scene, had_by(scene))
+
+
+@pytest.mark.proof
+def test_a_lane_that_is_taken_for_the_one_that_names_the_row_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = scene_of("best/bf16_1024")
+    monkeypatch.setattr(owners, "MATRIX", Held(((8, "row", 1), (4, "column", 2)), MATRIX.register))
+    with pytest.raises(AssertionError):
+        check(draw_threads(scene), scene, had_by(scene))
 
 
 @pytest.mark.proof
