@@ -135,7 +135,7 @@ def test_a_lane_that_is_taken_for_the_one_that_names_the_row_is_found(
 
 @pytest.mark.proof
 def test_the_copy_engine_stores_what_threads_have_that_would_store_it() -> None:
-    texts = [drawn(name, "threads").text for name in (BY_ENGINE[0], "hopper/persistent")]
+    texts = [drawn(name, "threads").text for name in ("hopper/tma_store", "hopper/persistent")]
     assert texts[0] == texts[1]
 
 

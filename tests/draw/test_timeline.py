@@ -136,11 +136,8 @@ def test_consumers_in_turn_go_on_as_in_the_interpreter(order: Order) -> None:
     found = taken(kernel, 3, order, sums=3)
     assert tuple(found) == ("producer", *IN_TURN)
     for duty, events in found.items():
-        steps, logged = (
-            [event for event in some if event[0] not in ("write", "store", "barrier")]
-            for some in (walked(kernel, 3, duty, sums=3), events)
-        )
-        assert steps == logged, duty  # the slices of C, and who meets for them, are not logged
+        steps = walked(kernel, 3, duty, sums=3)  # what leaves the slices is not logged
+        assert tidy(event for event in steps if event[0] != "write") == events, duty
     assert ("await", "turn[0] 0") in found[IN_TURN[0]]
     assert ("release", "turn[0] 0") not in found[IN_TURN[0]]
 
