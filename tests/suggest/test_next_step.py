@@ -56,7 +56,7 @@ def step_of(name: str, size: int = 4096) -> NextStep | None:
         ("tiled", ("register_block m=4 n=4",)),
         ("transposed", ("tile m=128 n=128 k=8", "register_block m=8 n=8")),
         pytest.param("register_blocked", ("vectorize A B C width=4",), marks=PROOF),
-        pytest.param("types/f16_fast", ("tensor_core via=wmma",), marks=PROOF),
+        pytest.param("types/f16_fast", ("tensor_core via=mma",), marks=PROOF),
     ],
 )
 def test_the_step_is_the_ladders_next_one(name: str, statements: tuple[str, ...]) -> None:

@@ -92,7 +92,7 @@ class _Candidates:
         a, b = (self.program.problem.operand(role).dtype for role in ("a", "b"))
         if a == b and a in HALVES and has(self.schedule.target, 75):
             text = self._without("register_block", "vectorize", "swizzle")
-            yield self._with("warp_tile m=64 n=64", "tensor_core via=wmma", text=text)
+            yield self._with("warp_tile m=64 n=64", "tensor_core via=mma", text=text)
 
     def _accesses(self) -> Iterator[Variant]:
         """Wide accesses, and the pad or the swizzle that removes most bank conflicts."""
