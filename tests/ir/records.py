@@ -71,21 +71,24 @@ def classes(union: Any) -> tuple[type, ...]:
 
 @dataclass
 class Drawn:
-    """Values drawn by ``random``; ``body`` are the statements of a level."""
+    """Values drawn by ``random``; ``body`` are the statements of a level, ``within`` the classes of
+    the records around: a record holds none of its own class."""
 
     random: Random
     body: tuple[type, ...] = ()
+    within: tuple[type, ...] = ()
 
     def node(self, kind: type, depth: int = 2) -> Any:
         """A record of class ``kind``, in which bodies are nested up to ``depth``."""
         kind = get_origin(kind) or kind
         hints = get_type_hints(kind)
         values: dict[str, Any] = {}
+        inside = Drawn(self.random, self.body, (*self.within, kind))
         for field in fields(kind):
             if field.name == "origins":
                 values["origins"] = tuple(self.random.sample(ORIGINS, self.random.randrange(4)))
             else:
-                values[field.name] = self.value(hints[field.name], depth)
+                values[field.name] = inside.value(hints[field.name], depth)
         return kind(**values)
 
     def value(self, hint: Any, depth: int) -> Any:
@@ -109,11 +112,11 @@ class Drawn:
         return self.node(hint, depth)
 
     def several(self, hint: Any, depth: int) -> tuple[Any, ...]:
-        count = self.random.randrange(3)
+        count = 0 if hint in self.within else self.random.randrange(3)
         kinds = self.body if isinstance(hint, TypeVar) else classes(hint)
         if not kinds or kinds[0] in EXPRESSIONS or get_origin(hint) not in (None, Union, UnionType):
             return tuple(self.value(hint, depth) for _ in range(count))
-        inner = Drawn(self.random, kinds)
+        inner = Drawn(self.random, kinds, self.within)
         chosen = self.random.choices(kinds, k=count if depth else 0)
         return tuple(inner.node(kind, depth - 1) for kind in chosen)
 
