@@ -85,6 +85,7 @@ class Decompose:
             return program
         self._check_products()
         self._check_instruction(program.problem.batch)
+        self._check_extents(program)
         self._check_types(program.problem)
         how = {"into": self.into, "parts": self.parts, "products": self.products}
 
@@ -118,6 +119,24 @@ class Decompose:
                 notes=(f"the gemm has a matrix for each {' and '.join(batch)}",),
                 hint="via=mma, or leave decompose out",
             )
+
+    def _check_extents(self, program: Program) -> None:
+        """Planes in memory have rows and columns of their own."""
+        depth = program.problem.extent(program.problem.k)
+        for fact in program.facts:
+            if (
+                self.via == "wgmma"
+                and fact.equals is not None
+                and depth in (fact.name, fact.equals)
+            ):
+                assert self.instruction
+                raise Refusal(
+                    "decompose for via=wgmma has parts in memory, whose planes have "
+                    f"{depth} as one side and an extent of C as the other",
+                    at=self.instruction.span_of("via"),
+                    notes=(f"assume says {fact.name} == {fact.equals}",),
+                    hint="via=mma, or leave decompose out",
+                )
 
     def _check_types(self, problem: Problem) -> None:
         others = [tensor for tensor in (problem.a, problem.b) if tensor.dtype != WHOLE]

@@ -6,8 +6,9 @@ import numpy as np
 
 from gemmgen.base.record import record
 from gemmgen.expand.k_range import begins_early
+from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.edit import contraction, fold_of, pipeline_of
-from gemmgen.ir.nodes import Program
+from gemmgen.ir.nodes import Kernel, Program, Split
 from gemmgen.numerics import reference
 from gemmgen.numerics.formats import Real, wrapped
 from gemmgen.proof.decomposed import Decomposed
@@ -44,7 +45,7 @@ class Summation:
         k_layout = kernel.spread.k_layout
         width, wraps = k_layout.width if k_layout else 0, program.problem.accumulate == "i32"
         fold, early = fold_of(kernel), begins_early(kernel)
-        terms, split = fold.every if fold else 0, Decomposed.of(contraction(kernel), step)
+        terms, split = fold.every if fold else 0, _decomposed(kernel, step)
         how = (work.parts, step, ordered, work.groups, width, wraps)
         return Summation(*how, terms, early, split)
 
@@ -83,3 +84,13 @@ class Summation:
         none = (0, 0)
         a = np.pad(a, (*(none for _ in a.shape[:-1]), before))
         return a, np.pad(b, (*(none for _ in b.shape[:-2]), before, none))
+
+
+def _decomposed(kernel: Kernel, step: int) -> Decomposed | None:
+    """Parts that an instruction reads in place are there once a statement splits the operands:
+    before, whole elements are multiplied."""
+    contract = contraction(kernel)
+    is_split = any(isinstance(statement, Split) for statement in kernel.body)
+    if ATOMS[contract.atom].in_place and not is_split:
+        return None
+    return Decomposed.of(contract, step)
