@@ -26,7 +26,7 @@ def run_cublas(
     c = contraction(interface).c
     sizes = tuple(arrays[c.name].shape[c.indices.index(letter)] for letter in batches)
     call = cublas.gemm_batches(*_operands(interface, arrays), sizes, alpha=alpha, beta=beta)
-    return Packed(call, tuple(arrays.values()))
+    return PackedCall(call, tuple(arrays.values()))
 
 
 def lt_calls(
@@ -39,7 +39,7 @@ def lt_calls(
         return ()
     a, b, c = (batch.matrix for batch in _operands(interface, arrays))
     found = cublaslt.calls(a, b, c, fast=in_few_bits(interface))
-    return tuple(Packed(call, tuple(arrays.values())) for call in found)
+    return tuple(PackedCall(call, tuple(arrays.values())) for call in found)
 
 
 def in_few_bits(interface: Interface) -> bool:
@@ -63,7 +63,7 @@ def _operands(
 
 
 @record
-class Packed:
+class PackedCall:
     """A call that knows addresses alone, and the arrays there, which live as long as it does."""
 
     call: Callable[[], None]

@@ -30,7 +30,7 @@ class FieldValue(ctypes.Structure):
 
 
 @record
-class Reading:
+class PowerReading:
     """``power`` in watts and ``clock`` of the multiprocessors in MHz; None where the driver does
     not say."""
 
@@ -45,9 +45,9 @@ class Meter:
     library: ctypes.CDLL
     handle: ctypes.c_void_p
 
-    def read(self) -> Reading:
+    def read(self) -> PowerReading:
         """Power and clock of this moment."""
-        return Reading(self._power(), self.clock())
+        return PowerReading(self._power(), self.clock())
 
     def clock(self) -> int | None:
         """Of the multiprocessors, in MHz."""

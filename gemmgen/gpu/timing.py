@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from gemmgen.base.record import record
 from gemmgen.gpu.device import Cupy, cupy
-from gemmgen.gpu.nvml import Meter, Reading
+from gemmgen.gpu.nvml import Meter, PowerReading
 
 NOISE = 0.01  # differences under 1% are ties
 LEAD = 15.0
@@ -106,7 +106,7 @@ def time_interleaved(
 
 
 def summarize(
-    samples: list[float], launches: int = 1, readings: list[Reading] | None = None
+    samples: list[float], launches: int = 1, readings: list[PowerReading] | None = None
 ) -> Timing:
     """``samples`` in milliseconds, and what was read meanwhile, as a ``Timing``."""
     watts = [x.power for x in readings or () if x.power is not None]
@@ -137,7 +137,7 @@ class _Batch:
     launches: int
     ms: float
     samples: list[float] = field(default_factory=list[float])
-    readings: list[Reading] = field(default_factory=list[Reading])
+    readings: list[PowerReading] = field(default_factory=list[PowerReading])
 
     def times(self, least: float) -> int:
         """How often it runs in ``least`` milliseconds, or a little more."""
@@ -161,7 +161,7 @@ def _sample(cp: Cupy, batch: _Batch, lead: float, span: float, meter: Meter | No
 
 def _led(
     cp: Cupy, batch: _Batch, before: int, times: int, meter: Meter | None
-) -> tuple[float, Reading | None]:
+) -> tuple[float, PowerReading | None]:
     """Milliseconds of ``times`` runs, right after others ``before`` them, and what was read."""
     begin = time.monotonic()
     for _ in range(before):

@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 
 @record
-class Arithmetic(Generic[V]):
+class ElementArithmetic(Generic[V]):
     """How the operations of an epilogue are done; operators are Python's, but for conditions."""
 
     number: Callable[[float], V]
@@ -28,7 +28,7 @@ class Arithmetic(Generic[V]):
 
 
 def evaluate(
-    expr: Expr, names: Mapping[str, V], elements: Mapping[str, V], arithmetic: Arithmetic[V]
+    expr: Expr, names: Mapping[str, V], elements: Mapping[str, V], arithmetic: ElementArithmetic[V]
 ) -> V:
     """The value of ``expr``; every step of it is a value of all elements.
 
@@ -70,7 +70,7 @@ def in_numpy(
     call: Callable[[str, list[Value]], Value] = lambda function, arguments: cast(
         Value, FUNCTIONS[function](*arguments)
     ),
-) -> Arithmetic[Value]:
+) -> ElementArithmetic[Value]:
     """NumPy's operations on numbers of ``precision``, each rounded."""
     conditions = {"!": invert, "&&": np.logical_and, "||": np.logical_or}
-    return Arithmetic(precision, call, np.where, conditions)
+    return ElementArithmetic(precision, call, np.where, conditions)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gemmgen.ir.expr import Expr
 from gemmgen.numerics import epilogue_values
-from gemmgen.numerics.epilogue_values import Arithmetic
+from gemmgen.numerics.epilogue_values import ElementArithmetic
 from gemmgen.numerics.operators import FUNCTIONS
 from gemmgen.torch.pytorch import TorchTensor, pytorch
 
@@ -22,7 +22,7 @@ def evaluate(expr: Expr, names: Mapping[str, Value], elements: Mapping[str, Valu
     """``expr`` with ``names`` for its variables and ``elements`` for its tensors, in shapes that
     broadcast."""
     conditions = {"!": _not, "&&": _and, "||": _or}
-    arithmetic = Arithmetic[Value](lambda number: number, _call, _where, conditions)
+    arithmetic = ElementArithmetic[Value](lambda number: number, _call, _where, conditions)
     return epilogue_values.evaluate(expr, names, elements, arithmetic)
 
 

@@ -156,7 +156,9 @@ def test_lines_are_broken_whatever_the_epilogue_is() -> None:
             emitted = compile_source(Source(text))
         except ScheduleError:
             continue
-        if any(BYTES[p.dtype] == 1 or p.dtype in ("i32", "tf32") for p in emitted.interface.tensors):
+        if any(
+            BYTES[p.dtype] == 1 or p.dtype in ("i32", "tf32") for p in emitted.interface.tensors
+        ):
             continue  # --main is refused for these
         above, _, below = program(emitted, 33, 70, 37).partition(BEGIN)
         assert emitted.text in above and below.isascii()

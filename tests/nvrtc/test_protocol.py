@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gemmgen.gpu import nvml, timing
-from gemmgen.gpu.nvml import Reading
+from gemmgen.gpu.nvml import PowerReading
 from gemmgen.gpu.timing import LEAD, SPAN, time_interleaved
 
 from .stub_gpu import StubGpu
@@ -115,7 +115,7 @@ def test_power_and_clock_are_read(
     monkeypatch.setattr(nvml, "cupy", gpu.cupy)
     with nvml.meter(0) as meter:
         assert meter is not None and library.open == 1
-        assert meter.read() == Reading(watts, 1755)
+        assert meter.read() == PowerReading(watts, 1755)
         found = timed(gpu, rounds=2, meter=meter)
     assert library.open == 0
     assert {(x.power, x.clock) for x in found.values()} == {(watts, 1755)}
@@ -131,10 +131,10 @@ def test_without_the_library_there_is_no_meter(
 
 
 def test_readings_are_medians() -> None:
-    readings = [Reading(500.0, 1500), Reading(None, 1700), Reading(520.0, 1600)]
+    readings = [PowerReading(500.0, 1500), PowerReading(None, 1700), PowerReading(520.0, 1600)]
     found = timing.summarize([1.0, 2.0], 1, readings)
     assert (found.power, found.clock) == (510.0, 1600)
-    assert timing.summarize([1.0], 1, [Reading()]).power is None
+    assert timing.summarize([1.0], 1, [PowerReading()]).power is None
 
 
 def _with(load: Any) -> Any:
