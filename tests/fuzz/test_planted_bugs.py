@@ -212,6 +212,7 @@ BUGS: dict[Plant, set[str]] = {
     rows_taken_for_columns: {"meaning", "wrong result", "out of bounds"},
     sums_read_at_once: {"race"},
     steps_of_the_other_not_skipped: {
+        "not waited for",
         "meaning",
         "deadlock",
         "race",
