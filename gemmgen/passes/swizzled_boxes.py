@@ -7,10 +7,12 @@ from collections.abc import Mapping
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.source import Span, remainder
+from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.boxes import SPANS, permuted, with_type
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.buffers import Swizzle as Pattern
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.edit import contraction
 from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.tensor_map import ALIGNMENT
 from gemmgen.passes.base import tile_with
@@ -32,6 +34,9 @@ def engine_tile(
     """
     own = with_type(tile, dtype)
     _check_rows(kernel, own, operand, given)
+    contract = contraction(kernel)
+    if contract.into and ATOMS[contract.atom].in_place and tile.name in (contract.a, contract.b):
+        _check_rows(kernel, with_type(tile, contract.into), operand, {})  # as it will be in parts
     found = permuted(tile)
     assert found is not None, f"rows of {dtype} can be permuted, those of {tile.dtype} cannot"
     return found
