@@ -39,9 +39,9 @@ from gemmgen.interpreter.node_table import code_for
 from gemmgen.interpreter.scope import Closure, FrameSlot, Run, Scope
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, For
-from gemmgen.ir.interface import Param
 from gemmgen.ir.lane_matrices import OperandArray
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
+from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import Node, RegisterArray, is_over_tiles
 from gemmgen.ir.warp_matrices import FragmentArray
 from gemmgen.numerics.operators import Ints, Value

@@ -13,7 +13,8 @@ from gemmgen.base.record import record
 from gemmgen.calling.requirement_messages import explain
 from gemmgen.calling.strides import bounds, is_folded
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.interface import INT_MAX, Interface, Param
+from gemmgen.ir.interface import INT_MAX, Interface
+from gemmgen.ir.param import Param
 from gemmgen.ir.requirement import Aligned
 from gemmgen.numerics.formats import NAMES, STORAGE
 

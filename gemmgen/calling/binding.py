@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from gemmgen.base.errors import CallError
 from gemmgen.calling.scalars import DEFAULTS
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 
 
 class Binding:

@@ -9,7 +9,8 @@ from gemmgen.base.errors import UsageError
 from gemmgen.calling.gemm_roles import contraction
 from gemmgen.calling.launches import Case, Layout
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
 
 ROW = 2**30 + 8

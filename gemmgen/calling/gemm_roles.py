@@ -5,7 +5,8 @@ from __future__ import annotations
 from gemmgen.base.record import record
 from gemmgen.ir.arithmetic import PLAIN, Arithmetic
 from gemmgen.ir.dtypes import Types, sums_of
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 
 
 @record

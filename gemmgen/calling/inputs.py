@@ -12,7 +12,8 @@ from gemmgen.calling.dimensions import shared_letters
 from gemmgen.calling.gemm_roles import contraction
 from gemmgen.calling.launches import Case, Data
 from gemmgen.ir.dtypes import INTEGERS
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics.axes import axes_of, in_storage, sizes_of
 from gemmgen.numerics.drawing import NUMPY, ArrayLibrary, Kind, draw, largest_count
 from gemmgen.numerics.formats import GREATEST, Real, computing

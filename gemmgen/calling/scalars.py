@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from gemmgen.base.errors import CallError
-from gemmgen.ir.interface import Param
+from gemmgen.ir.param import Param
 
 DEFAULTS: Mapping[str, float] = {"alpha": 1.0, "beta": 0.0}
 _FLOAT_MAX = float(np.finfo(np.float32).max)

@@ -6,7 +6,7 @@ from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import filled
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import fields_view
-from gemmgen.ir.interface import Param
+from gemmgen.ir.param import Param
 from gemmgen.ir.tensor_map import map_name
 
 

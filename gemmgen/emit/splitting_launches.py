@@ -5,8 +5,9 @@ from __future__ import annotations
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.views import View
 from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.param import Param
 from gemmgen.ir.planes import Planes, unit
 
 

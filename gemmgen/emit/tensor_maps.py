@@ -7,8 +7,9 @@ from gemmgen.emit.printing import printed
 from gemmgen.ir import names
 from gemmgen.ir.dtypes import DTYPES
 from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.param import Param
 from gemmgen.ir.tensor_map import SWIZZLES, TensorMap, map_name
 
 IN_A_LINE = 2

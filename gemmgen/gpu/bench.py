@@ -25,7 +25,8 @@ from gemmgen.gpu.sampled_rows import complaint
 from gemmgen.gpu.setup import Setup, setup
 from gemmgen.gpu.timing import Timing, compare, time_interleaved
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import Real
 from gemmgen.pipeline import Emitted
 

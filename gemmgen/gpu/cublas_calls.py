@@ -8,7 +8,8 @@ from gemmgen.base.record import record
 from gemmgen.calling.gemm_roles import contraction
 from gemmgen.gpu import cublas, cublaslt
 from gemmgen.gpu.device import DeviceArray
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 
 
 def run_cublas(

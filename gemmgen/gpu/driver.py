@@ -16,7 +16,8 @@ from typing import Any
 
 from gemmgen.calling.binding import Binding
 from gemmgen.gpu.device import cupy
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 
 MAP_BYTES, MAP_ALIGNMENT = 128, 128
 """Of a tensor map: CUDA 13 has it so; 64 was enough before."""

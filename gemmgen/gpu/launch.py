@@ -22,7 +22,8 @@ from gemmgen.gpu.driver import Loaded, Starter
 from gemmgen.gpu.plan import LaunchPlan
 from gemmgen.gpu.planner import Planner
 from gemmgen.gpu.scratch import Addresses, Pool
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.ir.planes import IN_FRONT
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule

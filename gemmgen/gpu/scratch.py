@@ -17,7 +17,8 @@ from gemmgen.base.errors import CallError
 from gemmgen.calling.arguments import View
 from gemmgen.gpu.arrays import CupyArrays, Library
 from gemmgen.gpu.device import DeviceArray, cupy
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import NAMES
 
 _STREAMS = 64  # streams whose memory is kept

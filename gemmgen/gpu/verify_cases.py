@@ -23,7 +23,8 @@ from gemmgen.gpu.cublas_calls import is_plain, run_cublas
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import LIBRARY, bits, elements, nan, storage
 from gemmgen.ir.dtypes import ROUNDED
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import Real, near_tf32
 
 GUARD = 128

@@ -28,9 +28,9 @@ from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap, left_out
 from gemmgen.interpreter.together import CLUSTER, NAMED, Together
 from gemmgen.interpreter.workspace import LaunchState
 from gemmgen.ir.control import Block, For
-from gemmgen.ir.interface import Param
 from gemmgen.ir.lane_matrices import OperandArray
 from gemmgen.ir.lowered import SharedArray
+from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import Node, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray
 from gemmgen.numerics.operators import Ints, Value

@@ -16,9 +16,9 @@ from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.atoms import Atom
 from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.control import Block, For
-from gemmgen.ir.interface import Param
 from gemmgen.ir.lane_matrices import LoadMatrices, OperandArray, StoreMatrices
 from gemmgen.ir.lowered import SharedArray
+from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import Node, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray, LoadFragment, StoreFragment
 from gemmgen.numerics.operators import Bools, Value

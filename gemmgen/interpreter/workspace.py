@@ -20,7 +20,8 @@ from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.expressions import converted
 from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import AtomicAdd, CountArrival
 from gemmgen.numerics.operators import Bools, Ints, Value
 

@@ -9,7 +9,8 @@ from gemmgen.ir.assumptions import divides, equal_to
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies, copy_outward, pipeline_of
-from gemmgen.ir.interface import INT_MAX, Param
+from gemmgen.ir.interface import INT_MAX
+from gemmgen.ir.param import Param
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
 from gemmgen.ir.tensor_map import ALIGNMENT, STRIDE_BOUND, TensorMap
 from gemmgen.lower import addresses, bounds

@@ -14,8 +14,9 @@ from gemmgen.ir.arithmetic import Arithmetic
 from gemmgen.ir.assumptions import equal_to
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Var, walk
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
+from gemmgen.ir.param import Param
 from gemmgen.ir.parameters import ld_name
 from gemmgen.ir.planes import Planes
 from gemmgen.ir.problem import Tensor

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var, Wide
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LaunchNames, LoweredKernel
+from gemmgen.ir.param import Param
 from gemmgen.ir.planes import COLUMNS, EACH, IN_FRONT, THREADS, WRITTEN, unit
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower.context import X

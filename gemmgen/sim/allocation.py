@@ -12,7 +12,8 @@ from gemmgen.calling.dimensions import alignment, laid_out, values_of
 from gemmgen.calling.inputs import as_stored
 from gemmgen.calling.launches import Case
 from gemmgen.ir.dtypes import ROUNDED
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import Real, Stored, near_tf32, poison, stored
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.poisoned_memory import EmbeddedView, Sparse, aligned

@@ -22,7 +22,8 @@ from gemmgen.calling.dynamo import leave_untraced, opaque
 from gemmgen.calling.overlaps import check_addresses
 from gemmgen.calling.scalars import number
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import NAMES, Stored, poison
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule

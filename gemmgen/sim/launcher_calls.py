@@ -9,7 +9,8 @@ import struct
 from collections.abc import Mapping, Sequence
 
 from gemmgen.base.record import record
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 
 CALLED = 4
 """The status of an answer to calls."""

@@ -14,7 +14,8 @@ from gemmgen.base.errors import CallError
 from gemmgen.calling.launches import Order
 from gemmgen.calling.scalars import number
 from gemmgen.calling.strides import bounds, is_folded, may_meet
-from gemmgen.ir.interface import INT_MAX, Interface, Param
+from gemmgen.ir.interface import INT_MAX, Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import NAMES, STORAGE, Stored
 from gemmgen.sim.launch_request import (
     CheckedTensor,

@@ -11,7 +11,8 @@ import re
 
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.kernel_view import BEGIN, END
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.ir.planes import IN_FRONT
 from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.sim.failures import CompileFailure

@@ -4,7 +4,8 @@ launcher."""
 from __future__ import annotations
 
 from gemmgen.ir.dtypes import DTYPES
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.ir.tensor_map import SWIZZLES, TensorMap
 
 

@@ -27,8 +27,9 @@ from gemmgen.ir.expr import (
     Var,
     walk,
 )
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel, SharedArray
+from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import Move, Node, RegisterArray
 
 X = Var("threadIdx.x")

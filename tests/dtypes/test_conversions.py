@@ -10,7 +10,8 @@ import pytest
 from functions import with_functions
 
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics import formats
 from gemmgen.numerics.operators import FROM_BITS, TO_BITS, TO_INTEGERS, mad
 from gemmgen.sim.run import CompiledKernel, compile_kernel

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.ir.requirement import Aligned, AtLeast, MultipleOf, Requirement
 
 FOLDER = Path(__file__).parents[1] / "handwritten"

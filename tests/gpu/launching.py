@@ -21,7 +21,8 @@ from gemmgen.gpu.driver import Loaded
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.planner import held
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import STORAGE, stored
 from gemmgen.pipeline import compile_source
 

@@ -16,7 +16,8 @@ from gemmgen.gpu import bench, elements
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.verify_cases import verify
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics import formats
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import gpu as layer

@@ -17,7 +17,7 @@ from gemmgen.gpu.compare import Reference, wanted
 from gemmgen.gpu.device import DeviceArray
 from gemmgen.gpu.elements import nan
 from gemmgen.gpu.launch import Kernel
-from gemmgen.ir.interface import Param
+from gemmgen.ir.param import Param
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import gpu as layer
 from gemmgen.proof.outcome import Subject

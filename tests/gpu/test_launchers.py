@@ -14,7 +14,8 @@ import pytest
 from mutants.subjects import SCHEDULES, emitted
 
 from gemmgen.calling.dimensions import solve
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import Stored, bits, stored
 from gemmgen.proof import launcher, launcher_arguments
 from gemmgen.sim.allocation import scratch_of

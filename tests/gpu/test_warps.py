@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from functions import with_functions
 
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import F32, Stored, held, stored
 from gemmgen.sim.run import compile_kernel
 from gemmgen.sim.unit import BEGIN, END

@@ -8,7 +8,8 @@ from functions import with_functions
 
 from gemmgen.emit.ctypes import REGISTERS
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.sim.unit import BEGIN, END
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gemmgen.ir.control import Assign, Barrier, Block, Define, For, If
 from gemmgen.ir.expr import Binary, BinaryOp, Call, Element, Expr, Float, Int, Select, Var, Wide
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import Constant, LoweredKernel, SharedArray
+from gemmgen.ir.param import Param
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 from gemmgen.ir.requirement import MultipleOf, Requirement
 from gemmgen.ir.thread_code import Leave, Move, Node, RegisterArray

@@ -11,8 +11,9 @@ from gemmgen.interpreter.async_copies import LANDINGS, Landing, landings_of
 from gemmgen.interpreter.interpret import Trap, interpret
 from gemmgen.ir.control import Assign, Barrier, Block, Commit, For, If, Wait
 from gemmgen.ir.expr import Element, Expr, Int
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, SharedArray
+from gemmgen.ir.param import Param
 from gemmgen.ir.shared_copies import CopyAsync
 from gemmgen.ir.thread_code import Node, contains
 

@@ -11,8 +11,9 @@ from gemmgen.interpreter.interpret import Trap, interpret
 from gemmgen.ir.control import Assign, Barrier, Define, For, If
 from gemmgen.ir.duties import Duties, Duty, NamedBarrier
 from gemmgen.ir.expr import Element, Float, Int, Var
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, SharedArray
+from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import Node
 
 from .kernels import BLOCK, X, of

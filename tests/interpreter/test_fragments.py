@@ -10,8 +10,9 @@ import pytest
 from gemmgen.interpreter.interpret import Trap, interpret
 from gemmgen.ir.control import Assign, Barrier, If
 from gemmgen.ir.expr import Element, Expr, Int, Var
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, SharedArray
+from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import Node
 from gemmgen.ir.warp_matrices import (
     FragmentArray,

@@ -12,8 +12,9 @@ import pytest
 from gemmgen.interpreter.interpret import Trap, interpret
 from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.expr import Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, SharedArray
+from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import Leave, Move, Node, RegisterArray
 from gemmgen.numerics.operators import FUNCTIONS
 

@@ -9,8 +9,8 @@ from emit.mapped import interface_with
 
 from gemmgen.base.source import Source
 from gemmgen.calling.requirement_messages import explain
-from gemmgen.ir.interface import Param
 from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.param import Param
 from gemmgen.ir.requirement import Aligned, MultipleOf, Within
 from gemmgen.ir.tensor_map import MapDimension, MapFields, TensorMap
 from gemmgen.ir.text import parse_ir, print_ir

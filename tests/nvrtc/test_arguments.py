@@ -8,7 +8,8 @@ from gpu import kernels
 from gemmgen.base.errors import CallError
 from gemmgen.calling.arguments import View, contiguous_strides, geometry, output_layout
 from gemmgen.calling.overlaps import check_addresses
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.ir.requirement import AtMost, Equal, MultipleOf
 
 PLAIN = kernels.interface((32, 8), 8, 32)

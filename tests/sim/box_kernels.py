@@ -11,7 +11,8 @@ import numpy as np
 from functions import with_functions
 
 from gemmgen.calling.launches import BOX_LANDINGS, ORDERS, STRICT_ORDERS
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.ir.requirement import AtLeast, MultipleOf
 from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.numerics.formats import F32

@@ -10,7 +10,8 @@ from functions import with_functions
 
 from gemmgen.calling.inputs import drawn
 from gemmgen.calling.launches import Case
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, MultipleOf
 from gemmgen.numerics import reference
 from gemmgen.numerics.fma import fused

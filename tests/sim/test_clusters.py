@@ -12,7 +12,8 @@ from functions import with_functions
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import compiler, sass
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import F32
 from gemmgen.sim.failures import CompileFailure, KernelFault
 from gemmgen.sim.findings import Finding

@@ -10,7 +10,8 @@ import pytest
 from functions import with_functions
 
 from gemmgen.calling.launches import ORDERS
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import Stored
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.run import compile_kernel

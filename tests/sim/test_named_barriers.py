@@ -9,7 +9,8 @@ import pytest
 from functions import with_functions
 
 from gemmgen.calling.launches import ORDERS, STRICT_ORDERS
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import F32
 from gemmgen.sim.failures import CompileFailure, KernelFault
 from gemmgen.sim.findings import Finding

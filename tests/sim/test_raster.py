@@ -18,7 +18,8 @@ from gemmgen.analyze.shared_strips import shared_strips
 from gemmgen.analyze.tile_origins import origins_of
 from gemmgen.base.source import Source
 from gemmgen.calling.launches import Case
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.language import parse_schedule
 from gemmgen.numerics.operators import Ints, hilbert
 from gemmgen.pipeline import Emitted, compile_source

@@ -13,7 +13,8 @@ from handwritten_kernels import NAMES, check, interface, run, text
 
 from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.calling.launches import Case
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.ir.requirement import Aligned, MultipleOf
 from gemmgen.numerics.reference import compare
 from gemmgen.sim.failures import CompileFailure, KernelFault, KernelTimeout

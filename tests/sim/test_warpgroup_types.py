@@ -12,7 +12,8 @@ from functions import with_functions
 from gemmgen.base.record import record
 from gemmgen.gpu import compiler
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import stored
 from gemmgen.sim.run import compile_kernel
 

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from functions import texts_of, with_functions
 
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.ir.requirement import AtLeast, MultipleOf
 from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.numerics.formats import F32

@@ -25,7 +25,8 @@ from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
 from gemmgen.ir.dtypes import HALVES, INTEGERS, NARROW, ROUNDED, DType
 from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.ir.planes import unit
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 from gemmgen.ir.requirement import Equal, MultipleOf

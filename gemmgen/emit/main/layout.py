@@ -12,7 +12,8 @@ from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
 from gemmgen.ir.dtypes import DTYPES, HALVES, DType
 from gemmgen.ir.expr import Binary, BinaryOp, Expr, Int, Var, Wide
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 
 
 @record

@@ -9,7 +9,8 @@ from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
 from gemmgen.ir.dtypes import DTYPES, HALVES, DType, in_blas
 from gemmgen.ir.expr import Binary, Expr, Var, Wide
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
 from gemmgen.ir.problem import Problem
 
 _SUMS: dict[DType, str] = {"f32": "CUBLAS_COMPUTE_32F", "f64": "CUBLAS_COMPUTE_64F"}
