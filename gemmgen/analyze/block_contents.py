@@ -128,7 +128,8 @@ class BlockContents:
     ) -> BlockStep:
         at = self.stage(stage)
         self.holds[copy.dst, at] = tile, None
-        return BlockStep(what, copy.src, tile, None, at, empty=self.is_behind(tile))
+        operand = copy.dst.removesuffix("_shared")
+        return BlockStep(what, operand, tile, None, at, empty=self.is_behind(tile))
 
     def is_behind(self, tile: int) -> bool:
         return (tile - self.first) * self.step >= self.end

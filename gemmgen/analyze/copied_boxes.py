@@ -5,6 +5,8 @@ All of it is recorded: the rows that are read, and the elements from which on bo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from gemmgen.analyze.accesses import Rows, SeeBoxes, Site
@@ -16,6 +18,7 @@ from gemmgen.analyze.whole_tiles import boxed_tiles, k_step, whole_tiles
 from gemmgen.base.record import record
 from gemmgen.ir.clusters import sharers
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.problem import Tensor
 
 
@@ -37,7 +40,9 @@ class BoxedTile:
 
     ``letters`` name the rows and columns of the matrix and of the array alike, ``shape`` their
     extents in the tile; ``size`` is the bytes of an element, ``stages`` how many tiles the array
-    holds.
+    holds.  A tile of ``parts`` is one of each part, in memory and in the array, and the boxes are
+    those of the first: those of the others lie a plane, or a tile, further on.  ``source`` is what
+    is read.
     """
 
     tensor: str
@@ -47,11 +52,13 @@ class BoxedTile:
     size: int
     stages: int
     boxes: tuple[CopiedBox, ...]
+    source: str
+    parts: int = 1
 
     @property
     def bytes(self) -> int:
-        """Of the tile, as the barrier of its stage expects them."""
-        return self.size * self.shape[0] * self.shape[1]
+        """Of the tile, all parts of it, as the barrier of its stage expects them."""
+        return self.parts * self.size * self.shape[0] * self.shape[1]
 
 
 def copied_boxes(kernel: AnalyzedKernel) -> tuple[BoxedTile, ...]:
@@ -69,12 +76,20 @@ def copied_boxes(kernel: AnalyzedKernel) -> tuple[BoxedTile, ...]:
             lambda site, index, mask: None,
             see_boxes=_append_to(own),
         )
-    pitch = dict(interface.pitch)
     return tuple(
-        _tile(kernel, tensor, seen, int(values[pitch[tensor.name]]))
+        _tile(kernel, tensor, seen, *_source(interface, tensor.name, values))
         for tensor in (problem.a, problem.b)
         if f"{tensor.name}_shared" in boxed_tiles(kernel)
     )
+
+
+def _source(interface: Interface, tensor: str, values: Mapping[str, float]) -> tuple[str, int]:
+    """What boxes of a tensor are read from, and the elements from a row of it to the next."""
+    counts = {name: int(value) for name, value in values.items()}
+    for param in interface.split:
+        if param.planes is not None and param.planes.source == tensor:
+            return param.name, interface.plane_values(counts)[param.planes.pitch]
+    return tensor, counts[dict(interface.pitch)[tensor]]
 
 
 def _append_to(seen: list[tuple[Site, Rows]]) -> SeeBoxes:
@@ -82,22 +97,36 @@ def _append_to(seen: list[tuple[Site, Rows]]) -> SeeBoxes:
 
 
 def _tile(
-    kernel: AnalyzedKernel, tensor: Tensor, seen: list[list[tuple[Site, Rows]]], pitch: int
+    kernel: AnalyzedKernel,
+    tensor: Tensor,
+    seen: list[list[tuple[Site, Rows]]],
+    source: str,
+    pitch: int,
 ) -> BoxedTile:
     name = f"{tensor.name}_shared"
     buffer = kernel.program.main.buffer(name)
     of_each = [one for rank in sharers(kernel.program.main.work, buffer) for one in seen[rank]]
     read, written = (
         [rows for site, rows in of_each if (site.buffer, site.write) == wanted]
-        for wanted in ((tensor.name, False), (name, True))
+        for wanted in ((source, False), (name, True))
     )
     row, column = kernel.program.problem.matrix(tensor.letters)
     shape = buffer.extent(row), buffer.extent(column)
-    boxes = tuple(_box(source, target, pitch) for source, target in zip(read, written, strict=True))
+    every = [_box(*ends, pitch) for ends in zip(read, written, strict=True)]
+    boxes = tuple(box for box in every if box.place < shape[0] * shape[1])
+    assert len(every) == buffer.parts * len(boxes), every
     assert sum(box.rows * box.columns for box in boxes) == shape[0] * shape[1], boxes
     assert (buffer.letters[-2:], k_step(kernel) in shape) == ((row, column), True), buffer
     return BoxedTile(
-        tensor.name, (row, column), shape, name, BYTES[buffer.dtype], buffer.stages, boxes
+        tensor.name,
+        (row, column),
+        shape,
+        name,
+        BYTES[buffer.dtype],
+        buffer.stages,
+        boxes,
+        source,
+        buffer.parts,
     )
 
 

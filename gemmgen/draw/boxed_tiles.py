@@ -21,10 +21,11 @@ def drawing_of(name: str, tiles: Sequence[BoxedTile]) -> Drawing:
         scale = _scale(tile, LONGEST / max(max(t.shape) for t in tiles))
         across, down = scale
         letters = ", ".join(tile.letters)
-        name_of_tile = f"{tile.tensor}[{letters}] in global memory"
+        name_of_tile = f"{tile.source}[{letters}] in global memory{_of_part(tile, 'plane')}"
         beside = _LEFT + max(across * tile.shape[1], 9 * len(name_of_tile)) + _BETWEEN
         marks += _labels(name_of_tile, tile, scale, _LEFT, y)
-        marks += _labels(f"a stage of {tile.array}[{letters}]", tile, scale, beside, y)
+        name_of_stage = f"a stage of {tile.array}[{letters}]{_of_part(tile, 'tile')}"
+        marks += _labels(name_of_stage, tile, scale, beside, y)
         for number, box in enumerate(tile.boxes):
             read, landed = _read(tile, number, box), _landed(tile, number, box)
             for x, (text, about) in ((_LEFT, read), (beside, landed)):
@@ -60,12 +61,17 @@ def _labels(
 def _read(tile: BoxedTile, number: int, box: CopiedBox) -> tuple[str, str]:
     row, column = box.at
     ranges = f"{_range(row, box.rows)}, {_range(column, box.columns)}"
-    return f"box {number}", f"box {number}: {tile.tensor}[{ranges}]"
+    return f"box {number}", f"box {number}: {tile.source}[{ranges}]{_of_part(tile, 'plane')}"
 
 
 def _landed(tile: BoxedTile, number: int, box: CopiedBox) -> tuple[str, str]:
     begin, size = box.place * tile.size, box.rows * box.columns * tile.size
     return f"byte {begin}", f"box {number}: {size} bytes from byte {begin} of the stage on"
+
+
+def _of_part(tile: BoxedTile, what: str) -> str:
+    """Which plane in memory, or which tile of a stage, is drawn of a tile of parts."""
+    return f", the {what} of part 0" if tile.parts > 1 else ""
 
 
 def _range(first: int, count: int) -> str:
@@ -77,9 +83,11 @@ def _sentences(tiles: Sequence[BoxedTile]) -> Iterator[str]:
     for tile in tiles:
         box, sides = tile.boxes[0], " x ".join(map(str, tile.shape))
         boxes = f"{len(tile.boxes)} boxes" if len(tile.boxes) > 1 else "a box"
+        parts = f"{tile.parts} parts of " if tile.parts > 1 else ""
+        each = ", for each part" if tile.parts > 1 else ""
         yield (
-            f"{tile.tensor}: {sides} elements in {boxes} of {box.rows} x {box.columns}, "
-            f"{tile.bytes} bytes, which lie in {tile.array} row behind row."
+            f"{tile.tensor}: {parts}{sides} elements in {boxes} of {box.rows} x {box.columns}"
+            f"{each}, {tile.bytes} bytes, which lie in {tile.array} row behind row."
         )
     stages = counted(tiles[0].stages, "stage")
     total = sum(tile.bytes for tile in tiles)

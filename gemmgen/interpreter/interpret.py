@@ -30,7 +30,7 @@ from gemmgen.ir.shared_copies import CopyAsync
 from gemmgen.ir.thread_code import contains
 from gemmgen.numerics.operators import Ints
 
-__all__ = ["Argument", "Order", "Trap", "interpret", "with_temporaries"]
+__all__ = ["Argument", "Order", "Trap", "interpret", "split_in_front", "with_temporaries"]
 
 MOST_LANES = 8192
 """Threads that run side by side: NumPy's cost per call is spread, and the arrays fit a cache."""
@@ -55,7 +55,7 @@ def interpret(
     values = with_temporaries(program, arguments)
     written: dict[str, Ints] = {}
     for kernel in program.kernels:
-        values |= _split(kernel, values)
+        values |= split_in_front(kernel, values)
         written |= run_kernel(kernel, values, landing, order, multiprocessors)
     return written
 
@@ -78,7 +78,7 @@ def with_temporaries(
     return values
 
 
-def _split(kernel: LoweredKernel, values: Mapping[str, Argument]) -> dict[str, Argument]:
+def split_in_front(kernel: LoweredKernel, values: Mapping[str, Argument]) -> dict[str, Argument]:
     """The planes of what a kernel in front splits, as it leaves them; poison where it writes
     nothing."""
     interface, found = kernel.interface, dict[str, Argument]()

@@ -27,8 +27,8 @@ from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.interpreter.together import Together
 from gemmgen.interpreter.turns import Turns
 from gemmgen.interpreter.workspace import LaunchState
-from gemmgen.ir.interface import Param
 from gemmgen.ir.lowered import SharedArray
+from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray
 from gemmgen.language import parse_schedule
@@ -245,7 +245,10 @@ def run_duties(
         steps = [1 if s is None else cast(int, arguments[s]) for s in interface.steps(param)]
         span = 4 + sum(size * step for size, step in zip(sizes, steps, strict=True))
         arguments[param.name] = np.arange(span).astype(elements(param.dtype))
-    extents = {name: cast(int, arguments[name]) for name in interface.shaping()}
+    extents = {name: cast(int, arguments[name]) for name in interface.sizing()}
+    for param in interface.split:
+        span = interface.scratch_elements(param, extents)
+        arguments[param.name] = np.arange(span).astype(elements(param.dtype))
     count = interface.cluster_blocks
     state = LaunchState.of(interface, extents, order, count)
     together = Together(count, Turns(order))

@@ -14,6 +14,7 @@ from gemmgen.analyze.explain import AnalyzedKernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.whole_tiles import boxed_tiles, staged_tiles, whole_tiles
 from gemmgen.draw.copies import is_permuted
+from gemmgen.draw.marks import Label
 from gemmgen.draw.terminal import text_of
 from gemmgen.schedule import examples
 from tests.cli.running import gemmgen
@@ -106,20 +107,25 @@ def test_boxes_land_where_the_interpreter_puts_them(name: str, tmp_path: Path) -
     pitch, log = dict(kernel.lowered.interface.pitch), run(kernel, shape)
     maps = {one.tensor: one.box for one in kernel.lowered.interface.maps}
     for tile in copied_boxes(kernel):
-        stage, step = log.shared[tile.array], int(values[pitch[tile.tensor]])
+        planes = kernel.lowered.interface.plane_values({x: int(y) for x, y in values.items()})
+        step = planes.get(f"{tile.tensor}_pitch") or int(values[pitch[tile.tensor]])
         swizzle = kernel.program.main.buffer(tile.array).swizzle
-        seen: dict[Position, int] = {}
-        for box in tile.boxes:
-            assert (box.columns, box.rows) == maps[tile.tensor][:2]
-            for row in range(box.rows):
-                for column in range(box.columns):
-                    at = box.at[0] + row, box.at[1] + column
-                    own = box.place // box.columns + row
-                    there = swizzle.column(own, column) if swizzle else column
-                    seen[at] = int(stage[own * box.columns + there])
         rows, columns = tile.shape
-        kept = (np.arange(rows)[:, None] * step + np.arange(columns)).astype(stage.dtype)
-        assert seen == {at: int(value) for at, value in np.ndenumerate(kept)}
+        for part in range(tile.parts):
+            stage = log.shared[tile.array][part * rows * columns :]
+            seen: dict[Position, int] = {}
+            for box in tile.boxes:
+                assert (box.columns, box.rows) == maps[tile.source][:2]
+                for row in range(box.rows):
+                    for column in range(box.columns):
+                        at = box.at[0] + row, box.at[1] + column
+                        own = box.place // box.columns + row
+                        there = swizzle.column(own, column) if swizzle else column
+                        seen[at] = int(stage[own * box.columns + there])
+            first = part * planes.get(f"{tile.tensor}_plane", 0)
+            kept = first + np.arange(rows)[:, None] * step + np.arange(columns)
+            kept = kept.astype(stage.dtype)
+            assert seen == {at: int(value) for at, value in np.ndenumerate(kept)}
 
 
 def test_boxes_are_drawn_with_their_sizes_and_places() -> None:
@@ -130,6 +136,16 @@ def test_boxes_are_drawn_with_their_sizes_and_places() -> None:
     assert "the barrier of each of 3 stages expects 24576 bytes" in drawing.description
     lines = text_of(drawing).splitlines()
     assert any("box 0" in line and "byte 0" in line for line in lines)
+
+
+def test_of_tiles_of_parts_the_first_is_drawn() -> None:
+    drawing = drawn("hopper/split_f32", "copies")
+    said = [mark.text for mark in drawing.marks if isinstance(mark, Label)]
+    assert "A_parts[m, k] in global memory, the plane of part 0" in said
+    assert "a stage of A_shared[m, k], the tile of part 0" in said
+    assert "box 0: A_parts[0..127, 0..63], the plane of part 0" in [c.about for c in drawing.cells]
+    assert "A: 3 parts of 128 x 64 elements" in drawing.description
+    assert "the barrier of each of 2 stages expects 98304 bytes" in drawing.description
 
 
 def test_text_has_the_threads() -> None:

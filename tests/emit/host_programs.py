@@ -17,7 +17,9 @@ from gemmgen.base.source import Source
 from gemmgen.calling.dimensions import solve
 from gemmgen.calling.gemm_roles import contraction
 from gemmgen.ir.dtypes import HALVES
-from gemmgen.ir.interface import Interface, Param
+from gemmgen.ir.interface import Interface
+from gemmgen.ir.param import Param
+from gemmgen.ir.planes import IN_FRONT, Planes
 from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.pipeline import Emitted, compile_source, host_program
 
@@ -154,6 +156,7 @@ def _definition(emitted: Emitted, epilogue: str) -> str:
     lines = [
         f"#define {name}(x) ({formula})" for name, formula in FORMULAS.items() if name in epilogue
     ]
+    lines += _splitting(emitted)
     scope = f"{emitted.name}_detail::"
     declared = (_declared(param, scope) for param in interface.kernel_params)
     lines += [f"void {emitted.name}_defined({', '.join(declared)})", "{"]
@@ -185,7 +188,7 @@ def _definition(emitted: Emitted, epilogue: str) -> str:
 def _unmapped(interface: Interface, tensor_map: TensorMap) -> Iterator[str]:
     """A tensor's pointer and steps, by the map that runtime.h encodes."""
     name = tensor_map.tensor
-    (param,) = (param for param in interface.tensors if param.name == name)
+    param = interface.mapped(tensor_map)
     pointer = _declared(param).rpartition(name)[0]
     yield f"{pointer}const {name} = reinterpret_cast<{pointer}>({name}_map.words[0]);"
     steps = [one.stride for one in interface.map_dimensions(tensor_map)[1:]]
@@ -217,10 +220,38 @@ def _place(interface: Interface, param: Param) -> str:
 
 
 def _read(interface: Interface, param: Param) -> str:
+    for planes in interface.split:
+        if planes.planes is not None and planes.planes.source == param.name:
+            return _sum_of_parts(planes, planes.planes, param)
     place = _place(interface, param)
     if param.dtype not in HALVES:
         return place
     return f"static_cast<float>(*reinterpret_cast<const {_half(param)} *>(&{place}))"
+
+
+def _sum_of_parts(param: Param, planes: Planes, source: Param) -> str:
+    """An element as the parts of it that the launcher's first kernel left."""
+    row, column = source.indices
+    at = f"1LL * {row} * {planes.pitch} + {column}"
+    element = f"*reinterpret_cast<const {_half(param)} *>"
+    element += f"(&{param.name}[{{}} * {planes.plane} + {at}])"
+    parts = (f"1.0 * static_cast<float>({element.format(i)})" for i in range(planes.count))
+    return f"({' + '.join(parts)})"
+
+
+def _splitting(emitted: Emitted) -> Iterator[str]:
+    """The kernel in front: each part is what those before leave, rounded."""
+    for param in emitted.interface.split[:1]:
+        assert param.planes is not None
+        yield f"void {IN_FRONT.format(kernel=emitted.name)}_defined("
+        yield "    int rows, int columns, const float *source, int ld, unsigned short *planes) {"
+        yield "const long long pitch = (columns + 7) / 8 * 8;"
+        yield "for (int i = 0; i < rows; ++i) for (int j = 0; j < columns; ++j) {"
+        yield "float left = source[1LL * i * ld + j];"
+        yield f"for (int part = 0; part < {param.planes.count}; ++part) {{"
+        yield f"const {_half(param)} rounded(left);"
+        yield "planes[(part * 1LL * rows + i) * pitch + j] = rounded.bits;"
+        yield "left -= static_cast<float>(rounded);\n}\n}\n}"
 
 
 def _half(param: Param) -> str:
