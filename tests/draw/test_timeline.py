@@ -80,23 +80,21 @@ def taken(
 ) -> dict[str, list[Event]]:
     """What the interpreter's memories and barriers saw of the operands, and of stores to the slice
     of C, by duty.  Of tiles that are multiplied in place a sum is written by a fold, which is no
-    multiplication, and threads load only what sums that are not finite are computed again from."""
+    multiplication; of tiles of parts threads load only what sums that are not finite are computed
+    again from."""
     problem = kernel.program.problem
     names = [name for t in (problem.a, problem.b) for name in (t.name, f"{t.name}_shared")]
     staged = ("store", f"{problem.c.name}_shared")
     m, *others = shape_of_steps(kernel, tiles)
     logs = run_duties(kernel, (sums * m, *others), order)
-    not_steps = (
-        {"multiply", "load"}
-        if ATOMS[contraction(kernel.program.main).atom].in_place
-        else set[str]()
-    )
+    folds = {"multiply"} if ATOMS[contraction(kernel.program.main).atom].in_place else set[str]()
+    again = {"load"} if kernel.lowered.interface.split else set[str]()
     return {
         duty: tidy(
             e
             for e in log.events
             if e[0] not in ("load", "store") or e[1] in names or e == staged
-            if e[0] not in not_steps
+            if e[0] not in folds | again
         )
         for duty, log in logs.items()
     }
