@@ -13,11 +13,15 @@
 #include "clusters.h"
 
 #include <cstdio>
+#include <cstring>
+
+#include <sys/mman.h>
 
 namespace gg {
 namespace {
 
-constexpr unsigned MAX_GROUPS = MAX_RESIDENT / WARPGROUP, MAX_BEGUN = 64, MAX_PENDING = 8;
+constexpr unsigned MAX_GROUPS = MAX_RESIDENT / WARPGROUP, MAX_PENDING = 8;
+constexpr unsigned FIRST_CAPACITY = 64;  // of a ring of multiplications, which grows
 
 struct Thread {
   uint32_t block;          // block_interval for which the rest is
@@ -39,8 +43,28 @@ struct Warpgroup {
   uint32_t block;
   uint32_t ended;          // multiplications
   unsigned rank, thread;   // the first
-  Begun begun[MAX_BEGUN];  // the latest
+  Begun *begun;            // a ring of the latest
+  unsigned capacity;
 };
+
+Begun &begun_at(const Warpgroup &group, uint32_t number) {
+  return group.begun[number % group.capacity];
+}
+
+// PTX sets no limit to the multiplications in flight: a ring that is full becomes twice as long.
+void enlarge(Warpgroup &group) {
+  const unsigned capacity = group.capacity != 0 ? 2 * group.capacity : FIRST_CAPACITY;
+  const size_t bytes = capacity * sizeof(Begun);
+  auto *const larger = static_cast<Begun *>(map_memory(bytes, "multiplications"));
+  for (unsigned i = 0; i < capacity; ++i) larger[i].number = UINT32_MAX;
+  for (unsigned i = 0; i < group.capacity; ++i) {
+    const Begun &one = group.begun[i];
+    if (one.number != UINT32_MAX) memcpy(&larger[one.number % capacity], &one, sizeof one);
+  }
+  if (group.begun != nullptr) munmap(group.begun, group.capacity * sizeof(Begun));
+  group.begun = larger;
+  group.capacity = capacity;
+}
 
 Thread threads[MAX_RESIDENT];
 Warpgroup *groups;
@@ -59,7 +83,8 @@ Warpgroup &own_group() {
     mine.ended = 0;
     mine.rank = state.rank;
     mine.thread = state.rank * state.threads + number * WARPGROUP;
-    for (Begun &one : mine.begun) one.number = UINT32_MAX;
+    if (mine.begun == nullptr) enlarge(mine);
+    for (unsigned i = 0; i < mine.capacity; ++i) mine.begun[i].number = UINT32_MAX;
   }
   return mine;
 }
@@ -73,7 +98,7 @@ unsigned column_of(unsigned thread, unsigned i) { return i / 4 * 8 + thread % 4 
 // Does the next multiplication.
 void land(Warpgroup &group) {
   static uint32_t sums[WARPGROUP_ROWS][MAX_COLUMNS];
-  const Begun &one = group.begun[group.ended++ % MAX_BEGUN];
+  const Begun &one = begun_at(group, group.ended++);
   const unsigned columns = one.what.columns;
   const auto each = [&](auto visit) {
     for (unsigned thread = 0; thread < WARPGROUP; ++thread) {
@@ -90,7 +115,7 @@ void land(Warpgroup &group) {
 }
 
 bool is_begun(const Warpgroup &group) {
-  const Begun &next = group.begun[group.ended % MAX_BEGUN];
+  const Begun &next = begun_at(group, group.ended);
   const bool is_there = group.block == state.block_interval && next.number == group.ended;
   return is_there && next.came == WARPGROUP;
 }
@@ -146,8 +171,8 @@ void check_same(const Begun &one, const Multiplication &what, const Call &by) {
 void begin(const Multiplication &what, uint32_t *const *sums, const Call &by) {
   Warpgroup &group = meet(by);
   Thread &mine = own();
-  Begun &one = group.begun[mine.begun % MAX_BEGUN];
-  if (mine.begun - group.ended >= MAX_BEGUN) fault("%u multiplications under way", MAX_BEGUN);
+  if (mine.begun - group.ended >= group.capacity) enlarge(group);
+  Begun &one = begun_at(group, mine.begun);
   if (one.number != mine.begun) {
     one.what = what;
     one.a = left_of(what, by);
@@ -177,7 +202,7 @@ void commit(const Call &by) {
   const uint32_t from = mine.groups != 0 ? mine.ends[(mine.groups - 1) % MAX_PENDING] : 0;
   mine.ends[mine.groups++ % MAX_PENDING] = mine.begun;
   for (uint32_t number = from; number < mine.begun; ++number) {
-    Begun &one = group.begun[number % MAX_BEGUN];
+    Begun &one = begun_at(group, number);
     if (one.number != number) continue;
     if (one.group == 0) one.group = mine.groups;
     if (one.group == mine.groups) continue;
@@ -193,7 +218,7 @@ bool has_ended(const Wait &wait) {
 
 void describe(const Wait &wait, char *text, size_t size) {
   const auto &group = *static_cast<const Warpgroup *>(wait.on);
-  const Begun &next = group.begun[group.ended % MAX_BEGUN];
+  const Begun &next = begun_at(group, group.ended);
   snprintf(text, size, "the multiplication at line %d, begun by %u of 128 threads",
            next.first.line, next.came);
 }
@@ -218,7 +243,7 @@ void end_multiplications() {
   if (groups == nullptr) return;
   const Thread &mine = own();
   if (mine.waited >= mine.begun) return;
-  const Begun &one = own_group().begun[mine.waited % MAX_BEGUN];
+  const Begun &one = begun_at(own_group(), mine.waited);
   Finding finding = {};
   finding.kind = WRONG_MULTIPLICATION;
   finding.access = access_of({one.first.pc, state.thread, one.first.line}, 0);

@@ -35,6 +35,13 @@ TURNED = PLAIN.replace("A[m, k] * B[n, k]", "A[k, m] * B[k, n]").replace(" n=32"
 MIXED = PLAIN.replace("B[n, k]", "B[k, n]").replace("bf16", "bf16 products=9")
 UNFOLDED = PLAIN.replace("A[m, k]", "A[k, m]").replace(" promote=64", "")
 CLUSTER = f"{PRODUCER}cluster m=2 n=2\nraster group=2\n"
+IN_FLIGHT = (
+    PLAIN.replace("m=64 n=32 k=32", "m=128 n=8 k=128")
+    .replace("into=bf16", "into=bf16 products=9")
+    .replace("via=wgmma promote=64", "via=wgmma")
+    .replace("async_copy", "warp_tile m=128 n=8\nasync_copy")
+)
+"""A step begins 2 x 8 x 9 = 144 multiplications before it waits for one."""
 PARTS_OF_K = f"{PLAIN}split_k parts=2\nfuse_epilogue relu(acc + bias[n])\n"
 RIGHT = {
     "plain": PLAIN,
@@ -44,6 +51,7 @@ RIGHT = {
     "not promoted": UNFOLDED,
     "cluster": CLUSTER,
     "parts of k": PARTS_OF_K,
+    "144 in flight": IN_FLIGHT,
 }
 SHAPES = ((65, 34, 70), (3, 4, 0), (70, 40, 33))
 DATA = ("normal", "wide integers", "NaN in A", "infinity in B")
@@ -61,7 +69,7 @@ def test_right_kernels_hold(name: str) -> None:
         assert outcome.status == "passed", outcome
 
 
-@pytest.mark.by_default("plain")
+@pytest.mark.by_default("plain", "144 in flight")
 @pytest.mark.parametrize("name", RIGHT)
 def test_some_calls_are_right(name: str) -> None:
     right = subject(RIGHT[name], *SHAPES)
