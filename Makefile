@@ -22,7 +22,8 @@ mutants:
 	python -m tests.mutants --each 26 --seed 1 --budget 600 --update docs/proof.md
 
 proof-gpu:
-	pytest tests/gpu
+	pytest tests/gpu --proof -n auto -m "not timing"
+	pytest tests/gpu --proof -m timing
 
 ladder:
 	gemmgen ladder --size 1024 --size 2048 --size 4096 --update README.md

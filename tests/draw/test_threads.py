@@ -193,5 +193,19 @@ def test_random_schedules_are_drawn_as_they_run(index: int) -> None:
         assert found == set(range(scene.main.spread.registers * WARP // 256))
         return
     outward = copy_outward(scene.main)
-    if outward is None or outward.mode != "tma":  # the copy engine stores C, no thread does
+    if outward is not None and outward.mode == "tma":  # TMA stores C, no thread does
+        check_partition(drawing, scene)
+    else:
         check(drawing, scene, stored_by(scene))
+
+
+def check_partition(drawing: Drawing, scene: Scene) -> None:
+    """Each accumulator of the tile is one warp's, and each of warp 0's one lane's of its 32."""
+    letters = scene.problem.m, scene.problem.n
+    shape = tuple(map(scene.main.work.size, letters))
+    by_warp = warps(drawing, shape, scene)
+    assert (by_warp != NOBODY).all()
+    by_thread = threads(drawing, shape, scene)
+    assert ((by_thread != NOBODY) == (by_warp == 0)).all()
+    counts = np.unique(by_thread[by_warp == 0], return_counts=True)[1]
+    assert len(set(counts)) == 1 and len(counts) * scene.main.spread.lanes_per_sum == WARP

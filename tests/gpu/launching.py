@@ -15,16 +15,13 @@ import cupy as cp
 import numpy as np
 
 from gemmgen.base.source import Source
-from gemmgen.calling.binding import Binding
-from gemmgen.calling.scalars import number
-from gemmgen.gpu.driver import Loaded
+from gemmgen.calling.gemm_roles import contraction
 from gemmgen.gpu.launch import Kernel
-from gemmgen.gpu.planner import held
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import STORAGE, stored
 from gemmgen.pipeline import compile_source
+from gemmgen.proof.shapes import fit
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -49,56 +46,32 @@ PLANTS = {
 
 
 def launch(name: str, plant: str, shape: tuple[int, int, int]) -> None:
+    """One call from Python, with arrays in allocations of exactly their size."""
     emitted = compile_source(Source((EXAMPLES / f"{name}.sched").read_text(), name))
-    text = emitted.text
+    text, interface = emitted.text, emitted.interface
     if plant:
         before, after = PLANTS[plant]
         assert before in text, plant
         text = text.replace(before, after)
-    interface = emitted.interface
-    files = Kernel(text, interface, emitted.target).files
-    kernel = cp.RawModule(path=str(files.cubin)).get_function(interface.name)
-    if interface.dynamic_shared:
-        kernel.max_dynamic_shared_size_bytes = interface.dynamic_shared
-    values: dict[str, object] = {**dict(zip("MNK", shape, strict=True)), "alpha": 1.0, "beta": 0.0}
-    for param in interface.params:
-        if param.kind == "tensor":
-            place(interface, param, values)
-        elif param.is_scratch:
-            count = interface.scratch_elements(param, values)  # type: ignore[arg-type]
-            fresh(param, count, values)
-    binding = Binding(interface)
-    loaded = Loaded(kernel.kernel, interface, binding, cp.cuda.runtime.getDevice())
-    blocks = interface.grid(values, held(loaded))  # type: ignore[arg-type]
-    starter = loaded.starter(blocks, values)  # type: ignore[arg-type]
-    first = (*binding.tensors, *interface.scratch, *binding.scalars)
-    values |= {param.name: number(param, values[param.name]) for param in binding.scalars}
-    starter.start(0, [values[param.name] for param in first])  # type: ignore[misc]
+    kernel = Kernel(text, interface, emitted.target)
+    sizes = dict(zip(contraction(interface).letters, fit(emitted, shape), strict=True))
+    kernel(**{p.name: placed(p, sizes) for p in interface.params if p.kind == "tensor"})
     cp.cuda.Device().synchronize()
 
 
-def place(interface: Interface, param: Param, values: dict[str, object]) -> None:
-    """A tensor in an allocation that is exactly as large."""
-    *outer, row = (int(values[interface.extent(letter)]) for letter in param.indices)  # type: ignore
-    ld = -(-max(row, 1) // 16) * 16 if outer else row
-    shape = (*outer, ld)
+def placed(param: Param, sizes: dict[str, int]) -> cp.ndarray:
+    """A tensor in an allocation that ends with its last row; C is left unwritten."""
+    extents = [sizes[letter] for letter in param.indices]
+    shape, row = [*extents], extents[-1]
+    if len(extents) > 1:
+        shape[-1] = -(-max(row, 1) // 16) * 16
     memory = cp.cuda.alloc(max(prod(shape), 1) * BYTES[param.dtype])
-    values[param.name], values["memory of " + param.name] = memory.ptr, memory
-    if outer:
-        values[dict(interface.pitch)[param.name]] = ld
+    whole = cp.ndarray(shape, STORAGE[param.dtype], memory)
     if not param.written:
         # From the host: initcheck follows copies, but only the kernels that it is given.
         drawn = np.random.default_rng(prod(shape)).standard_normal(shape)
-        cp.ndarray(shape, STORAGE[param.dtype], memory).set(stored(drawn, param.dtype))
-
-
-def fresh(param: Param, count: int, values: dict[str, object]) -> None:
-    """Memory for the launch alone."""
-    memory = cp.cuda.alloc(max(count, 1) * param.item)
-    values[param.name], values["memory of " + param.name] = memory.ptr, memory
-    if param.zeroed:
-        zeros = np.zeros(count * param.item, np.uint8)
-        cp.ndarray(zeros.shape, zeros.dtype, memory).set(zeros)
+        whole.set(stored(drawn, param.dtype))
+    return whole[..., :row]
 
 
 def main(arguments: list[str]) -> None:

@@ -25,6 +25,10 @@ from gemmgen.sim.run import CompiledKernel
 from .conftest import MOST_BYTES
 
 
+class WrongResult(AssertionError):
+    """A result that is wrong, or differs from the CPU run's."""
+
+
 class OnDevice:
     """A kernel on the GPU that is run like one on the CPU: NumPy arrays go there with all that lies
     around them, to addresses of the same alignment, and back."""
@@ -52,6 +56,11 @@ class OnDevice:
         for root, copy in there:
             as_bytes(root)[...] = copy.get()
         self._unlike_unwritten(arguments)
+
+    @staticmethod
+    def finish() -> None:
+        """Waits for the GPU: an error of a kernel is raised here at the latest."""
+        cupy().cuda.Device().synchronize()
 
     def _unlike_unwritten(self, arguments: Mapping[str, Argument]) -> None:
         """A GPU's NaN with its sign turned looks like what CPU runs fill shared memory with."""
@@ -108,36 +117,41 @@ class Kept:
 
 
 class Sides:
-    """A kernel on the GPU and on the CPU; ``both`` and ``host_only`` count the calls so far."""
+    """A kernel on the GPU and, with ``host``, on the CPU; ``both`` and ``host_only`` count the
+    calls so far, on the GPU and too large for it."""
 
-    def __init__(self, emitted: Emitted, target: str | None = None):
+    def __init__(self, emitted: Emitted, target: str | None = None, *, host: bool = True):
         self.emitted = emitted
         self.caller = Caller(emitted)
         self.both = self.host_only = 0
-        self.host = CompiledKernel(emitted.text, emitted.interface)
-        self.kept = [
-            Kept(kernel, emitted.interface) for kernel in (OnDevice(emitted, target), self.host)
-        ]
+        self.device = Kept(OnDevice(emitted, target), emitted.interface)
+        self.host: Kept | None = None
+        if host:
+            self._compiled = CompiledKernel(emitted.text, emitted.interface)
+            self.host = Kept(self._compiled, emitted.interface)
 
     def check(self, case: Case, replay: str = "") -> None:
-        """Both results are right; and of the same bits, but for library functions.  A call whose
-        tensors span more than ``MOST_BYTES`` is made on the CPU alone, where memory is sparse."""
+        """Both results are right; and of the same bits, except for library functions.  A call whose
+        tensors span more than ``MOST_BYTES`` is made on the CPU alone, where memory is sparse.
+        Raises ``WrongResult``."""
         case = as_called(self.emitted, in_any_order(self.emitted, case))
         fits = self.caller.span(case) <= MOST_BYTES
         self.both, self.host_only = self.both + fits, self.host_only + (not fits)
-        for kept in self.kept if fits else self.kept[1:]:
-            complaint = self.caller.complaint(case, kept)  # type: ignore[arg-type]
-            side = "CPU" if kept.kernel is self.host else "GPU"
-            assert complaint is None, f"{replay}, {case.text()}, {side}: {complaint}"
-        if fits and is_exact(self.emitted.program.problem):
-            device, host = (kept.result for kept in self.kept)
-            dtype = self.kept[0].written.dtype
-            numbers = ~is_nan(host, dtype)
-            assert (is_nan(device, dtype) == ~numbers).all(), replay
-            assert (bits(device)[numbers] == bits(host)[numbers]).all(), replay
+        for side, kept in (("GPU", self.device), ("CPU", self.host)):
+            if kept is not None and (fits or side == "CPU"):
+                complaint = self.caller.complaint(case, kept)  # type: ignore[arg-type]
+                if complaint is not None:
+                    raise WrongResult(f"{replay}, {case.text()}, {side}: {complaint}")
+        if fits and self.host is not None and is_exact(self.emitted.program.problem):
+            device, host = self.device.result, self.host.result
+            numbers = ~is_nan(host, self.device.written.dtype)
+            same = (is_nan(device, self.device.written.dtype) == ~numbers).all()
+            if not same or (bits(device)[numbers] != bits(host)[numbers]).any():
+                raise WrongResult(f"{replay}, {case.text()}: GPU and CPU differ in bits")
 
     def close(self) -> None:
-        self.host.close()
+        if self.host is not None:
+            self._compiled.close()
 
 
 def in_any_order(emitted: Emitted, case: Case) -> Case:

@@ -175,17 +175,21 @@ def test_refuses_other_types() -> None:
         kernel(A=cp.ones((3, 4), "float32"), B=cp.ones((4, 5), "float16"))
 
 
-def test_takes_and_gives_pytorch_tensors() -> None:
+@pytest.mark.parametrize(
+    ("name", "kind"), (("f16", "float16"), ("bf16", "bfloat16"), ("f64", "float64"))
+)
+def test_takes_and_gives_pytorch_tensors(name: str, kind: str) -> None:
+    """Integers exactly, and in f64 more than f32 could hold."""
     torch = pytest.importorskip("torch")
-    for name, kind in (("f16", "float16"), ("bf16", "bfloat16"), ("f64", "float64")):
-        kernel = Kernel.of(EVERY[name])
-        dtype = getattr(torch, kind)
-        a = torch.randn(33, 40, device="cuda").to(dtype)
-        b = torch.randn(40, 50, device="cuda").to(dtype)
-        c = kernel(A=a, B=b)
-        assert c.dtype == (torch.float32 if name == "bf16" else dtype)
-        want = a.double() @ b.double()
-        assert torch.allclose(c.double(), want, rtol=1e-2, atol=1e-2)
+    kernel, dtype = Kernel.of(EVERY[name]), getattr(torch, kind)
+    a, b = (torch.randint(-4, 5, size, device="cuda").to(dtype) for size in ((33, 40), (40, 50)))
+    c = kernel(A=a, B=b)
+    assert c.dtype == (torch.float32 if name == "bf16" else dtype)
+    assert torch.equal(c.double(), a.double() @ b.double())
+    if name == "f64":
+        a, b = (torch.randn(size, device="cuda", dtype=dtype) for size in ((33, 40), (40, 50)))
+        bound = 2 * 40 * torch.finfo(dtype).eps * (a.abs() @ b.abs())
+        assert bool(((kernel(A=a, B=b) - a @ b).abs() <= bound).all())
 
 
 def test_bench_checks_and_compares_with_cublas() -> None:

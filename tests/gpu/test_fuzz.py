@@ -1,39 +1,32 @@
-"""300 random schedules on a GPU: right, and the bits of the CPU run but for library functions."""
+"""300 random schedules on a GPU: right, and the bits of the CPU run (library functions aside)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from gemmgen.fuzz.dice import Dice
-from gemmgen.fuzz.random_schedules import schedule_at
-from gemmgen.fuzz.trial import ARCH, cases, compile_text
-
+from .campaign import GOOD, Task, Worker
 from .conftest import CALLS
-from .sides import Sides
 
 SEED, SCHEDULES, BATCH = 11, 300, 20
 
 
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    """A process of its own: a kernel that loses the GPU fails its own test alone."""
+    started = Worker()
+    yield started
+    started.end()
+
+
 @pytest.mark.parametrize("first", range(0, SCHEDULES, BATCH))
 def test_random_schedules_are_right_and_give_the_bits_of_the_cpu_run(
-    first: int, record_property: Callable[[str, object], None]
+    first: int, worker: Worker, record_property: Callable[[str, object], None]
 ) -> None:
-    both = host_only = 0
-    for index in range(first, first + BATCH):
-        emitted = compile_text(schedule_at(SEED, index))
-        if emitted is not None:
-            own = emitted.target.endswith("a")
-            sides = Sides(emitted, emitted.target if own else ARCH)  # whatever target it names
-            chosen = (
-                replace(case, order="ascending", skips_product=False)
-                for case in cases(emitted, Dice(SEED, index))
-            )
-            for case in dict.fromkeys(chosen):
-                sides.check(case, f"gemmgen fuzz --replay {SEED}:{index}")
-            sides.close()
-            both, host_only = both + sides.both, host_only + sides.host_only
+    results = [worker.judged(Task(SEED, at, host=True)) for at in range(first, first + BATCH)]
+    wrong = [f"{r.task.replay}: {r.kind}: {r.detail}" for r in results if r.kind not in GOOD]
+    assert not wrong, "\n".join(wrong)
+    both, host_only = (sum(r.calls[side] for r in results) for side in (0, 1))
     record_property(CALLS, (both, host_only))
     assert both > 5 * host_only

@@ -1,4 +1,5 @@
-"""Kernels of the copy engine, of roles and of persistent blocks at their edges, on a GPU."""
+"""Kernels on TMA, tensor cores, with warp roles, clusters, split K and persistent blocks, at their
+edges on a GPU."""
 
 from __future__ import annotations
 
@@ -26,7 +27,14 @@ from gemmgen.proof.shapes import fit
 cp = pytest.importorskip("cupy")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = sorted(path.stem for path in (EXAMPLES / "hopper").glob("*.sched"))
+HOPPER, MMA = (
+    [f"{folder}/{path.stem}" for path in sorted((EXAMPLES / folder).glob("*.sched"))]
+    for folder in ("hopper", "mma")
+)
+OTHERS = ["async_copy", "hilbert", "l2_hints", "persistent", "split_k", "tensor_core"]
+BEST = [f"best/{path.stem}" for path in sorted((EXAMPLES / "best").glob("bf16_*.sched"))]
+NAMES = [*HOPPER, *BEST, *MMA, *OTHERS]
+"""A kernel of each mechanism beyond the f32 ladder."""
 LAUNCHES = 1000
 MOST_US = 8.0
 """Of Python's time, for a prepared launch: 7.4 on an H200's host for a kernel without maps."""
@@ -39,7 +47,7 @@ def copy_engine() -> None:
 
 
 def emitted(name: str) -> Emitted:
-    return compile_source(Source((EXAMPLES / "hopper" / f"{name}.sched").read_text(), name))
+    return compile_source(Source((EXAMPLES / f"{name}.sched").read_text(), name))
 
 
 @dataclass(frozen=True)
@@ -82,12 +90,14 @@ def far_apart(array: DeviceArray, pitch: int) -> DeviceArray:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_one_tile_more_than_blocks(name: str) -> None:
-    """The GPU's blocks at once, one more, and twice as many and one more; and a single tile."""
+    """The GPU's blocks at once, one more, and twice as many and one more; a single tile; and sums
+    of nothing."""
     known = emitted(name)
     tile_m, tile_n = dict(known.interface.tiles).values()
     held = device.multiprocessors(cp.cuda.runtime.getDevice())
     shapes = [(tiles * tile_m, tile_n - 8, 72) for tiles in (1, held - 1, held + 1, 2 * held + 1)]
     shapes += [(tile_m - 5, tiles * tile_n, 72) for tiles in (held, held + 1)]
+    shapes += [(tile_m, tile_n, 64), (tile_m, tile_n, 0), (tile_m + 3, held * tile_n, 0)]
     outcome = layer.check(Subject(known, tuple(fit(known, shape) for shape in shapes)))
     assert outcome.status == "passed", outcome.detail or outcome.reason
 
@@ -104,6 +114,7 @@ def test_offsets_do_not_wrap_beyond_2_to_the_31_elements(name: str) -> None:
         call.prepared(**{far.name: moved, product.c.name: output})()
         assert call.complaint(output) is None, far.name
         del moved, output
+        cp.get_default_memory_pool().free_all_blocks()  # other processes need it, too
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -135,6 +146,7 @@ def test_gives_the_same_bits_beside_another_kernel(name: str) -> None:
     assert int(wrong) == 0
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("name", NAMES)
 def test_a_prepared_launch_costs_no_more_with_maps(name: str) -> None:
     call = Call.of(name, (128, 128, 16), "normal")

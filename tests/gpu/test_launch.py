@@ -155,6 +155,7 @@ def test_offsets_do_not_wrap_beyond_2_to_the_31_elements() -> None:
     np.testing.assert_array_equal(plain("naive")(A=a, B=b).get(), a.get() @ b.get())
 
 
+@pytest.mark.timing
 def test_a_call_costs_little_of_pythons_time() -> None:
     kernel, (a, b, c) = plain("naive"), matrices(8, 32, 16)
     for _ in range(200):

@@ -1,13 +1,11 @@
-"""``gemmgen emit --main`` on a GPU: every example's program says right, and what bench measures.
-
-What is timed comes first, so that a run that is cut short has it.
-"""
+"""``gemmgen emit --main`` on a GPU: every example's program says right, and what bench measures."""
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,21 +30,18 @@ TIMED = ("vectorized", "warp_tiled", "best/large_mk_kn", "types/f64_fast")
 NEAR = 0.03
 """By what share a program's figures may differ from those of bench."""
 ALONE = "best/vector"
-"""The program of a test without a parameter."""
-COMPILERS = 16
-"""Programs that are compiled at a time."""
+"""The program whose launcher refuses extents."""
+
+
+Programs = Callable[[str], Path]
 
 
 @pytest.fixture(scope="module")
-def programs(
-    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> dict[str, Path]:
-    """The programs of the tests that are selected, compiled as their first lines say."""
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    """An example's program, compiled as its first lines say when it is first asked for."""
     folder = tmp_path_factory.mktemp("programs")
-    known = [getattr(item, "callspec", None) for item in request.session.items]
-    asked = {ALONE, *(each.params.get("name") for each in known if each is not None)}
-    names = [name for name in NAMES if name in asked]
 
+    @functools.cache
     def build(name: str) -> Path:
         source = folder / f"{name.replace('/', '_')}.cu"
         text = program(example(name), *SHAPE)
@@ -59,8 +54,7 @@ def programs(
         assert done.returncode == 0, done.stderr + done.stdout
         return made
 
-    with ThreadPoolExecutor(COMPILERS) as pool:
-        return dict(zip(names, pool.map(build, names), strict=True))
+    return build
 
 
 def said(made: Path, *extents: int) -> str:
@@ -78,15 +72,16 @@ def benched(name: str, size: int) -> BenchRow:
     return next(row for row in rows if row.name == name)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("name", TIMED)
 def test_its_figures_are_those_of_bench(
-    name: str, programs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    name: str, programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the compiler of the program; once more where a clock changed in between."""
     monkeypatch.setenv(compiler.CHOICE, "nvcc")
     assert compiler.compiler().name.startswith("nvcc ")
     for last in (False, True):
-        text, row = said(programs[name], 2048, 2048, 2048), benched(name, 2048)
+        text, row = said(programs(name), 2048, 2048, 2048), benched(name, 2048)
         found = re.search(r"([\d.]+) ms, [\d.]+ TFLOP/s, ([\d.]+)% of cuBLAS", text)
         assert found is not None, text
         assert row.ms is not None and row.share is not None and row.checked
@@ -97,11 +92,11 @@ def test_its_figures_are_those_of_bench(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_examples_program_finds_it_right(name: str, programs: dict[str, Path]) -> None:
+def test_an_examples_program_finds_it_right(name: str, programs: Programs) -> None:
     for shape in ((), extents(example(name).interface, (1024, 1024, 1024)).values()):
-        assert "\nright: largest error" in said(programs[name], *shape)
+        assert "\nright: largest error" in said(programs(name), *shape)
 
 
-def test_extents_that_the_launcher_refuses_are_told(programs: dict[str, Path]) -> None:
-    done = subprocess.run([programs[ALONE], "1", "100", "512"], capture_output=True, text=True)
+def test_extents_that_the_launcher_refuses_are_told(programs: Programs) -> None:
+    done = subprocess.run([programs(ALONE), "1", "100", "512"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, "the kernel requires N % 128 == 0\n")

@@ -72,6 +72,7 @@ def test_a_captured_chain_is_in_order(emitted: Emitted) -> None:
     cp.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.timing
 def test_a_chain_takes_less_time(emitted: Emitted) -> None:
     """Launches wait in the stream behind a long product, so that the GPU's time alone is taken."""
     plain = replace(emitted.interface, overlaps=False)

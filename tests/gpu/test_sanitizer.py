@@ -10,15 +10,20 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+EXAMPLES = HERE.parents[1] / "examples"
 SANITIZER = shutil.which("compute-sanitizer", path="/usr/local/cuda/bin") or shutil.which(
     "compute-sanitizer"
 )
-LADDER = sorted(path.stem for path in (HERE.parents[1] / "examples").glob("*.sched"))
+LADDER = sorted(path.stem for path in EXAMPLES.glob("*.sched"))
 BEST = ("large_km_kn", "large_mk_kn", "medium_mk_nk", "odd_mk_kn", "small_mk_kn")
 TYPES = ("bf16_linear", "f16_fast", "f64_fast")
-HOPPER = tuple(
-    f"hopper/{path.stem}" for path in sorted((HERE.parents[1] / "examples/hopper").glob("*.sched"))
+HOPPER, MMA = (
+    tuple(f"{folder}/{path.stem}" for path in sorted((EXAMPLES / folder).glob("*.sched")))
+    for folder in ("hopper", "mma")
 )
+"""A kernel of each mechanism of tensor cores, TMA, warp roles, clusters and split operands."""
+TENSOR_CORES = ("bf16_1024", "bf16_128_rows", "bf16_2304_columns", "bf16_8192")
+ON_TMA = (*HOPPER, *(f"best/{name}" for name in TENSOR_CORES))
 NAMES = (*LADDER, *(f"types/{name}" for name in TYPES), *(f"best/{name}" for name in BEST))
 FOUND = 9
 
@@ -35,7 +40,9 @@ PLANTED_IN_BOXES = {
     "synccheck": "hopper/tma:barrier of a few",
     "initcheck": "hopper/persistent:reads the old C",
 }
-"""racecheck does not follow what the copy engine writes."""
+"""racecheck does not follow what TMA writes."""
+PARTS = 4
+"""Runs over which the kernels on TMA are divided: each process compiles its own."""
 
 
 def sanitized(tool: str, *names: str) -> subprocess.CompletedProcess[str]:
@@ -50,7 +57,7 @@ def sanitized(tool: str, *names: str) -> subprocess.CompletedProcess[str]:
         "kns=gemm",
     ]
     command += [sys.executable, str(HERE / "launching.py"), *names]
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
 
 
 @needs_sanitizer
@@ -61,9 +68,17 @@ def test_finds_nothing_in_the_ladder(tool: str) -> None:
 
 
 @needs_sanitizer
+@pytest.mark.parametrize("tool", PLANTED)
+def test_finds_nothing_in_kernels_of_mma_sync(tool: str) -> None:
+    done = sanitized(tool, *MMA, "--shape=200x312x136")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+
+
+@needs_sanitizer
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("tool", PLANTED_IN_BOXES)
-def test_finds_nothing_in_kernels_of_the_copy_engine(tool: str) -> None:
-    done = sanitized(tool, *HOPPER, "--shape=300x516x40")
+def test_finds_nothing_in_kernels_on_tma(tool: str, part: int) -> None:
+    done = sanitized(tool, *ON_TMA[part::PARTS], "--shape=300x516x40")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
 
 

@@ -81,6 +81,7 @@ def test_a_kernel_that_writes_anywhere_costs_no_other_its_result(tmp_path: Path)
         runner.end()
 
 
+@pytest.mark.timing
 def test_the_best_point_is_found_written_and_as_fast_as_told(tmp_path: Path) -> None:
     space, best = tmp_path / "space.sched", tmp_path / "best.sched"
     space.write_text(SPACE)

@@ -82,6 +82,7 @@ def test_a_case_that_the_kernel_does_not_take_is_refused() -> None:
     assert (outcome.status, "N % 4 == 0" in outcome.detail) == ("refused", True)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("graph", [True, False])
 def test_a_kernel_against_itself_is_a_tie(graph: bool) -> None:
     """One of five attempts is enough: tests in other processes use the same GPU."""
