@@ -2,12 +2,12 @@
 
 ``cases`` combines the shapes of ``c2_shapes`` with numbers, paddings, orders and layouts.
 ``reaching`` adds a few calls that are larger or have far addresses.  A new kind of call is one more
-generator in ``_REACHING``.
+generator in ``_REACHING``.  ``crossing`` adds those that the constants of the text need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import cycle, islice, product
 from math import ceil, prod
@@ -16,6 +16,7 @@ from gemmgen.calling.launches import LAYOUTS, ORDERS, Case, Data, Landing, Order
 from gemmgen.pipeline import Emitted
 from gemmgen.proof import default_shapes
 from gemmgen.proof.calls import landings_of, orders_of
+from gemmgen.proof.literals import Crossing, constants, uncrossed
 from gemmgen.proof.shapes import tile_of
 
 FACTORS = (0.0, 1.0, -1.0, 0.7)
@@ -33,6 +34,8 @@ SPAN = 2**43
 """Bytes of address space that are enough for one far call; almost none of them are accessed."""
 _LIGHT = 1 << 22
 """Multiply-adds up to which calls for wrong values only are watched nevertheless."""
+_MOST_ACROSS = 1 << 28
+"""Multiply-adds of the largest call that crosses a constant."""
 _WORTH = 1 << 20
 """Multiply-adds of all unwatched calls below which a second program costs more than it saves."""
 
@@ -45,8 +48,35 @@ def cases_of(emitted: Emitted, landings: tuple[Landing, ...] = ()) -> tuple[Case
     landings = landings or landings_of(emitted)
     shapes, orders = default_shapes.c2_shapes(emitted), orders_of(emitted)
     found = (*cases(shapes, landings, orders), *reaching(emitted, landings))
+    found += tuple(replace(case, landing=landings[0]) for case in crossing(emitted, found))
     unwatched = sum(work(emitted, case.shape) for case in found if not case.watched)
     return found if unwatched > _WORTH else tuple(replace(case, watched=True) for case in found)
+
+
+def crossing(emitted: Emitted, known: Iterable[Case]) -> tuple[Case, ...]:
+    """Calls whose extents cross the constants of the text that no ``known`` call crosses, the
+    largest first: they often cross smaller ones, too."""
+    numbers, found = constants(emitted.text), list[Case]()
+    shapes = [case.shape for case in known if not case.far]
+    for missing in sorted(uncrossed(numbers, shapes), key=_by_size):
+        if any(missing.is_done_by(case.shape[missing.letter]) for case in found):
+            continue
+        shape = default_shapes.across(emitted, missing)
+        is_legal = missing.is_done_by(shape[missing.letter])  # by the kernel's assumptions
+        if is_legal and work(emitted, shape) <= _MOST_ACROSS:
+            found.append(Case(shape, "normal", 0.7, 0.7, 1, "ascending", watched=False))
+    return tuple(found)
+
+
+def not_crossed(emitted: Emitted, known: Iterable[Case]) -> tuple[int, ...]:
+    """Constants of the text that no call crosses, as that takes too long."""
+    missing = uncrossed(constants(emitted.text), [case.shape for case in known])
+    legal = (x for x in missing if x.is_done_by(default_shapes.across(emitted, x)[x.letter]))
+    return tuple(sorted({each.constant for each in legal}))
+
+
+def _by_size(crossing: Crossing) -> tuple[int, int, bool]:
+    return -crossing.constant, crossing.letter, crossing.exact
 
 
 def work(emitted: Emitted, shape: Shape) -> int:

@@ -12,9 +12,10 @@ from math import prod
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.source import counted
 from gemmgen.calling.launches import Case, Shape
+from gemmgen.pipeline import Emitted
 from gemmgen.proof import launcher, verdicts
 from gemmgen.proof.calls import Caller, landings_of, orders_of
-from gemmgen.proof.cases import SPAN, cases, cases_of
+from gemmgen.proof.cases import SPAN, cases, cases_of, not_crossed
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
 from gemmgen.sim import programs
 from gemmgen.sim.failures import CompileFailure, KernelFailure
@@ -54,7 +55,8 @@ def check(subject: Subject) -> Outcome:
         return skipped(LAYER, str(missing))
     if complaint is not None:
         return failed(LAYER, complaint)
-    return passed(LAYER, _summary(chosen) + _left(subject) + (_NEAR if near else ""))
+    left = _left(subject) if small else _uncrossed(emitted, chosen)
+    return passed(LAYER, _summary(chosen) + left + (_NEAR if near else ""))
 
 
 def first_complaint(
@@ -106,6 +108,11 @@ def _summary(chosen: tuple[Case, ...]) -> str:
     where = "" if watched == len(chosen) else f" in {watched} of them"
     runs = f"{counted(len(chosen), 'run')} of the text at {counted(shapes, 'shape')}"
     return f"{runs}{past}, every access watched{where}"
+
+
+def _uncrossed(emitted: Emitted, chosen: tuple[Case, ...]) -> str:
+    numbers = ", ".join(map(str, not_crossed(emitted, chosen)))
+    return f"; no extent crosses {numbers} in the text, as that takes too long" if numbers else ""
 
 
 def _left(subject: Subject) -> str:

@@ -12,6 +12,7 @@ from gemmgen.calling.dimensions import can_be_far
 from gemmgen.calling.launches import Shape
 from gemmgen.ir.clusters import along
 from gemmgen.pipeline import Emitted
+from gemmgen.proof.literals import Crossing
 from gemmgen.proof.shapes import fit, ragged_depth, ring_of, shallow_depth, tile_of, with_batches
 from gemmgen.schedule.roles import batches, extents
 
@@ -124,6 +125,13 @@ def long_sums(emitted: Emitted) -> Shape:
     ring = ring_of(emitted.program)
     depth = max(_DEPTH, 3 * k * stages, ring + k * stages) + k // 2 + 1
     return fit(emitted, with_batches(emitted, (9, 5, depth), 1))
+
+
+def across(emitted: Emitted, crossing: Crossing) -> Shape:
+    """One extent that crosses a constant of the text, and little work."""
+    matrix = [3, 5, 3]
+    matrix[crossing.letter] = crossing.extent
+    return fit(emitted, with_batches(emitted, tuple(matrix), 1))
 
 
 def stale_tiles(emitted: Emitted) -> Shape:

@@ -1,6 +1,8 @@
-"""Detection of a mutant, by the calls that C2 makes of a user's kernel."""
+"""Detection of a mutant, by the calls that C2 makes of a text, whose constants choose some."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.calls import Caller
@@ -20,7 +22,7 @@ class Trials:
 
     def __init__(self, emitted: Emitted):
         self._emitted = emitted
-        self._caller, self._cases = Caller(emitted), cases_of(emitted)
+        self._caller = Caller(emitted)
         self._code = object_code(emitted.text, emitted.interface)
 
     def is_same_program(self, text: str) -> bool:
@@ -29,7 +31,8 @@ class Trials:
 
     def verdict(self, text: str) -> str | None:
         """How ``text`` is detected, warnings of g++ aside; None if it passes."""
+        cases = cases_of(replace(self._emitted, text=text))
         try:
-            return first_complaint(self._caller, text, self._cases, warn=False, seconds=SECONDS)
+            return first_complaint(self._caller, text, cases, warn=False, seconds=SECONDS)
         except CompileFailure as failure:
             return str(failure) if NARROW in str(failure) else STILLBORN
