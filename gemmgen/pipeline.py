@@ -17,6 +17,7 @@ from gemmgen.ir.nodes import Program
 from gemmgen.ir.validate import verify
 from gemmgen.language import parse_schedule
 from gemmgen.lower import lower
+from gemmgen.lower.box_addresses import check_box_addresses
 from gemmgen.lower.collisions import check_identifiers, check_program
 from gemmgen.lower.limits import check_limits
 from gemmgen.passes.build import build
@@ -57,6 +58,7 @@ def compile_schedule(schedule: Schedule) -> Emitted:
     lowered = make_concrete(program)
     (kernel,) = lowered.kernels
     check_limits(schedule, program, kernel)
+    check_box_addresses(schedule, kernel)
     check_identifiers(schedule, kernel)
     text = emit(kernel, what_it_computes(program), format_schedule(schedule))
     told = (schedule.kernel, text, kernel.interface, schedule.target)

@@ -13,6 +13,7 @@ rows, each a box or several.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 
 from gemmgen.ir.buffers import AxisSpread, Buffer, Swizzle
 from gemmgen.ir.dtypes import BYTES, DType
@@ -52,7 +53,7 @@ def permuted(tile: Buffer) -> Buffer | None:
 
 def with_type(tile: Buffer, dtype: DType) -> Buffer:
     """``tile`` of other elements, whose rows are permuted by the engine if they have been."""
-    plain = replace(tile, dtype=dtype, slab=0, swizzle=None)
+    plain = replace(tile, dtype=dtype, slab=0, spare=0, swizzle=None)
     return permuted(plain) or plain if tile.swizzle else plain
 
 
@@ -64,6 +65,21 @@ def span_of(tile: Buffer) -> int:
 def lands_at(tile: Buffer) -> int:
     """Bytes: the boxes of a tile begin at their multiples in shared memory."""
     return max(LANDS_AT, REPEATS * span_of(tile))
+
+
+def spare_rows(tile: Buffer) -> int:
+    """The fewest unused rows after each slab of each stage for which every slab starts where a TMA
+    box may: 4 rows of 128 swizzled bytes take 1,024 bytes, 4 rows of them unused."""
+    if tile.slabs * tile.stages == 1:
+        return 0
+    lands = lands_at(tile)
+    unit = lands // gcd(lands, tile.row * BYTES[tile.dtype])
+    return -tile.extent(tile.letters[0]) % unit
+
+
+def spaced(tile: Buffer) -> Buffer:
+    """``tile`` with the ``spare_rows`` that its slabs and stages need."""
+    return replace(tile, spare=spare_rows(tile))
 
 
 def box_of(tile: Buffer, together: int | None = None) -> tuple[int, int] | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir.atoms import ATOMS
-from gemmgen.ir.boxes import engine_swizzle
+from gemmgen.ir.boxes import engine_swizzle, lands_at
 from gemmgen.ir.buffers import AxisSpread, Space, axes_of_operand
-from gemmgen.ir.dtypes import widest
+from gemmgen.ir.dtypes import BYTES, widest
 from gemmgen.ir.edit import contraction, operations_of, wide_access
 from gemmgen.ir.held import Held, Side
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Program
@@ -88,6 +88,13 @@ def boxes_land_as_tiles_lie(program: Program, kernel: Kernel) -> Iterator[str]:
         for tile in (kernel.buffer(copy.src), kernel.buffer(copy.dst)):
             if tile.swizzle and tile.swizzle != engine_swizzle(tile.row, tile.dtype):
                 yield f"buffer {tile.name}: the copy engine permutes rows of {tile.row} otherwise"
+            if tile.space is Space.SHARED and tile.stages * tile.parts * tile.slabs > 1:
+                bytes_of_slab = tile.slab_rows * tile.row * BYTES[tile.dtype]
+                if bytes_of_slab % lands_at(tile):
+                    yield (
+                        f"buffer {tile.name}: slabs of {bytes_of_slab} bytes, and TMA needs "
+                        f"multiples of {lands_at(tile)}"
+                    )
 
 
 def fragments_are_distributed_like_the_accumulator(

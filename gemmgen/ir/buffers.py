@@ -184,6 +184,8 @@ class Buffer:
     buffer's extents are None (the problem's).  A tile has ``stages``, rows with ``pad`` additional
     elements, and chunks of rows that ``swizzle`` permutes.  With ``slab`` so many elements along
     the last letter are a row: the tile is cut along it into slabs, which lie one behind another.
+    ``spare`` rows after each slab of each stage are unused: the next slab starts at an address that
+    TMA accepts.
     ``spread`` belongs to register buffers.  Of a fragment whose elements are split there are
     ``parts``, and so of a tile, and of a tensor's planes, whose parts lie in memory.
     """
@@ -197,6 +199,7 @@ class Buffer:
     pad: int = 0
     stages: int = 1
     slab: int = 0
+    spare: int = 0
     swizzle: Swizzle | None = None
     spread: Spread | None = None
     parts: int = 1
@@ -223,7 +226,12 @@ class Buffer:
         return self.extent(self.letters[-1]) // self.slab if self.slab else 1
 
     @property
+    def slab_rows(self) -> int:
+        """Rows of a slab, ``spare`` included."""
+        return prod(self.extent(letter) for letter in self.letters[:-1]) + self.spare
+
+    @property
     def bytes(self) -> int:
         """Of a tile in shared memory, all stages together."""
-        rows = prod(self.extent(letter) for letter in self.letters[:-1])
-        return self.stages * self.parts * self.slabs * rows * self.row * BYTES[self.dtype]
+        rows = self.slabs * self.slab_rows
+        return self.stages * self.parts * rows * self.row * BYTES[self.dtype]

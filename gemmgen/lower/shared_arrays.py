@@ -7,7 +7,7 @@ from gemmgen.ir import names
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.boxes import lands_at
 from gemmgen.ir.buffers import Buffer, Space
-from gemmgen.ir.expr import Expr
+from gemmgen.ir.expr import Expr, Int
 from gemmgen.ir.lowered import SharedArray, ends_at
 from gemmgen.ir.simplify import add, div, mul
 from gemmgen.ir.target import STATIC_SHARED
@@ -43,17 +43,16 @@ def row(context: Context, tile: Buffer) -> Expr:
 
 def shape(context: Context, tile: Buffer) -> tuple[Expr, ...]:
     """The extents of one stage, by name; of one in slabs ``[BK / A_SLAB][BM][A_SLAB]``."""
-    *outer, inner = tile.letters
+    outer, inner = tile.letters
+    rows = add(_extent(context, tile, outer), Int(tile.spare))
     if tile.slab:
         slab = names.slab(tile.name)
-        slabs = div(_extent(context, tile, inner), slab)
-        return (slabs, *(_extent(context, tile, letter) for letter in outer), slab)
-    return (*(_extent(context, tile, letter) for letter in outer), row(context, tile))
+        return (div(_extent(context, tile, inner), slab), rows, slab)
+    return (rows, row(context, tile))
 
 
 def _array(context: Context, tile: Buffer) -> SharedArray:
-    *outer, _ = tile.letters
-    sizes = (*(tile.extent(letter) for letter in outer), tile.row)
+    sizes = (tile.slab_rows, tile.row)
     sizes = (tile.slabs, *sizes) if tile.slab else sizes
     extents = shape(context, tile)
     if tile.parts > 1:

@@ -32,6 +32,7 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import indexed
 from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.boxes import spare_rows
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import (
@@ -39,6 +40,7 @@ from gemmgen.ir.edit import (
     contraction,
     copies,
     copy_outward,
+    edit_buffer,
     edit_main,
     edit_operations,
     edit_statements,
@@ -185,7 +187,11 @@ def _switch_output(kernel: Kernel, problem: Problem, request: CopyRequest) -> Ke
         # Threads write the slice as wide as the map is; nobody stores vectors to C.
         return changed_by(fact.origin, copy, mode="tma", width=1) if copy == outward else copy
 
-    return edit_statements(kernel, Copy, send)
+    def space(slice_: Buffer) -> Buffer:
+        spare = spare_rows(slice_)
+        return changed_by(fact.origin, slice_, spare=spare) if spare else slice_
+
+    return edit_buffer(edit_statements(kernel, Copy, send), outward.src, space)
 
 
 def _check_pieces(kernel: Kernel, fact: OperandArgument, tile: Buffer, copy: Copy) -> None:

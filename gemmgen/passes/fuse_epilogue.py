@@ -20,7 +20,7 @@ from dataclasses import field, replace
 from typing import ClassVar
 
 from gemmgen.base.record import record
-from gemmgen.ir.boxes import with_type
+from gemmgen.ir.boxes import spaced, with_type
 from gemmgen.ir.edit import changed_by, copy_outward, edit_buffer, edit_statements
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.nodes import Copy, Map, Program
@@ -67,5 +67,7 @@ class FuseEpilogue:
         if outward is not None:
             stored = replace(outward, dst=final.dst)
             fused = edit_statements(fused, Copy, lambda c: stored if c == outward else c)
-            fused = edit_buffer(fused, outward.src, lambda b: with_type(b, destination.dtype))
+            retyped = with_type(main.buffer(outward.src), destination.dtype)
+            slice_ = spaced(retyped) if outward.mode == "tma" else retyped
+            fused = edit_buffer(fused, outward.src, lambda _: slice_)
         return replace(program, kernels=(fused,))

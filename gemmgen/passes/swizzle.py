@@ -9,7 +9,7 @@ are left out are chosen for the fewest conflicts; ``explain`` shows how many rem
 A tile that the copy engine copies (``async_copy via=tma``) has the engine's own pattern: its rows
 are 128, 64 or 32 bytes, ``by`` is 8, 4 or 2, ``every`` 1, 2 or 4, and ``chunk`` 16 bytes.  Longer
 rows are cut into slabs of such rows, as long as possible, which lie one behind another.  So has
-the slice in which C leaves by the copy engine.
+the slice in which C leaves by the copy engine; slabs of fewer than 8 rows take the room of 8.
 
     shared A_shared[k=16, m=64] f32
 ==> swizzle A by=4 every=4 chunk=8

@@ -25,6 +25,7 @@ from typing import ClassVar, Literal, cast, get_args
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import remainder
+from gemmgen.ir.boxes import spaced
 from gemmgen.ir.edit import changed_by, copy_outward, edit_buffer, edit_main, pipeline_of
 from gemmgen.ir.nodes import Kernel, Producers, Program
 from gemmgen.ir.target import SINCE, WARP, WARPGROUP, has
@@ -94,11 +95,10 @@ class WarpSpecialize:
         def specialize(kernel: Kernel) -> Kernel:
             outward = copy_outward(kernel)
             if outward is not None and turns > 1:  # each consumer has slices of its own
-                kernel = edit_buffer(
-                    kernel,
-                    outward.src,
-                    lambda b: changed_by(origin, b, stages=turns * b.stages),
-                )
+                slice_ = kernel.buffer(outward.src)
+                several = changed_by(origin, slice_, stages=turns * slice_.stages)
+                own = spaced(several) if outward.mode == "tma" else several
+                kernel = edit_buffer(kernel, outward.src, lambda _: own)
             return replace(kernel, producers=producers)
 
         return edit_main(program, specialize)
