@@ -18,7 +18,8 @@ from gemmgen.proof.calls import Caller, landings_of, orders_of
 from gemmgen.proof.cases import SPAN, cases, cases_of, not_crossed
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
 from gemmgen.sim import programs
-from gemmgen.sim.failures import CompileFailure, KernelFailure
+from gemmgen.sim.declarations import check_declarations
+from gemmgen.sim.failures import CompileFailure, KernelFailure, TextFailure
 from gemmgen.sim.poisoned_memory import can_span
 from gemmgen.sim.run import RUN_SECONDS, CompiledKernel
 from gemmgen.sim.toolchain import require_gxx
@@ -49,6 +50,8 @@ def check(subject: Subject) -> Outcome:
             emitted.program,
             chosen,
         )
+    except TextFailure as failure:
+        return failed(LAYER, str(failure))
     except CompileFailure as failure:
         return failed(LAYER, f"g++ does not take the text: {failure}")
     except CannotCheck as missing:
@@ -73,6 +76,7 @@ def first_complaint(
     (``warn``) warns, ``CannotCheck`` if this machine can't run kernels.
     """
     compiled: dict[bool, CompiledKernel] = {}
+    check_declarations(text, caller.emitted.interface)
     check_widths(text, caller.emitted.interface)
     try:
         for case in chosen:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from gemmgen.ir.tensor_map import LANDS_AT, REPEATS, TensorMap
-from gemmgen.sim.failures import CompileFailure
+from gemmgen.sim.failures import TextFailure
 from gemmgen.sim.shared_symbols import ELEMENTS, TYPE
 
 _VECTORS = {"float2": 8, "float4": 16, "double2": 16, "unsigned": 4, "uint2": 8, "uint4": 16}
@@ -27,7 +27,7 @@ _LAID = re.compile(rf"\*const (\w+) =\s*reinterpret_cast<({TYPE})\(\*\)[^>]*>\(\
 
 
 def check_alignment(text: str, file: str, maps: tuple[TensorMap, ...] = ()) -> None:
-    """Raises CompileFailure for an array with wide accesses whose declaration does not align it;
+    """Raises TextFailure for an array with wide accesses whose declaration does not align it;
     the boxes of ``maps`` may be swizzled."""
     found = _DECLARED.findall(_OWN.sub("", text))
     declared = {name: int(alignment or ELEMENTS[stored]) for alignment, stored, name in found}
@@ -41,7 +41,7 @@ def check_alignment(text: str, file: str, maps: tuple[TensorMap, ...] = ()) -> N
         if declared.get(name, needed) < needed:
             line = text.count("\n", 0, at) + 1
             use = "has boxes" if needed >= LANDS_AT else f"is accessed by {needed} bytes"
-            raise CompileFailure(
+            raise TextFailure(
                 f"{file}:{line}: {name} {use}, but its declaration lacks alignas({needed})"
             )
 

@@ -16,6 +16,10 @@ class CompileFailure(KernelFailure):
     """g++ refuses the text, or warns; the message is g++'s, with the text's own line numbers."""
 
 
+class TextFailure(CompileFailure):
+    """The text has a mistake that neither g++ nor a run can detect; the message says where."""
+
+
 class KernelFault(KernelFailure):
     """A run was stopped, or a checked run found something.
 

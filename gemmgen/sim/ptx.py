@@ -23,7 +23,7 @@ import re
 
 from gemmgen.sim import asm_parser
 from gemmgen.sim.asm_parser import AsmOperand, AsmStatement, PtxInstruction
-from gemmgen.sim.failures import CompileFailure
+from gemmgen.sim.failures import TextFailure
 
 _ASM = re.compile(r"\basm\b")
 _PURE = ("createpolicy.", "cvt.", "mad.", "mapa.", "mov.", "selp.", "testp.")
@@ -34,7 +34,7 @@ def translated(text: str, line: int) -> str:
     """``text``, which begins in line ``line`` of a file, with models in place of its ``asm``
     statements; line numbers do not change.
 
-    Raises CompileFailure for a statement that has no model or is constrained wrongly.
+    Raises TextFailure for a statement that is not understood or is constrained wrongly.
     """
     code = _without_comments(text)
     parts: list[str] = []
@@ -47,7 +47,7 @@ def translated(text: str, line: int) -> str:
             statement, stop = asm_parser.parse_statement(code, found.end())
             model = model_of(statement)
         except ValueError as wrong:
-            raise CompileFailure(f"line {at}: {wrong}") from None
+            raise TextFailure(f"line {at}: {wrong}") from None
         breaks = text.count("\n", found.start(), stop)
         parts += [text[end : found.start()], model, "\n" * breaks]
         end = stop
@@ -101,6 +101,8 @@ def _check(statement: AsmStatement, program: asm_parser.PtxProgram) -> None:
             raise ValueError(f"{name} does more than compute its outputs: asm volatile")
         if instruction.takes_memory and "memory" not in statement.clobbers:
             raise ValueError(f"{name} touches memory, which its statement's clobbers do not say")
+    if not program.instructions and any(x.kind != "l" for x in statement.operands):
+        _check_order(statement)
     uses = [use for i in program.instructions for use in _uses(i)]
     for name, is_written in uses:
         if not re.match(r"%\d", name):
@@ -116,6 +118,15 @@ def _check(statement: AsmStatement, program: asm_parser.PtxProgram) -> None:
         if not is_written and operand.modifier.startswith("="):
             raise ValueError(f'{name}, {operand.expression}, is read, and is constrained by "="')
     _check_outputs(statement, uses)
+
+
+def _check_order(statement: AsmStatement) -> None:
+    """A statement without an instruction keeps uses of accumulators after the wait above it.  One
+    that only hides where a pointer comes from has no place to keep."""
+    if not statement.is_volatile:
+        raise ValueError("accumulators may be read before the statement above: asm volatile")
+    if "memory" not in statement.clobbers:
+        raise ValueError("memory accesses may pass the statement: its clobbers lack memory")
 
 
 def _check_outputs(statement: AsmStatement, uses: list[tuple[str, bool]]) -> None:

@@ -15,7 +15,7 @@ from gemmgen.base import temporary
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.planes import WRITTEN
 from gemmgen.sim import toolchain
-from gemmgen.sim.failures import CompileFailure
+from gemmgen.sim.failures import CompileFailure, TextFailure
 from gemmgen.sim.unit import BEGIN, END, closing
 
 _WIDE = """\
@@ -59,4 +59,4 @@ def check_widths(text: str, interface: Interface) -> None:
                 raise
             location = _LINE.search(str(failure))
             where = f"{location[1]}: " if location else ""
-            raise CompileFailure(f"{where}{NARROW}: 2^31 elements are too many for fewer") from None
+            raise TextFailure(f"{where}{NARROW}: 2^31 elements are too many for fewer") from None
