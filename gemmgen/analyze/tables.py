@@ -67,6 +67,7 @@ def _head(e: Explanation, name: str) -> Section:
         rows.append(
             ("parts", f"{parts} blocks share each tile of {c}, and leave their sums to one")
         )
+    rows += _accuracy(e)
     if useful < 1:
         rows.append(
             ("ragged edges", f"{useful:.1%} of the multiply-adds are of {c}, the rest padding")
@@ -106,6 +107,18 @@ def _order(e: Explanation, shared: SharedStrips) -> str:
         f"{shared.b:.1f} of {problem.b.name} on average, {shared.a + shared.b:.1f} in all; "
         f"row by row {shared.row_by_row:.1f}"
     )
+
+
+def _accuracy(e: Explanation) -> Iterator[tuple[str, str]]:
+    """The error bound of split f32, at this K."""
+    arithmetic, problem = e.kernel.lowered.interface.arithmetic, e.kernel.program.problem
+    if arithmetic.products > 1:
+        units = arithmetic.split_share(e.shape[2]) * 2**24
+        yield (
+            "accuracy",
+            f"split f32, promoted every {arithmetic.terms} terms: an error is at most {units:,.0f} "
+            f"* 2^-24 of the sum of |{problem.a.name} * {problem.b.name}|",
+        )
 
 
 def _operations(e: Explanation) -> Iterator[tuple[str, str]]:

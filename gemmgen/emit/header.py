@@ -84,24 +84,20 @@ def launch_lines(interface: Interface) -> list[str]:
 
 
 def _parts_lines(interface: Interface) -> list[str]:
-    """What products of parts give, and the bound of their error.
+    """What products of parts give, and the bound of their error (``Arithmetic.split_share``).
 
-    Tensor cores add at least 4 products and the sum at a time, each truncated at the last bit of
-    the greatest, 2^-23 of it, and then the new sum: (4 + 2) / 4 times 2^-23 for each product of
-    parts (Fasi, Higham, Mikaitis and Pranesh, PeerJ Computer Science 7, 2021, have 4, 8 or 16).
-    Products that are left out are at most 2^-24 of their product, within what 4 in place of 8
-    leaves.  The last bit of a number from 2^-110 on is no smaller than bf16's least, 2^-133.
+    The last bit of a number from 2^-110 on is no smaller than bf16's least, 2^-133.  What
+    underflows f32 is below 2^-126 a term.
     """
     a, b, *_ = (param for param in interface.tensors if not param.written)
     depth = next(interface.extent(letter) for letter in a.indices if letter in b.indices)
-    products, terms = interface.arithmetic.products, interface.arithmetic.terms
-    lost = f"{3 * products} * {terms or depth}"
-    if terms:
-        lost = f"({lost} + {depth} / {terms} + 1)"
+    arithmetic = interface.arithmetic
+    terms, lost = arithmetic.terms, arithmetic.split_factor
     return [
-        f"f32 by {products} products of parts in bf16: the error of a sum is below",
-        f"{lost} * 2^-24 of the sum of |{a.name} * {b.name}|, "
-        f"{SOFT}if no element but 0 is below 2^-110",
+        f"f32 by {arithmetic.products} products of parts in bf16, promoted every {terms} terms:",
+        f"the error of a sum is at most ({lost} * {terms} + {depth} / {terms} + 1) * 2^-24 of the",
+        f"sum of |{a.name} * {b.name}|, and {depth} * 2^-126, {SOFT}"
+        "if no element but 0 is below 2^-110",
     ]
 
 

@@ -87,7 +87,7 @@ def _multiplied(via: Via, atom: Atom, types: Product, factors: str) -> str:
         f"tile m={2 * traits.m} n={n} k={traits.k}",
         "cache_shared A B",
         f"warp_tile m={traits.m} n={n}",
-        f"tensor_core via={via}",
+        f"tensor_core via={via}" + (f" promote={traits.k}" if traits.splits else ""),
     ]
     if traits.splits:
         lines.append(f"decompose into={of_parts}")

@@ -32,6 +32,24 @@ class Arithmetic:
         products = 1 if traits.splits is None else contraction(kernel).products
         return Arithmetic(traits.fraction, fold.every if fold else None, products, traits.cuts)
 
+    def split_share(self, depth: int) -> float:
+        """The error bound of split f32 for K = ``depth``, as a share of the sum of |A * B|.
+
+        Tensor cores add at least 4 products and the accumulator at a time, each truncated at the
+        last bit of the greatest, 2^-23 of it, and then the new accumulator: (4 + 2) / 4 times 2^-23
+        for each product of parts (Fasi, Higham, Mikaitis and Pranesh, PeerJ Computer Science 7,
+        2021, have 4, 8 or 16).  Products that are left out are at most 2^-24 of their product,
+        within what 4 in place of 8 leaves.  Each promotion interval loses a share of its own part
+        of the sum; adding depth / terms of them in f32 loses as many times 2^-24.
+        """
+        terms = self.terms or depth
+        return (self.split_factor * terms + depth / terms + 1) * 2.0**-24
+
+    @property
+    def split_factor(self) -> int:
+        """What each term of a promotion interval adds to ``split_share``, in units of 2^-24."""
+        return 3 * self.products
+
 
 PLAIN = Arithmetic()
 """Products of whole elements, in one sum of its type."""

@@ -1,13 +1,17 @@
 """decompose: f32 as sums of parts in bf16, whose products tensor cores multiply, sums in f32.
 
-Each operand is three parts: x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1), which hold all
-24 bits of x.  Of the nine products of parts six are multiplied, the small ones first: (2, 0)
-(1, 1) (0, 2) (1, 0) (0, 1) (0, 0); the others are at most 2^-24 of |a b|, f32's unit roundoff.
-``products=9`` leaves none out.  For ``tensor_core via=mma`` elements are split as fragments are
-read from shared memory; memory and tiles stay f32.  For ``via=wgmma`` a kernel in front writes the
-parts of A and B to memory, 6 bytes an element, and tiles are of parts.  Sums that are not finite
-are computed again by multiply-adds, so that infinities and NaNs are those of f32.  Tensor cores cut
-off where f32 rounds, which adds up along k: ``tensor_core promote=64`` keeps that small.
+Each operand is three parts: x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1).  They hold all
+24 bits of x if |x| is at least 2^-110 or 0; below that bf16 ends, and the last bits are lost.  Of
+the nine products of parts six are multiplied, the small ones first: (2, 0) (1, 1) (0, 2) (1, 0)
+(0, 1) (0, 0); the others are at most 2^-24 of |a b|, f32's unit roundoff.  ``products=9`` leaves
+none out.  For ``tensor_core via=mma`` elements are split as fragments are read from shared memory;
+memory and tiles stay f32.  For ``via=wgmma`` a kernel in front writes the parts of A and B to
+memory, 6 bytes an element, and tiles are of parts.  Sums that are not finite are computed again by
+multiply-adds, so that infinities and NaNs are those of f32.
+
+Tensor cores truncate where f32 rounds, which adds up along k, so ``tensor_core`` needs
+``promote``: every 64 terms, say, its accumulator is added to one in f32.  The error is then at most
+(18 promote + K / promote + 1) 2^-24 of the sum of |A * B|; the header of an emitted file has it.
 
 With ``via=mma`` tiles lie along k in shared memory: one along m or n is turned on its way in
 (``cache_shared B[n, k]``).  ``into=f32`` equals the directive's absence.
@@ -26,12 +30,14 @@ from typing import ClassVar, cast
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.ir.atoms import Via
 from gemmgen.ir.decompositions import INTO, PARTS, PRODUCTS, WHOLE
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.edit import changed_by, edit_main, edit_operations
+from gemmgen.ir.edit import changed_by, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Contract, Copy, Program
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Stated
+from gemmgen.passes.promote import USUAL, usual_interval
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -84,7 +90,7 @@ class Decompose:
         if self.into == WHOLE:
             return program
         self._check_products()
-        self._check_instruction(program.problem.batch)
+        self._check_instruction(program)
         self._check_extents(program)
         self._check_types(program.problem)
         how = {"into": self.into, "parts": self.parts, "products": self.products}
@@ -98,12 +104,13 @@ class Decompose:
 
     # Refusals.
 
-    def _check_instruction(self, batch: tuple[str, ...]) -> None:
+    def _check_instruction(self, program: Program) -> None:
+        batch = program.problem.batch
         if self.instruction is None:
             raise Refusal(
                 "decompose makes operands of instructions of tensor cores, and there are none",
                 at=self.stated.span,
-                hint="add tensor_core via=mma or via=wgmma, or leave decompose out",
+                hint=f"add tensor_core {_instructions(program)}, or leave decompose out",
             )
         if self.via == "wmma":
             raise Refusal(
@@ -157,3 +164,10 @@ class Decompose:
                 notes=(f"{PARTS} parts of each operand have {PARTS} x {PARTS} products",),
                 hint=" or ".join(f"products={count}" for count in PRODUCTS),
             )
+
+
+def _instructions(program: Program) -> str:
+    """The arguments of ``tensor_core`` that go with ``decompose``, for a hint."""
+    pipeline, ways = pipeline_of(program.main), cast(tuple[Via, ...], ("mma", "wgmma"))
+    step = pipeline.step if pipeline else USUAL
+    return " or ".join(f"via={via} promote={usual_interval(via, step)}" for via in ways)

@@ -2,7 +2,7 @@
 
 Tensor cores add products to a sum with fewer bits than f32 has, and cut off the rest: the larger
 the sum, the more is lost.  Folded every so many terms into sums of the FMA units, which are rounded
-to nearest, it stays small.
+to nearest, it stays small.  Split f32 (``decompose``) is f32 only with a promotion interval.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ from dataclasses import replace
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.source import remainder
-from gemmgen.ir.atoms import ATOMS, Via
+from gemmgen.ir.atoms import ATOMS, VIA, Via
 from gemmgen.ir.edit import contraction, edit_loops, pipeline_of
 from gemmgen.ir.nodes import Contract, Fold, Kernel, Loop
 from gemmgen.ir.problem import Problem
-from gemmgen.passes.base import Stated
+from gemmgen.passes.base import Stated, tile_with
 
 PART = "part"
 """The sums of an instruction, since they were folded."""
+USUAL = 64
+"""The longest promotion interval that a hint proposes for split f32."""
+LONGEST = 128
+"""The longest promotion interval of split f32."""
 
 
 def promoted(kernel: Kernel, problem: Problem, terms: int, via: Via, stated: Stated) -> Kernel:
@@ -36,6 +40,47 @@ def promoted(kernel: Kernel, problem: Problem, terms: int, via: Via, stated: Sta
     acc = kernel.buffer("acc")
     others = (buffer for buffer in kernel.buffers if buffer != acc)
     return edit_loops(replace(kernel, buffers=(*others, part, acc)), steps)
+
+
+def check_split(kernel: Kernel, problem: Problem, terms: int, via: Via, stated: Stated) -> None:
+    """Refuse split f32 without a promotion interval (``terms`` 0) or with one that is too long.
+
+    The accumulator of tensor cores is truncated at each step, so that its error grows with K: at
+    K = 4096 it was 61 times that of sgemm, at K = 65536 up to 500 times.
+    """
+    contract, pipeline = contraction(kernel), pipeline_of(kernel)
+    if contract.into is None or pipeline is None or 0 < terms <= LONGEST:
+        return
+    usual = usual_interval(via, pipeline.step)
+    hint = f"tensor_core via={via} promote={usual}"
+    if usual > LONGEST:
+        hint = f"{tile_with(kernel, problem.k, USUAL)}, and tensor_core via={via} promote={USUAL}"
+    if terms:
+        raise Refusal(
+            f"promote={terms}: the promotion interval of decompose is at most {LONGEST} terms",
+            at=stated.span_of("promote"),
+            notes=("tensor cores truncate, and the error of an interval grows with its terms",),
+            hint=hint,
+        )
+    raise Refusal(
+        "decompose without promote is less accurate than f32",
+        at=stated.span,
+        notes=(
+            f"tensor cores truncate their accumulator, so that the error grows with {problem.k}: "
+            f"to 61 times that of an f32 kernel at {problem.k} = 4096",
+        ),
+        hint=hint,
+    )
+
+
+def usual_interval(via: Via, step: int) -> int:
+    """The promotion interval that hints propose for split f32 and tiles of ``step`` terms: the
+    longest up to ``USUAL`` that ends with whole steps, or else a tile."""
+    atom = next(ATOMS[atom] for atom in VIA[via] if ATOMS[atom].splits)
+    if atom.in_place or step <= USUAL:
+        return max(1, USUAL // step) * step
+    fitting = (size for size in range(atom.k, USUAL + 1, atom.k) if step % size == 0)
+    return max(fitting, default=USUAL)
 
 
 def _check_sums(kernel: Kernel, problem: Problem, via: Via, stated: Stated) -> None:

@@ -9,7 +9,7 @@ epilogue its sums are staged in a slice of shared memory.  ``via=wgmma`` multipl
 and tf32 by four warps at once, from tiles that the copy engine has swizzled.  tf32 it cuts off,
 where ``via=mma`` rounds.  It adds e4m3 and e5m2 in 14 bits: where K is in the thousands, sums of
 positive products lose some percent, which ``promote`` keeps small: sums of so many terms are added
-to others in f32, and begin anew.
+to others in f32, and begin anew.  ``decompose`` needs ``promote``.
 
     register acc[m=32, n=32] f32 spread [m=2x1x16x1, n=1x1x32x1] x=n by_warp   # warp_tile m=16 n=32
     loop k
@@ -48,7 +48,7 @@ from gemmgen.passes.fragments import (
     with_spread,
 )
 from gemmgen.passes.pieces import Pieces
-from gemmgen.passes.promote import promoted
+from gemmgen.passes.promote import check_split, promoted
 from gemmgen.passes.tiles_in_place import TileStatements, check_tiles, in_rounds
 from gemmgen.schedule.formatting import format_sizes
 from gemmgen.schedule.model import Schedule
@@ -116,6 +116,7 @@ class TensorCore:
 
     def _summed(self, kernel: Kernel, problem: Problem, atom: Atom) -> Kernel:
         kernel = self._contract(kernel, problem, atom)
+        check_split(kernel, problem, self.terms, self.via, self.stated)
         if not self.terms:
             return kernel
         return promoted(kernel, problem, self.terms, self.via, self.stated)

@@ -6,7 +6,7 @@
 //     cache_shared    A[m, k] B[n, k]
 //     warp_tile       m=16 n=16
 //     decompose       into=bf16
-//     tensor_core     via=mma
+//     tensor_core     via=mma promote=32
 //     vectorize       A.global width=4
 //     vectorize       C width=2
 //     pad             A B by=4
@@ -16,8 +16,9 @@
 // launch:
 //     ceil(M / 32) * ceil(N / 32) blocks of 128 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
-//     f32 by 6 products of parts in bf16: the error of a sum is below
-//     18 * K * 2^-24 of the sum of |A * B|, if no element but 0 is below 2^-110
+//     f32 by 6 products of parts in bf16, promoted every 32 terms:
+//     the error of a sum is at most (18 * 32 + K / 32 + 1) * 2^-24 of the
+//     sum of |A * B|, and K * 2^-126, if no element but 0 is below 2^-110
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
 //     M <= 2147483599, N <= 2147483599, K <= 2147483567
@@ -171,7 +172,7 @@ gemm(int M, int N, int K,
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
     // the thread's position in it (tile m=32 n=32 k=32; warp_tile m=16 n=16;
-    // tensor_core via=mma)
+    // tensor_core via=mma promote=32)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + lane / LN;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
@@ -187,6 +188,7 @@ gemm(int M, int N, int K,
     // registers: operand fragments, accumulators, staging
     unsigned A_frag[3][FM * 4];
     unsigned B_frag[3][FN * 2];
+    float part[TM][TN] = {};
     float acc[TM][TN] = {};
     alignas(16) float A_next[A_PIECES][A_VEC];
     float B_next[B_PIECES];
@@ -229,7 +231,7 @@ gemm(int M, int N, int K,
             B_next[piece] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
         }
 
-        // multiply the tile (decompose into=bf16; tensor_core via=mma)
+        // multiply the tile (decompose into=bf16; tensor_core via=mma promote=32)
         #pragma unroll
         for (int k = 0; k < BK; k += IK) {
             unsigned A_raw[8];
@@ -245,33 +247,43 @@ gemm(int M, int N, int K,
             }
             #pragma unroll
             for (int frag_n = 0; frag_n < FN; ++frag_n) {
-                gg_mma_m16n8k16_bf16(&acc[0][frag_n * 2], &acc[1][frag_n * 2], A_frag[2],
+                gg_mma_m16n8k16_bf16(&part[0][frag_n * 2], &part[1][frag_n * 2], A_frag[2],
                     &B_frag[0][frag_n * 2]);
             }
             #pragma unroll
             for (int frag_n = 0; frag_n < FN; ++frag_n) {
-                gg_mma_m16n8k16_bf16(&acc[0][frag_n * 2], &acc[1][frag_n * 2], A_frag[1],
+                gg_mma_m16n8k16_bf16(&part[0][frag_n * 2], &part[1][frag_n * 2], A_frag[1],
                     &B_frag[1][frag_n * 2]);
             }
             #pragma unroll
             for (int frag_n = 0; frag_n < FN; ++frag_n) {
-                gg_mma_m16n8k16_bf16(&acc[0][frag_n * 2], &acc[1][frag_n * 2], A_frag[0],
+                gg_mma_m16n8k16_bf16(&part[0][frag_n * 2], &part[1][frag_n * 2], A_frag[0],
                     &B_frag[2][frag_n * 2]);
             }
             #pragma unroll
             for (int frag_n = 0; frag_n < FN; ++frag_n) {
-                gg_mma_m16n8k16_bf16(&acc[0][frag_n * 2], &acc[1][frag_n * 2], A_frag[1],
+                gg_mma_m16n8k16_bf16(&part[0][frag_n * 2], &part[1][frag_n * 2], A_frag[1],
                     &B_frag[0][frag_n * 2]);
             }
             #pragma unroll
             for (int frag_n = 0; frag_n < FN; ++frag_n) {
-                gg_mma_m16n8k16_bf16(&acc[0][frag_n * 2], &acc[1][frag_n * 2], A_frag[0],
+                gg_mma_m16n8k16_bf16(&part[0][frag_n * 2], &part[1][frag_n * 2], A_frag[0],
                     &B_frag[1][frag_n * 2]);
             }
             #pragma unroll
             for (int frag_n = 0; frag_n < FN; ++frag_n) {
-                gg_mma_m16n8k16_bf16(&acc[0][frag_n * 2], &acc[1][frag_n * 2], A_frag[0],
+                gg_mma_m16n8k16_bf16(&part[0][frag_n * 2], &part[1][frag_n * 2], A_frag[0],
                     &B_frag[0][frag_n * 2]);
+            }
+        }
+
+        // fold the sums of these terms into f32 (tensor_core via=mma promote=32)
+        #pragma unroll
+        for (int reg_m = 0; reg_m < TM; ++reg_m) {
+            #pragma unroll
+            for (int reg_n = 0; reg_n < TN; ++reg_n) {
+                acc[reg_m][reg_n] += part[reg_m][reg_n];
+                part[reg_m][reg_n] = 0.0f;
             }
         }
 

@@ -105,7 +105,7 @@ def test_each_storage_order_compiles(
         "cache_shared A[m, k] B[n, k]",
         "warp_tile m=16 n=16",
         f"decompose into={'bf16' if splits else 'f32'}",
-        "tensor_core via=mma",
+        f"tensor_core via=mma promote={16 * bool(splits)}",
     )
     emitted = compile_source(Source("\n".join((*lines, "")), "x.sched"))
     assert atom in str(emitted.program.main.spread.atom)

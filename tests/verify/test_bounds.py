@@ -1,9 +1,7 @@
 """The bound for zero-mean halves on tensor cores: wide enough for their arithmetic, and no wider
 than what a fault of a kernel shows.
 
-Their arithmetic is modelled here as measured by Fasi, Higham, Mikaitis and Pranesh (2021) and, for
-later ones, Li et al. (2024): of a few products at a time the exact values and the sum so far are
-truncated, towards zero, at the last bit of the largest of them, or a few bits after it.
+``truncated_sums`` is a model of it.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from gemmgen.base.source import Source
@@ -21,12 +18,10 @@ from gemmgen.numerics.drawing import draw, largest_count
 from gemmgen.numerics.formats import held
 from gemmgen.pipeline import compile_source
 
-Numbers = npt.NDArray[np.float64]
+from .truncated_sums import GENERATIONS, Numbers, cut, exponent, on_tensor_cores
 
 ELEMENTS = 1_000
 """Of C, whose worst counts."""
-GENERATIONS = {"sm_80": (8, 1), "sm_90": (16, 2)}
-"""Products at a time, and bits after the last one."""
 KERNEL = compile_source(Source("dtype A=f16 B=f16 C=f32\n"))
 DEPTHS = (64, 1024, 4096)
 
@@ -36,27 +31,6 @@ def products(depth: int) -> Numbers:
     draw = np.random.default_rng(depth)
     a, b = (draw.standard_normal((ELEMENTS, depth), np.float32) for _ in range(2))
     return (a.astype(np.float16).astype(np.float32) * b.astype(np.float16)).astype(np.float64)
-
-
-def cut(x: Numbers, places: int | Numbers) -> Numbers:
-    """``x`` truncated towards zero to so many binary digits."""
-    return np.ldexp(np.trunc(np.ldexp(x, places)), -np.asarray(places))
-
-
-def exponent(x: Numbers) -> npt.NDArray[np.int32]:
-    """Of the leading bit; small for 0."""
-    return np.where(x == 0, -200, np.frexp(x)[1] - 1)
-
-
-def on_tensor_cores(addends: Numbers, at_a_time: int, bits: int, fraction: int = 23) -> Numbers:
-    """The sums that tensor cores give, of so many bits after the leading one: in f32 of 23."""
-    total = np.zeros(len(addends))
-    for first in range(0, addends.shape[1], at_a_time):
-        row = np.column_stack((total, addends[:, first : first + at_a_time]))
-        last = fraction + bits - exponent(np.abs(row).max(1))
-        total = cut(row, last[:, None]).sum(1)
-        total = cut(total, fraction - exponent(total))
-    return total
 
 
 def bound(addends: Numbers) -> Numbers:

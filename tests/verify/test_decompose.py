@@ -30,7 +30,7 @@ tile m=32 n=32 k=32
 cache_shared A B[n, k]
 warp_tile m=16 n=16
 decompose into=bf16
-tensor_core via=mma
+tensor_core via=mma promote=32
 """
 AHEAD = """\
 gemm C[m, n] = A[m, k] * B[n, k]
@@ -38,7 +38,7 @@ tile m=64 n=64 k=32
 cache_shared A B
 warp_tile m=32 n=16
 decompose into=bf16 products=9
-tensor_core via=mma
+tensor_core via=mma promote=32
 vectorize A.global B.global width=4
 vectorize C width=2
 swizzle A B
@@ -52,7 +52,7 @@ gemm C[b, m, n] = A[b, m, k] * B[n, k]
 tile m=32 n=32 k=16
 cache_shared A B
 decompose into=bf16
-tensor_core via=mma
+tensor_core via=mma promote=32
 pad A B by=4
 split_k parts=3
 """
@@ -61,7 +61,7 @@ gemm C[m, n] = A[m, k] * B[n, k]
 tile m=32 n=32 k=32
 cache_shared A B C
 decompose into=bf16
-tensor_core via=mma
+tensor_core via=mma promote=32
 swizzle A B
 double_buffer A B
 persistent

@@ -1,0 +1,37 @@
+"""A model of the sums of tensor cores, as measured by Fasi, Higham, Mikaitis and Pranesh (2021) and
+for later ones by Li et al. (2024).
+
+Of a few products at a time the exact values and the sum so far are truncated, towards zero, at the
+last bit of the largest of them, or a few bits after it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.float64]
+
+GENERATIONS = {"sm_80": (8, 1), "sm_90": (16, 2)}
+"""Products at a time, and bits after the last one."""
+
+
+def cut(x: Numbers, places: int | Numbers) -> Numbers:
+    """``x`` truncated towards zero to so many binary digits."""
+    return np.ldexp(np.trunc(np.ldexp(x, places)), -np.asarray(places))
+
+
+def exponent(x: Numbers) -> npt.NDArray[np.int32]:
+    """Of the leading bit; small for 0."""
+    return np.where(x == 0, -200, np.frexp(x)[1] - 1)
+
+
+def on_tensor_cores(addends: Numbers, at_a_time: int, bits: int, fraction: int = 23) -> Numbers:
+    """The sums that tensor cores give, of so many bits after the leading one: in f32 of 23."""
+    total = np.zeros(len(addends))
+    for first in range(0, addends.shape[1], at_a_time):
+        row = np.column_stack((total, addends[:, first : first + at_a_time]))
+        last = fraction + bits - exponent(np.abs(row).max(1))
+        total = cut(row, last[:, None]).sum(1)
+        total = cut(total, fraction - exponent(total))
+    return total
