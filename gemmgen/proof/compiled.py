@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import compiler
-from gemmgen.ir.needs import first_architecture
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.occupancy import registers_by_duty
 from gemmgen.ir.target import REGISTER_FILE, REGISTER_UNIT, TARGETS
 from gemmgen.lower.residency import fits
 from gemmgen.pipeline import Emitted
 from gemmgen.proof import engine_code, multiplies_code, whole
+from gemmgen.proof.first_architecture import first_architecture
 from gemmgen.proof.gates import gates_of, mistakes, spelled, spills_of
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
 
@@ -62,7 +62,7 @@ def architectures(emitted: Emitted) -> tuple[str, ...]:
     exact target (``sm_90a``)."""
     if not emitted.target.removeprefix("sm_").isdigit():
         return (emitted.target,)
-    interface, since = emitted.interface, first_architecture(emitted.program)
+    interface, since = emitted.interface, first_architecture(emitted)
     fitting = [
         arch
         for arch in ARCHITECTURES

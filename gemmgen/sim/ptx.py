@@ -54,6 +54,17 @@ def translated(text: str, line: int) -> str:
     return "".join((*parts, text[end:]))
 
 
+def instructions_of(text: str) -> tuple[str, ...]:
+    """The PTX instructions of a text's ``asm`` statements, with all modifiers, each once."""
+    code = _without_comments(text)
+    found = dict[str, None]()
+    for asm in _ASM.finditer(code):
+        statement, _ = asm_parser.parse_statement(code, asm.end())
+        program = asm_parser.parse_template(statement.template)
+        found |= dict.fromkeys(each.mnemonic for each in program.instructions)
+    return tuple(found)
+
+
 def model_of(statement: AsmStatement) -> str:
     """C++ that does what ``statement`` does.  Raises ValueError."""
     program = asm_parser.parse_template(statement.template)
