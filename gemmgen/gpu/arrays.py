@@ -10,14 +10,17 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
+
 from gemmgen.base.errors import CallError
 from gemmgen.base.memo import Memo
 from gemmgen.calling.arguments import View
 from gemmgen.calling.dynamo import leave_untraced
+from gemmgen.calling.element_types import array_type
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.plan import LaunchPlan
 from gemmgen.gpu.tensors import Torch, TorchArrays, TorchPlans
-from gemmgen.ir.dtypes import DType
+from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import STORAGE
 
 
@@ -106,13 +109,18 @@ class CupyArrays:
         return View(memory.ptr, array.shape, strides, array.dtype.name, memory.device_id)
 
     def allocator(
-        self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, gpu: int
+        self,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        output: Param,
+        kind: str,
+        gpu: int,
     ) -> Callable[[], tuple[object, int]]:
-        """A function that returns a new array of these strides (in elements) and its address; bf16
-        is allocated as its bits, in uint16."""
+        """A function that returns a new array for ``output``, of these strides (in elements) and
+        of the type with the name ``kind``, and its address."""
         *outer, columns = shape
         row = strides[-2] if outer else columns
-        make = partial(cupy().ndarray, (*outer, row), STORAGE[dtype])
+        make = partial(cupy().ndarray, (*outer, row), _cupy_type(output, kind))
 
         def dense() -> tuple[object, int]:
             array = make()
@@ -136,6 +144,20 @@ class CupyArrays:
     def stream_object(self, gpu: int) -> object:
         """The object that keeps that handle from being reused by another stream."""
         return self._current()
+
+
+def _cupy_type(output: Param, kind: str) -> np.dtype[np.generic]:
+    """CuPy's type of the name ``kind``; ``CallError`` if this version of CuPy lacks it."""
+    found = array_type(output, kind)
+    try:
+        cupy().ndarray((0,), found)
+    except (TypeError, ValueError):
+        bits = STORAGE[output.dtype].name
+        raise CallError(
+            f"{output.name} is {kind}, a type that this CuPy lacks; pass {output.name} as an array "
+            f"of {bits}, for its bits"
+        ) from None
+    return found
 
 
 Plans = CupyPlans | TorchPlans

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from gemmgen.base.errors import CallError
 from gemmgen.calling.arguments import View, geometry, may_be_absent, output_layout
 from gemmgen.calling.binding import Binding
+from gemmgen.calling.element_types import output_type
 from gemmgen.calling.overlaps import check_addresses, check_memory
 from gemmgen.gpu import arrays
 from gemmgen.gpu.device import cupy, multiprocessors
 from gemmgen.gpu.driver import Loaded
 from gemmgen.gpu.plan import LaunchPlan, clearance, limits_of
 from gemmgen.ir.interface import Interface
-from gemmgen.numerics.formats import NAMES
 
 _PLANS = 4096
 """Plans that a kernel caches; the oldest is evicted first."""
@@ -106,8 +106,9 @@ class Planner:
         output = binding.tensors[binding.output]
         if output.name not in views:
             layout = output_layout(output, interface, views)
-            allocate = library.allocator(*layout, output.dtype, self._gpu)
-            views = {**views, output.name: View(0, *layout, NAMES[output.dtype], self._gpu)}
+            kind = output_type(output, interface, views)
+            allocate = library.allocator(*layout, output, kind, self._gpu)
+            views = {**views, output.name: View(0, *layout, kind, self._gpu)}
         found = geometry(interface, views, self._held)
         values = found.values
         no_product = {interface.product[1]: 0} if interface.product else {}

@@ -15,8 +15,7 @@ from gemmgen.base.memo import Memo
 from gemmgen.base.record import record
 from gemmgen.calling.arguments import View
 from gemmgen.gpu.plan import LaunchPlan
-from gemmgen.ir.dtypes import DType
-from gemmgen.numerics.formats import NAMES
+from gemmgen.ir.param import Param
 
 
 class _Device(Protocol):
@@ -152,11 +151,16 @@ class TorchArrays:
         return View(tensor.data_ptr(), shape, tensor.stride(), dtype, tensor.device.index or 0)
 
     def allocator(
-        self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, gpu: int
+        self,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        output: Param,
+        kind: str,
+        gpu: int,
     ) -> Callable[[], tuple[object, int]]:
-        kind: object = getattr(self._torch, NAMES[dtype])
+        dtype: object = getattr(self._torch, kind)
         where, plain = self._device(gpu), self._torch.Tensor
-        make = partial(self._torch.empty_strided, shape, strides, dtype=kind, device=where)
+        make = partial(self._torch.empty_strided, shape, strides, dtype=dtype, device=where)
 
         def allocate() -> tuple[object, int]:
             tensor = make()

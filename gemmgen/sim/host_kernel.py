@@ -19,12 +19,13 @@ from gemmgen.base.errors import CallError
 from gemmgen.calling.arguments import View, geometry, may_be_absent, output_layout
 from gemmgen.calling.binding import Binding
 from gemmgen.calling.dynamo import leave_untraced, opaque
+from gemmgen.calling.element_types import array_type, output_type
 from gemmgen.calling.overlaps import check_addresses
 from gemmgen.calling.scalars import number
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
-from gemmgen.numerics.formats import NAMES, Stored, poison
+from gemmgen.numerics.formats import Stored, poison
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.sim.packing import Argument
@@ -35,8 +36,10 @@ from gemmgen.sim.run import compile_kernel
 class HostKernel:
     """One emitted text, compiled by g++.
 
-    bf16 is its bits, in uint16 (or an array of ``ml_dtypes``).  Every thread of every block is
-    executed, so it is for checks and small sizes.  Raises ``CannotCheck`` if there is no g++.
+    bf16, e4m3 and e5m2 are arrays of ``ml_dtypes``, or of their bits (uint16, uint8); C is of the
+    same kind as the first such input, and of ``ml_dtypes`` if there is none.  Every thread of every
+    block is executed, so it is for checks and small sizes.  Raises ``CannotCheck`` if there is no
+    g++.
     """
 
     def __init__(self, text: str, interface: Interface, *, schedule: str = ""):
@@ -76,13 +79,15 @@ class HostKernel:
         values = self._gather(bound[:count], numbers)
         views = {name: _view(name, value) for name, value in values.items()}
         output = binding.tensors[binding.output]
-        layout = None
+        layout = in_numpy = None
         if output.name not in values:
             layout = output_layout(output, interface, views)
-            views[output.name] = View(0, *layout, NAMES[output.dtype])
+            kind = output_type(output, interface, views)
+            in_numpy = array_type(output, kind)
+            views[output.name] = View(0, *layout, kind)
         found = geometry(interface, views)
-        if layout is not None:
-            values[output.name] = _unwritten(*layout, output.dtype)
+        if layout is not None and in_numpy is not None:
+            values[output.name] = _unwritten(*layout, output.dtype, in_numpy)
             views[output.name] = _view(output.name, values[output.name])
         check_addresses(found, interface, {name: view.pointer for name, view in views.items()})
         given: dict[str, Argument] = {**found.values, **values, **numbers}
@@ -114,13 +119,15 @@ def _without_product(interface: Interface, values: Mapping[str, Stored]) -> dict
     return found
 
 
-def _unwritten(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> Stored:
-    """An array of NaNs, which expose elements that the kernel leaves out."""
+def _unwritten(
+    shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, kind: np.dtype[np.generic]
+) -> Stored:
+    """An array of type ``kind`` with NaNs, which expose elements that the kernel leaves out."""
     *outer, columns = shape
     row = strides[-2] if outer else columns
     array = aligned(math.prod(outer) * row, dtype)
     array[:] = poison(array.size, dtype)
-    return array.reshape((*outer, row))[..., :columns]
+    return cast(Stored, array.view(kind).reshape((*outer, row))[..., :columns])
 
 
 def _array(param: Param, value: object) -> Stored:
