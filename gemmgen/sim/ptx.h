@@ -248,6 +248,18 @@ GG_MODEL void testp_finite_f32(pred &d, float a) {
 
 GG_MODEL void mad_lo_s32(b32 &d, b32 a, b32 b, b32 c) { d = a * b + c; }
 
+// Without a mode, nibble i of the selector picks byte i of the result from the eight of b and a; its
+// fourth bit would spread a sign.
+template <long long selector>
+GG_MODEL void prmt_b32(b32 &d, b32 a, b32 b, Immediate<selector>) {
+  static_assert((selector & ~0x7777LL) == 0, "prmt: a nibble picks one of eight bytes");
+  const b64 bytes = static_cast<b64>(b) << 32 | a;
+  b32 result = 0;
+  for (int i = 0; i < 4; ++i)
+    result |= static_cast<b32>(bytes >> (selector >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+  d = result;
+}
+
 #ifndef GG_RUNNER
 
 // Asynchronous copies.  The optional fourth operand is src-size: zeros fill the rest.

@@ -26,7 +26,7 @@ from gemmgen.sim.asm_parser import AsmOperand, AsmStatement, PtxInstruction
 from gemmgen.sim.failures import TextFailure
 
 _ASM = re.compile(r"\basm\b")
-_PURE = ("createpolicy.", "cvt.", "mad.", "mapa.", "mov.", "selp.", "testp.")
+_PURE = ("createpolicy.", "cvt.", "mad.", "mapa.", "mov.", "prmt.", "selp.", "testp.")
 """Instructions that compute a register from registers, and nothing else."""
 
 

@@ -52,7 +52,9 @@ __device__ __forceinline__ unsigned long long gg_evict_last() {
 __device__ __forceinline__ void gg_copy_async_16(
     float *target, const float *source, int valid, unsigned long long policy)
 {
-    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
+    unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
+    // all bytes in order: with a policy, ptxas must not fold a uniform part into the address
+    asm("prmt.b32 %0, %0, %0, 0x3210;" : "+r"(to));
     asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;"
                  :: "r"(to), "l"(source), "r"(valid), "l"(policy) : "memory");
 }
