@@ -10,7 +10,8 @@ from typing import NoReturn
 
 import pytest
 
-from gemmgen.gpu import compiler, nvrtc
+from gemmgen.base.errors import CannotCheck
+from gemmgen.gpu import compiler, nvrtc, sass
 
 Hide = Callable[[pytest.MonkeyPatch], None]
 
@@ -58,6 +59,15 @@ def measured_on(target: str) -> str:
     """The architecture of the GPU that examples were measured on, in the form of ``target`` where
     that is exact (sm_90a)."""
     return target if target == "sm_90a" else "sm_90"
+
+
+def needs_sass() -> None:
+    """Skips the test where nothing can be compiled, or no machine code read."""
+    needed()
+    try:
+        sass.tool()
+    except CannotCheck as none:
+        pytest.skip(str(none))
 
 
 def needed() -> None:

@@ -46,7 +46,10 @@ class Verification:
         return self.exit_code == 0
 
     def __str__(self) -> str:
-        return "\n".join(f"{o.layer}  {o.status:<7}  {o.detail or o.reason}" for o in self.outcomes)
+        found = ((o, *o.lines()) for o in self.outcomes)
+        return "\n".join(
+            f"{o.layer}  {o.status:<7}  " + f"\n{'':13}".join(lines) for o, *lines in found
+        )
 
 
 @record

@@ -47,7 +47,8 @@ def command(
     C0 the schedule's text; C1 its meaning after every pass; C2 the emitted text, run on the CPU;
     C3 compiling it for six architectures; G2 a GPU.  Exit code 0 if all layers that could run held,
     C1 and C2 among them; 1 if one failed; 3 if C1, C2 or a required layer could not run, or if no
-    compiler is installed to check the schedule's `require registers` or `require spills`.
+    compiler is installed to check the schedule's `require registers` or `require spills`.  A note
+    is about speed and fails nothing.
 
     Without --shape each layer takes shapes around the kernel's tile and its stages: C1 three small
     ones; C2 eight, K = 0 among them, and some of many blocks, long sums or far addresses; G2 C2's
@@ -86,5 +87,7 @@ def _verified(name: str, subject: Subject, quiet: bool) -> tuple[Outcome, ...]:
         outcomes.append(outcome)
         if not quiet:
             status = click.style(f"{outcome.status:<7}", fg=_COLORS[outcome.status])
-            put(f"  {outcome.layer}  {status}  {outcome.detail or outcome.reason}\n")
+            said, *notes = outcome.lines()
+            put(f"  {outcome.layer}  {status}  {said}\n")
+            put("".join(f"{'':15}{note}\n" for note in notes))
     return tuple(outcomes)

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Generator
 from dataclasses import field, replace
 
-from gemmgen.base.errors import GemmgenError, ScheduleError
+from gemmgen.base.errors import CannotCheck, GemmgenError, ScheduleError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.calling.launches import LAYOUTS, Case, Data, Order, Shape, spelled
@@ -17,8 +17,10 @@ from gemmgen.gpu import compiler
 from gemmgen.ir.nodes import Program
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule
+from gemmgen.proof import code_checks
 from gemmgen.proof.calls import Caller, landings_of, orders_of
 from gemmgen.proof.cases import SPAN, reaching, work
+from gemmgen.proof.compiled import architectures
 from gemmgen.proof.equivalence import same_meaning
 from gemmgen.proof.round_trip import unread_level
 from gemmgen.proof.shapes import fit, ring_of, tile_of
@@ -30,6 +32,7 @@ from gemmgen.sim.run import CompiledKernel
 
 ARCH = "sm_80"
 """The architecture of GPU tests, for any target of a random schedule."""
+HOPPER = "sm_90"
 MOST_WORK = 1 << 21
 """The most multiply-adds of one larger call."""
 BATCH_WORK, MATRIX_WORK = 1 << 19, 1 << 23
@@ -127,8 +130,7 @@ def _check(layer: str, emitted: Emitted, dice: Dice, chosen: tuple[Case, ...] | 
                     chosen = cases(emitted, dice)
             return check_runs(emitted, chosen)
         case _:
-            with _guarded("C3", "compiler"):
-                compiler.compile_text(emitted.text, emitted.target)
+            check_compiled(emitted)
     return 0
 
 
@@ -179,6 +181,17 @@ def check_runs(emitted: Emitted, chosen: tuple[Case, ...]) -> int:
     finally:
         kernel.close()
     return len(chosen)
+
+
+def check_compiled(emitted: Emitted) -> None:
+    """C3 for its target, and for sm_90, where ptxas was seen to write illegal instructions."""
+    for arch in dict.fromkeys((emitted.target, *{HOPPER}.intersection(architectures(emitted)))):
+        with _guarded("C3", "compiler"):
+            compiler.compile_text(emitted.text, arch)
+            with contextlib.suppress(CannotCheck):  # nothing here reads machine code
+                illegal = code_checks.legality(emitted.text, arch).errors
+                if illegal:
+                    raise _Failed(Failure("C3", "illegal instruction", illegal[0]))
 
 
 def cases(emitted: Emitted, dice: Dice) -> tuple[Case, ...]:

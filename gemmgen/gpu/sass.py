@@ -50,12 +50,17 @@ Code = tuple[SassInstruction, ...]
 def disassemble(cubin: bytes, function: str | None = None) -> Code:
     """The instructions of ``function`` in ``cubin``, or of its only kernel, one in front of it
     apart."""
-    functions = _functions(cubin, tool())
+    found = functions(cubin)
     if function is None:
-        fronts = {IN_FRONT.format(kernel=name) for name in functions}
-        (code,) = (code for name, code in functions.items() if name not in fronts)
+        fronts = {IN_FRONT.format(kernel=name) for name in found}
+        (code,) = (code for name, code in found.items() if name not in fronts)
         return code
-    return functions[function]
+    return found[function]
+
+
+def functions(cubin: bytes) -> dict[str, Code]:
+    """All functions of ``cubin``, by name."""
+    return _functions(cubin, tool())
 
 
 @lru_cache(maxsize=64)

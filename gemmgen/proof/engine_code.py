@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import sass, sass_loops
 from gemmgen.gpu.compiler import compile_text
 from gemmgen.ir.edit import copies, copy_outward
 from gemmgen.pipeline import Emitted
+from gemmgen.proof.code_findings import Findings
 
 LOADS = {"UTMALDG": "the copy engine's loads", "SYNCS": "barriers in shared memory"}
 STORES = {"UTMASTG": "the copy engine's stores", "UTMACMDFLUSH": "groups of them"}
@@ -19,30 +19,30 @@ OF_BLOCK = ".CTA"
 """What is in the names of those that stop a block's own, as the fence before a store by boxes."""
 
 
-def complaint(emitted: Emitted) -> str | None:
-    """A sentence about the first instruction that is missing, or one too many; None where nothing
-    is, or no tool here reads machine code."""
+def findings(emitted: Emitted) -> Findings:
+    """An error for an instruction that is missing; a note for one that waits for all of memory.
+
+    Raises ``CannotCheck`` if no tool here reads machine code.
+    """
     kernel = emitted.program.main
     outward = copy_outward(kernel)
     ways = {copy == outward for copy in copies(kernel) if copy.mode == "tma"}
     if not ways:
-        return None
+        return Findings()
     promised = (LOADS if False in ways else {}) | (STORES if True in ways else {})
-    try:
-        code = sass.disassemble(compile_text(emitted.text, emitted.target).cubin)
-    except CannotCheck:
-        return None
-    for name, what in promised.items():
-        if not sass.count(code, name):
-            return f"{emitted.target}: the machine code has no {name} ({what})"
-    for loop in _of_k_tiles(code):
-        for one in loop:
-            if one.is_a(*FENCES) and OF_BLOCK not in one.opcode:
-                return (
-                    f"{emitted.target}: a loop over k tiles has a {one.opcode}, "
-                    "which waits for all of memory"
-                )
-    return None
+    code = sass.disassemble(compile_text(emitted.text, emitted.target).cubin)
+    errors = (
+        f"{emitted.target}: the machine code has no {name} ({what})"
+        for name, what in promised.items()
+        if not sass.count(code, name)
+    )
+    notes = (
+        f"{emitted.target}: a loop over k tiles has a {one.opcode}, which waits for all of memory"
+        for loop in _of_k_tiles(code)
+        for one in loop
+        if one.is_a(*FENCES) and OF_BLOCK not in one.opcode
+    )
+    return Findings(tuple(errors), tuple(dict.fromkeys(notes)))
 
 
 def _of_k_tiles(code: sass.Code) -> Iterator[sass.Code]:

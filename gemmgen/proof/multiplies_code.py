@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 
-from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import sass, sass_loops
 from gemmgen.gpu.compiler import compile_text
 from gemmgen.ir.atoms import ATOMS, Atom
@@ -13,6 +12,7 @@ from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.target import WARP
 from gemmgen.pipeline import Emitted
+from gemmgen.proof.code_findings import Findings
 
 MULTIPLIES: dict[Atom, str] = {
     "m64nNk16": "HGMMA",
@@ -29,17 +29,16 @@ _NOTE = re.compile(r"\(C75\d\d\) *(.*(?:serialized|ignored).*)")
 from one warpgroup to another."""
 
 
-def complaint(emitted: Emitted) -> str | None:
-    """A sentence about the first thing that is wrong; None where nothing is, or no tool here reads
-    machine code."""
+def findings(emitted: Emitted) -> Findings:
+    """An error if the loop's multiplications are not the schedule's; notes on what slows them.
+
+    Raises ``CannotCheck`` if no tool here reads machine code.
+    """
     program = emitted.program
     atom = contraction(program.main).atom
     if not ATOMS[atom].in_place:
-        return None
-    try:
-        return of_text(emitted.text, emitted.target, multiplies(program, program.main), atom)
-    except CannotCheck:
-        return None
+        return Findings()
+    return of_text(emitted.text, emitted.target, multiplies(program, program.main), atom)
 
 
 def multiplies(program: Program, kernel: Kernel) -> int:
@@ -52,21 +51,18 @@ def multiplies(program: Program, kernel: Kernel) -> int:
     return pipeline.step // traits.k * (of_warpgroup // traits.m) * products
 
 
-def of_text(text: str, target: str, promised: int, atom: Atom = "m64nNk16") -> str | None:
+def of_text(text: str, target: str, promised: int, atom: Atom = "m64nNk16") -> Findings:
     """The same of a text whose loop over k tiles has ``promised`` multiplications by ``atom``."""
     compiled = compile_text(text, target)
-    note = _NOTE.search(compiled.log)
-    if note:
-        return f"{target}: ptxas says: {note[1].strip()}"
+    notes = [f"{target}: ptxas says: {said.strip()}" for said in _NOTE.findall(compiled.log)]
     loop = sass_loops.main_loop(sass.disassemble(compiled.cubin)) or ()
     name = MULTIPLIES[atom]
     count = sass.count(loop, name)
     if not count or count % promised:
-        return (
-            f"{target}: the loop over k tiles has {count} {name}, where the schedule says "
-            f"{promised}"
-        )
+        said = f"the loop over k tiles has {count} {name}, where the schedule says {promised}"
+        return Findings((f"{target}: {said}",), tuple(notes))
     moved = sass.count(loop, "R2UR")
     if moved > MOST_MOVED * (count // promised):
-        return f"{target}: the loop over k tiles has {moved} R2UR, at most {MOST_MOVED} are usual"
-    return None
+        usual = f"at most {MOST_MOVED} are usual"
+        notes.append(f"{target}: the loop over k tiles has {moved} R2UR, {usual}")
+    return Findings(notes=tuple(notes))

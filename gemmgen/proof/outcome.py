@@ -18,7 +18,8 @@ class Outcome:
     """The outcome of a layer.
 
     ``detail`` says what was shown, or where it failed; ``reason`` why it was skipped.  ``figures``
-    are additional results for scripts: registers per architecture, say.
+    are additional results for scripts: registers per architecture, say.  ``notes`` are about speed,
+    whatever the status.
     """
 
     layer: str
@@ -26,6 +27,11 @@ class Outcome:
     detail: str = ""
     reason: str = ""
     figures: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    notes: tuple[str, ...] = ()
+
+    def lines(self) -> tuple[str, ...]:
+        """What there is to say: the detail or the reason, then each note."""
+        return (self.detail or self.reason, *(f"note: {note}" for note in self.notes))
 
 
 @record
