@@ -62,7 +62,7 @@ class Case:
     don't fit an int.  ``tight``: on the CPU, a tensor's memory ends with its last element, so that
     a read past it is seen even if its value is not used.  ``skips_product``: if alpha is 0 the call
     follows ``Interface.product``, with K = 0 and inputs that may not be read; else the kernel runs
-    with all of K.
+    with all of K.  ``held``: the multiprocessors of the GPU, if not a few.
     """
 
     shape: Shape
@@ -77,12 +77,13 @@ class Case:
     far: bool = False
     tight: bool = False
     skips_product: bool = False
+    held: int = 0
 
     @property
     def multiprocessors(self) -> int:
         """Of the GPU that a run on the CPU stands for, which runs as many clusters at a time: 1, 2
-        or 3, so few that a persistent block has several tiles."""
-        return 1 + (sum(self.shape) + self.pad) % 3
+        or 3 unless ``held`` says otherwise, so few that a persistent block has several tiles."""
+        return self.held or 1 + (sum(self.shape) + self.pad) % 3
 
     @property
     def finite(self) -> bool:
@@ -96,9 +97,10 @@ class Case:
         batches = f", matrices {self.layout}" if len(self.shape) > 3 else ""
         order = f", threads {self.order}" if self.order != "ascending" else ""
         landing = ", copies landing early" if self.landing == "early" else ""
+        held = f", {self.held} multiprocessors" if self.held else ""
         skipped = ", K = 0 as alpha is" if self.skips_product else ""
         data = f"{spelled(self.shape)}, {self.data}, {scaled}"
-        return f"{data}{padding}{batches}{order}{landing}{skipped}"
+        return f"{data}{padding}{batches}{order}{landing}{held}{skipped}"
 
     def scalars(self, interface: Interface) -> dict[str, float]:
         """The values of a kernel's scalars."""

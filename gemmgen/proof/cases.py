@@ -27,6 +27,8 @@ _PADS = (0, 1, 5)
 _SMALL = 64
 """Elements of C up to which a shape is called with every alpha and beta."""
 _FEW = 4
+_MULTIPROCESSORS = 64
+"""Of a GPU that runs at least as many blocks of a persistent kernel at once."""
 _LARGE = 1 << 14
 """Elements of C beyond which only the first ``_WATCHED`` calls of a shape are watched."""
 _WATCHED = 2
@@ -136,9 +138,11 @@ def _whole_tiles(emitted: Emitted) -> Iterator[Case]:
 
 
 def _many_blocks(emitted: Emitted) -> Iterator[Case]:
-    yield Case(
-        default_shapes.many_blocks(emitted), "normal", -1.0, 0.7, 5, "ascending", watched=False
-    )
+    shape = default_shapes.many_blocks(emitted)
+    case = Case(shape, "normal", -1.0, 0.7, 5, "ascending", watched=False)
+    yield case
+    if emitted.interface.resident:  # else a GPU of few multiprocessors would have few blocks
+        yield replace(case, held=_MULTIPROCESSORS)
 
 
 def _long_sums(emitted: Emitted) -> Iterator[Case]:

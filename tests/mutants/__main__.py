@@ -1,5 +1,5 @@
-"""``python -m tests.mutants``: plant mistakes in emitted kernels, and report those that C2 does
-not detect with the calls that it makes of a user's kernel."""
+"""``python -m tests.mutants``: plant mistakes in emitted texts, and report those that C2 and C3
+do not detect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from gemmgen.schedule.read import read_source
 
 from .allowed import Allowed, read_allowed
 from .catching import STILLBORN, Trials
-from .mutants import Mutant, mutants, sampled
+from .everywhere import everywhere, sampled
+from .mutants import Mutant
 from .tally import Tried, is_equivalent, table, tallies, write_table
 
 FOLDER = Path(__file__).parent
@@ -99,9 +100,9 @@ def _tasks(asked: argparse.Namespace) -> list[Task]:
         trials = Trials(emitted)
         right = cpu.check(Subject(emitted))
         assert right.status == "passed", f"{path} itself fails: {right.detail}"
-        every = asked.each is None
-        text = emitted.text
-        chosen = mutants(text) if every else sampled(text, asked.each, asked.seed)
+        chosen = everywhere(emitted.text)
+        if asked.each is not None:
+            chosen = sampled(chosen, asked.each, asked.seed)
         tasks += [(Path(path).stem, trials, mutant) for mutant in chosen]
     random.Random(asked.seed).shuffle(tasks)
     return tasks[: asked.most]
@@ -114,10 +115,12 @@ def _tried(tasks: list[Task], end: float) -> Iterator[Tried]:
         name, trials, mutant = task
         if time.monotonic() > end:
             return None
-        found = trials.verdict(mutant.text)
+        found = trials.verdict(mutant)
         if found == STILLBORN:
             return None
-        same = found is None and trials.is_same_program(mutant.text)
+        same = found is None and trials.is_same_program(mutant)
+        if found is None and not same:
+            found = trials.by_compiler(mutant)
         return Tried(name, mutant, found, same)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:

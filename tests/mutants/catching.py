@@ -1,16 +1,22 @@
-"""Detection of a mutant, by the calls that C2 makes of a text, whose constants choose some."""
+"""Detection of a mutant, by what C2 and C3 do to a text; the text's constants choose some calls."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from gemmgen.base.errors import CannotCheck
+from gemmgen.gpu import compiler
 from gemmgen.pipeline import Emitted
+from gemmgen.proof import compiled
 from gemmgen.proof.calls import Caller
 from gemmgen.proof.cases import cases_of
 from gemmgen.proof.cpu import first_complaint
+from gemmgen.proof.outcome import Subject
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.toolchain import object_code
-from gemmgen.sim.widths import NARROW
+
+from .everywhere import is_of_launcher
+from .mutants import Mutant
 
 SECONDS = 5
 """The time limit of one run of a mutant, which may never end."""
@@ -25,14 +31,33 @@ class Trials:
         self._caller = Caller(emitted)
         self._code = object_code(emitted.text, emitted.interface)
 
-    def is_same_program(self, text: str) -> bool:
-        """Whether ``text``, which compiles, has the same machine code as the emitted text."""
-        return object_code(text, self._emitted.interface) == self._code
+    def is_same_program(self, mutant: Mutant) -> bool:
+        """Whether a mutant, which compiles, has the same machine code as the emitted text, on this
+        machine or, unless it is one of the launcher, on the GPU."""
+        if object_code(mutant.text, self._emitted.interface) == self._code:
+            return True
+        cubin = None if is_of_launcher(mutant) else self._cubin(mutant.text)
+        return cubin is not None and cubin == self._cubin(self._emitted.text)
 
-    def verdict(self, text: str) -> str | None:
-        """How ``text`` is detected, warnings of g++ aside; None if it passes."""
+    def verdict(self, mutant: Mutant) -> str | None:
+        """How a mutant is detected, warnings of g++ aside; None if it passes C2."""
+        text = mutant.text
         cases = cases_of(replace(self._emitted, text=text))
         try:
             return first_complaint(self._caller, text, cases, warn=False, seconds=SECONDS)
         except CompileFailure as failure:
-            return str(failure) if NARROW in str(failure) else STILLBORN
+            # A text that no compiler takes is no mutant.
+            taken = not is_of_launcher(mutant) and self._cubin(text) is not None
+            return str(failure) if taken else STILLBORN
+
+    def by_compiler(self, mutant: Mutant) -> str | None:
+        """How C3 detects a mutant that passes C2; None if it passes."""
+        outcome = compiled.check(Subject(replace(self._emitted, text=mutant.text)))
+        return outcome.detail if outcome.status == "failed" else None
+
+    def _cubin(self, text: str) -> bytes | None:
+        """A GPU's machine code; None if the text is refused."""
+        try:
+            return compiler.compile_text(text, self._emitted.target).cubin
+        except (compiler.CompileError, CannotCheck):
+            return None

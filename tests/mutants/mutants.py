@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Callable, Iterator
-from itertools import zip_longest
 
 from gemmgen.base.record import record
 from gemmgen.sim.unit import BEGIN, END
 
-from . import planted
+from . import asynchronous, planted
 from .planted import Change
 
 _OPPOSITE = {
@@ -122,19 +120,6 @@ def mutants(text: str) -> tuple[Mutant, ...]:
     return tuple(Mutant(text, *change, kind) for change, kind in sorted(found.items()))
 
 
-def sampled(text: str, count: int, seed: int) -> tuple[Mutant, ...]:
-    """``count`` of the mutants, as many of each kind as there are, in the order of the text."""
-    dice = random.Random(seed)
-    kinds: dict[str, list[Mutant]] = {}
-    for mutant in mutants(text):
-        kinds.setdefault(mutant.kind, []).append(mutant)
-    for each in kinds.values():
-        dice.shuffle(each)
-    turns = zip_longest(*kinds.values())
-    chosen = [mutant for turn in turns for mutant in turn if mutant is not None][:count]
-    return tuple(sorted(chosen, key=lambda mutant: (mutant.start, mutant.after)))
-
-
 def _exactly(text: str, change: Change) -> Change:
     """A change of several lines keeps the comments between them."""
     start, before, after = change
@@ -155,7 +140,7 @@ def _blanked(text: str) -> str:
     return "\n".join(lines)
 
 
-def _operators(body: str, start: int) -> Iterator[Change]:
+def operator_changes(body: str, start: int) -> Iterator[Change]:
     at = start
     while found := _OPERATOR.search(body, at):
         at = found.end() - 1
@@ -171,7 +156,7 @@ def _conditions(body: str, start: int) -> Iterator[Change]:
             yield found.start(), found[0], "true"
 
 
-def _numbers(body: str, start: int) -> Iterator[Change]:
+def number_changes(body: str, start: int) -> Iterator[Change]:
     for found in _INTEGER.finditer(body, start):
         value = int(found[0])
         if body[: found.start()].endswith("alignas("):
@@ -224,6 +209,7 @@ def _casts(body: str, start: int) -> Iterator[Change]:
 
 
 _RULES: dict[str, Rule] = {
+    **asynchronous.KERNEL,
     "tile count": planted.counts,
     "stale fill": planted.stale_fills,
     "copied tail": planted.unfilled_copies,
@@ -235,8 +221,8 @@ _RULES: dict[str, Rule] = {
     "statement": _statements,
     "product": _sums,
     "name": _names,
-    "operator": _operators,
-    "number": _numbers,
+    "operator": operator_changes,
+    "number": number_changes,
 }
 
 KINDS = tuple(_RULES)

@@ -175,7 +175,8 @@ def _returns(code: str) -> Iterator[Change]:
 def _launch(code: str) -> Iterator[Change]:
     """The launch configuration, and the arguments."""
     found = re.search(r"(\w+)<<<(.*?), (dim3\((\w+), (\w+)\)|\w+), (\w+), stream>>>\(", code)
-    assert found is not None
+    if found is None:  # of a launch by cudaLaunchKernelEx
+        return
     yield found.end() - len("stream>>>("), "stream", "nullptr"
     if found[4]:
         yield found.start(3), found[3], f"dim3({found[5]}, {found[4]})"
@@ -190,12 +191,21 @@ def _launch(code: str) -> Iterator[Change]:
         yield attribute.start(), attribute[0], "cudaSuccess;"
 
 
-_FUNCTION_RULES: tuple[Rule, ...] = (
-    _modifiers,
-    _operand_numbers,
-    _constants,
-    _statements,
-    _operands,
-    _addresses,
+FUNCTION_KINDS: dict[str, Rule] = {
+    "another instruction": _modifiers,
+    "asm operand": _operand_numbers,
+    "asm constant": _constants,
+    "asm statement": _statements,
+    "asm constraint": _operands,
+    "address": _addresses,
+}
+LAUNCHER_KINDS: dict[str, Rule] = {
+    "launcher condition": _conditions,
+    "launcher number": _numbers,
+    "block count": _block_counts,
+    "launcher error": _returns,
+    "first launch": _launch,
+}
+_FUNCTION_RULES, _LAUNCHER_RULES = (
+    tuple(kinds.values()) for kinds in (FUNCTION_KINDS, LAUNCHER_KINDS)
 )
-_LAUNCHER_RULES: tuple[Rule, ...] = (_conditions, _numbers, _block_counts, _returns, _launch)

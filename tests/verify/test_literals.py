@@ -25,7 +25,7 @@ gemm C[m, n] = A[m, k] * B[n, k]
 tile m=64 n=32 k=32
 cache_shared A B
 decompose into=bf16
-tensor_core via=wgmma
+tensor_core via=wgmma promote=64
 swizzle A B
 double_buffer A B
 async_copy A B via=tma

@@ -38,7 +38,7 @@ CLUSTER = f"{PRODUCER}cluster m=2 n=2\nraster group=2\n"
 IN_FLIGHT = (
     PLAIN.replace("m=64 n=32 k=32", "m=128 n=8 k=128")
     .replace("into=bf16", "into=bf16 products=9")
-    .replace("via=wgmma promote=64", "via=wgmma")
+    .replace("promote=64", "promote=128")
     .replace("async_copy", "warp_tile m=128 n=8\nasync_copy")
 )
 """A step begins 2 x 8 x 9 = 144 multiplications before it waits for one."""

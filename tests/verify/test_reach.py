@@ -143,6 +143,22 @@ def test_the_shapes_reach_what_the_text_can_do(name: str) -> None:
     assert max(work(emitted, case.shape) for case in chosen) <= cpu.MOST
 
 
+PERSISTENT = f"{CLUSTERS}persistent\n"
+
+
+@pytest.mark.parametrize("name", ("if (blockIdx.x >= 30) return;", "if (own_tile >= 30) break;"))
+def test_a_mistake_of_late_persistent_blocks_and_tiles_is_seen(name: str) -> None:
+    right = subject(PERSISTENT).emitted
+    at = 'extern "C" __global__' if "return" in name else "own_tile += gridDim.x)"
+    head, mark, rest = right.text.rpartition(at)
+    before, brace, after = rest.partition("{")
+    wrong = "".join((head, mark, before, brace, name, after))
+    only = [case for case in cases_of(right) if case.held]
+    only += [replace(case, held=0) for case in only]
+    assert cpu.first_complaint(cpu.Caller(right), right.text, only) is None
+    assert cpu.first_complaint(cpu.Caller(right), wrong, only, warn=False) is not None
+
+
 @pytest.mark.parametrize("name", ("vectorized", "tensor_core"))
 def test_the_third_row_of_a_far_call_is_beyond_an_int(name: str) -> None:
     emitted = compile_source(read_source(str(examples.path_of(name))))
