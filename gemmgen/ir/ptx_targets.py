@@ -11,7 +11,7 @@ import re
 
 from gemmgen.ir.dtypes import OLDEST
 
-_OF_EACH = r"(atom|bar\.sync|ldmatrix|mad|mov|red|selp|setp|shfl\.sync|testp)\b.*"
+_OF_EACH = r"(atom|bar\.sync|ldmatrix|mad|mov|prmt|red|selp|setp|shfl\.sync|testp)\b.*"
 _WMMA = r"wmma\.(load|store|mma)\..*"
 _BARRIERS = r"mbarrier\.(init|arrive|test_wait)\..*"
 
