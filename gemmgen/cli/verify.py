@@ -46,13 +46,14 @@ def command(
 
     C0 the schedule's text; C1 its meaning after every pass; C2 the emitted text, run on the CPU;
     C3 compiling it for six architectures; G2 a GPU.  Exit code 0 if all layers that could run held,
-    C1 and C2 among them; 1 if one failed; 3 if C1, C2 or a required layer could not run, or if no
-    compiler is installed to check the schedule's `require registers` or `require spills`.  A note
-    is about speed and fails nothing.
+    C1 and C2 among them; 1 if one failed; 3 if C1, C2 or a required layer could not run, if the
+    kernel did not run at a --shape, or if no compiler is installed to check the schedule's `require
+    registers` or `require spills`.  A note is about speed and fails nothing.
 
     Without --shape each layer takes shapes around the kernel's tile and its stages: C1 three small
     ones; C2 eight, K = 0 among them, and some of many blocks, long sums or far addresses; G2 C2's
-    eight, and three larger ones.  Shapes too large for C1 and C2 are left to the GPU.
+    eight, and three larger ones.  Shapes too large for C1 and C2 are left to the GPU; without one
+    that is exit code 3.
     """
     from gemmgen.proof.outcome import Subject
     from gemmgen.proof.shapes import exactly

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from gemmgen.base.errors import CannotCheck
+from gemmgen.base.shortage import in_english, shortage
 from gemmgen.gpu.compiler import CompileError, Output
 
 _SECONDS = 600
@@ -48,11 +49,20 @@ class Nvcc:
             done = _run((*command, "-o", f"{_NAME}.out", source.name), folder)
             log = (done.stderr + done.stdout).strip()
             if done.returncode != 0:
-                if "host compiler" in log:
-                    raise CannotCheck(f"nvcc compiles nothing here: {log.splitlines()[0]}")
+                check_machine(log, folder)
                 raise CompileError(f"nvcc refuses {path or source.name} ({arch}):", log)
             (ptx,) = Path(folder).glob("*.ptx")
             return Output(Path(folder, f"{_NAME}.out").read_bytes(), ptx.read_text(), log)
+
+
+def check_machine(log: str, folder: str) -> None:
+    """Raises ``CannotCheck`` if nvcc failed with ``log``, in ``folder``, for what this machine
+    lacks."""
+    lacking = shortage(log, Path(folder))
+    if "host compiler" in log and lacking is None:
+        lacking = log.splitlines()[0]
+    if lacking is not None:
+        raise CannotCheck(f"nvcc compiles nothing here: {lacking}")
 
 
 def folders() -> list[str]:
@@ -71,7 +81,13 @@ def _find() -> str:
 def _run(command: tuple[str, ...], folder: str | None) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
-            command, capture_output=True, text=True, cwd=folder, timeout=_SECONDS, check=False
+            command,
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            timeout=_SECONDS,
+            check=False,
+            env=in_english(),
         )
     except subprocess.TimeoutExpired:
         raise CannotCheck(f"nvcc did not end within {_SECONDS} seconds") from None

@@ -102,7 +102,12 @@ def first_complaint(
 
 def _small(subject: Subject) -> tuple[Shape, ...]:
     """The given shapes that are small enough for a CPU."""
-    return tuple(s for s in subject.shapes if prod(s) <= MOST)
+    return tuple(filter(is_small, subject.shapes))
+
+
+def is_small(shape: Shape) -> bool:
+    """Whether a given shape is small enough for a CPU."""
+    return prod(shape) <= MOST
 
 
 def _summary(chosen: tuple[Case, ...]) -> str:

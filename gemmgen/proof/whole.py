@@ -52,10 +52,10 @@ def _log(by: nvcc.Nvcc, text: str, arch: str) -> str | None:
     with tempfile.TemporaryDirectory(prefix="gemmgen-") as folder:
         Path(folder, "kernel.cu").write_text(text, encoding="utf-8")
         done = by.run("-c", nvcc_flag(arch), *OPTIONS, "kernel.cu", "-o", "kernel.o", folder=folder)
-    log = (done.stderr + done.stdout).strip()
-    if done.returncode == 0:
-        return None
-    for unable in ("host compiler", "Unsupported gpu architecture"):
-        if unable in log:
-            raise CannotCheck(log.splitlines()[0])
+        log = (done.stderr + done.stdout).strip()
+        if done.returncode == 0:
+            return None
+        nvcc.check_machine(log, folder)
+    if "Unsupported gpu architecture" in log:
+        raise CannotCheck(log.splitlines()[0])
     return log

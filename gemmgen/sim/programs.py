@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gemmgen.base import caches, temporary
 from gemmgen.base.record import record
+from gemmgen.base.shortage import cannot_check
 from gemmgen.ir.interface import Interface
 from gemmgen.sim import toolchain
 from gemmgen.sim.alignment import check_alignment
@@ -64,7 +65,7 @@ def program(
     """``text`` as a program that answers requests.
 
     Raises CompileFailure if g++ refuses the text or (``warn``) warns, CannotCheck if there is no
-    g++.
+    g++ or no room for its files.
     """
     toolchain.require_gxx()
     if checked:
@@ -75,12 +76,13 @@ def program(
     found = _kept(name, caches.read(name), caches.folder())
     if found is not None:
         return found
-    directory = temporary.folder()
-    path = Path(directory.name, _PROGRAM)
-    kernel = toolchain.compile_unit(unit, Path(directory.name), flags)
-    _link(kernel, path, checked=checked, ucontext=ucontext)
-    symbols = _symbols(path) if checked else ""
-    files = {_PROGRAM: path.read_bytes(), _SYMBOLS: symbols.encode()}
+    with cannot_check("g++ can't compile on this machine"):
+        directory = temporary.folder()
+        path = Path(directory.name, _PROGRAM)
+        kernel = toolchain.compile_unit(unit, Path(directory.name), flags)
+        _link(kernel, path, checked=checked, ucontext=ucontext)
+        symbols = _symbols(path) if checked else ""
+        files = {_PROGRAM: path.read_bytes(), _SYMBOLS: symbols.encode()}
     written = caches.write(name, files, executable=_PROGRAM)
     found = _kept(name, files, written and written.parent)
     if found is not None:

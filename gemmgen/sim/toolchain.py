@@ -7,11 +7,13 @@ import platform
 import re
 import shutil
 import subprocess
+import tempfile
 from importlib import resources
 from pathlib import Path
 
 from gemmgen.base import temporary
 from gemmgen.base.errors import CannotCheck
+from gemmgen.base.shortage import in_english, shortage
 from gemmgen.ir.interface import Interface
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.unit import unit_text
@@ -113,15 +115,24 @@ def require_gxx() -> None:
 
 
 def gxx(*arguments: str, directory: Path | None = None) -> None:
-    """Runs g++ in ``directory``; raises CompileFailure with its messages if it fails."""
+    """Runs g++ in ``directory``; raises CompileFailure with its messages if it fails, CannotCheck
+    if that is for want of room on this machine."""
     require_gxx()
     limit = f'ulimit -v {COMPILE_KILOBYTES} && exec "$@"'
     command = ["/bin/sh", "-c", limit, "sh", "g++", *arguments]
     try:
         done = subprocess.run(
-            command, cwd=directory, capture_output=True, text=True, timeout=COMPILE_SECONDS
+            command,
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_SECONDS,
+            env=in_english(),
         )
     except subprocess.TimeoutExpired:
         raise CompileFailure(f"g++ took longer than {COMPILE_SECONDS} s") from None
     if done.returncode != 0:
+        lacking = shortage(done.stderr, directory or Path(tempfile.gettempdir()))
+        if lacking is not None:
+            raise CannotCheck(f"g++ can't compile on this machine: {lacking}")
         raise CompileFailure(done.stderr.strip() or f"g++ exits with {done.returncode}")
