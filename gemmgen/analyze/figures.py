@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from gemmgen.analyze.explain import Explanation, Traffic
+from gemmgen.base.units import duration
 from gemmgen.ir.dtypes import BYTES
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -152,7 +153,7 @@ def as_figures(e: Explanation) -> dict[str, str]:
             found[f"{t.name}: sectors/request"] = f"{c.sectors_per_request:.2f}"
     roofline = e.roofline
     for bound in roofline.bounds:
-        found[f"least time for {bound.name}"] = f"{bound.seconds * 1e6:,.1f} us"
+        found[f"least time for {bound.name}"] = duration(bound.seconds, 4)
     found["bound by"] = roofline.binding.name
     found["attainable"] = f"{roofline.attainable / 1e12:.1f} TFLOP/s"
     found["attainable, whole blocks"] = f"{e.attainable / 1e12:.1f} TFLOP/s"

@@ -6,6 +6,7 @@ from gemmgen.analyze.explain import Explanation
 from gemmgen.analyze.resources import Resources, Waves
 from gemmgen.analyze.section import Section
 from gemmgen.base.source import counted
+from gemmgen.base.units import duration
 
 
 def resources_table(e: Explanation) -> Section:
@@ -22,8 +23,8 @@ def resources_table(e: Explanation) -> Section:
         ("main loop", _loop(used)),
         (
             "occupancy",
-            f"{occupancy.blocks} blocks an SM{estimated}, limited by {occupancy.limiter} "
-            f"({limits}); "
+            f"{counted(occupancy.blocks, 'block')} an SM{estimated}, limited by "
+            f"{occupancy.limiter} ({limits}); "
             f"{occupancy.warps} of {occupancy.most_warps} warps, {occupancy.share:.0%}",
         ),
         (
@@ -71,7 +72,7 @@ def roofline_table(e: Explanation) -> Section:
     rows = tuple(
         (
             bound.name,
-            f"{bound.seconds * 1e6:,.1f} us",
+            duration(bound.seconds, 4),
             f"{roofline.flops / bound.seconds / 1e12:,.1f} TFLOP/s",
             "binds" if bound is roofline.binding else "",
             bound.how,

@@ -11,6 +11,7 @@ from math import prod
 from gemmgen.analyze.access_counts import Counts
 from gemmgen.analyze.fragment_accesses import MULTIPLY_ADDS
 from gemmgen.base.record import record
+from gemmgen.base.units import count, size
 from gemmgen.gpu.gpus import SCHEDULERS, Gpu
 from gemmgen.ir.atoms import ATOMS, Atom
 from gemmgen.ir.dtypes import BYTES, DType
@@ -85,26 +86,26 @@ def roofline_of(work: Demand, gpu: Gpu) -> Roofline:
     memory = work.shared.requests + work.globals.requests
     ports = work.shared.clocks + work.globals.lines
     converted = work.conversions / WARP
-    how = f", {_short(converted)} conversions" if converted else ""
+    how = f", {count(converted)} conversions" if converted else ""
     bounds = [
         rate,
         Bound(
             "issue slots",
             (instructions + memory + converted) / SCHEDULERS / per_second,
-            f"{_short(instructions)} {'multiply-adds' if work.atom == 'fma' else 'multiplications'}"
-            f"{how} and {_short(memory)} memory requests of warps, {SCHEDULERS} a clock and SM",
+            f"{count(instructions)} {'multiply-adds' if work.atom == 'fma' else 'multiplications'}"
+            f"{how} and {count(memory)} memory requests of warps, {SCHEDULERS} a clock and SM",
         ),
         Bound(
             "shared memory and L1",
             ports / per_second,
-            f"{_short(work.shared.clocks)} clocks of shared memory, "
-            f"{_short(work.globals.lines)} lines of L1, one a clock and SM",
+            f"{count(work.shared.clocks)} clocks of shared memory, "
+            f"{count(work.globals.lines)} lines of L1, one a clock and SM",
         ),
     ]
     if gpu.l2 is not None:
-        how = f"{_bytes(work.through_l2)} at {_bytes(gpu.l2)}/s"
+        how = f"{size(work.through_l2)} at {size(gpu.l2)}/s"
         bounds.append(Bound("L2", work.through_l2 / gpu.l2, how, by_sm=False))
-    how = f"{_bytes(work.compulsory)}, each matrix once, at {_bytes(gpu.memory)}/s"
+    how = f"{size(work.compulsory)}, each matrix once, at {size(gpu.memory)}/s"
     bounds.append(Bound("device memory", work.compulsory / gpu.memory, how, by_sm=False))
     return Roofline(
         work.flops, work.flops / work.compulsory, peak / gpu.memory, peak, tuple(bounds)
@@ -124,12 +125,12 @@ def _rate(work: Demand, gpu: Gpu) -> Bound:
         peak = gpu.tensor_lanes(work.operands)
         share = 1.0 if ATOMS[work.atom].in_place else gpu.through_mma(work.operands)
         lanes = peak * share
-        how = f"{_short(work.fmas)} multiply-adds, {lanes:.0f} a clock and SM"
+        how = f"{count(work.fmas)} multiply-adds, {lanes:.0f} a clock and SM"
         if share < 1:
             how += f" by instructions of a warp, {share:.0%} of {peak}"
         return Bound("tensor cores", work.fmas / lanes / per_second, how)
     lanes = _lanes(work, gpu)
-    how = f"{_short(work.fmas)} multiply-adds, {lanes} a clock and SM"
+    how = f"{count(work.fmas)} multiply-adds, {lanes} a clock and SM"
     name = {"f64": "FP64", "i32": "INT32"}.get(work.sums, "FP32")
     return Bound(f"{name} lanes", work.fmas / lanes / per_second, how)
 
@@ -148,15 +149,3 @@ def _peak(work: Demand, gpu: Gpu) -> float:
 
 def matrix_bytes(dtype: DType, *shape: int) -> int:
     return BYTES[dtype] * prod(shape)
-
-
-def _short(number: float) -> str:
-    """``2.15e9``."""
-    return f"{number:.3g}".replace("e+0", "e").replace("e+", "e")
-
-
-def _bytes(number: float) -> str:
-    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= size:
-            return f"{number / size:.3g} {unit}"
-    return f"{number:.0f} B"

@@ -12,6 +12,7 @@ from gemmgen.analyze.resource_tables import resources_table, roofline_table
 from gemmgen.analyze.resources import Waves
 from gemmgen.analyze.section import Section
 from gemmgen.analyze.shared_strips import SharedStrips
+from gemmgen.base.units import numeral
 from gemmgen.gpu.gpus import GPC
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import copies
@@ -43,7 +44,7 @@ def _head(e: Explanation, name: str) -> Section:
     useful = prod(e.shape) / e.fmas
     of_each = f", {' x '.join(map(str, batches))} matrices" if batches else ""
     rows = [
-        ("shape", f"{shape}: {c} is {m} x {n}{of_each}, K = {k}; beta = {e.beta:g}"),
+        ("shape", f"{shape}: {c} is {m} x {n}{of_each}, K = {k}; beta = {numeral(e.beta)}"),
         ("work", f"{e.roofline.flops:,} operations (2 a multiply-add)"),
         *_operations(e),
         ("launch", f"{e.waves.launched:,} blocks of {x} x {y} threads{_walk(e.waves)}"),

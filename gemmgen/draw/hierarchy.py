@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from gemmgen.analyze.explain import Explanation, explain
 from gemmgen.analyze.hops import ARITHMETIC, GLOBAL, REGISTERS, SHARED, Hop, hops_of
 from gemmgen.base.record import record
+from gemmgen.base.units import significant, size
 from gemmgen.draw.marks import (
     COMPUTE,
     LOAD,
@@ -80,30 +81,23 @@ def _arrow(hop: Hop, meaning: Meaning, places: dict[str, float], y: float) -> It
     yield Stroke(((x0, y), (x1, y)), meaning, arrow=True, strong=True)
     middle = max(x0, x1) - _BETWEEN / 2 if inwards else min(x0, x1) + _BETWEEN / 2
     yield Label(middle, y - 11, f"{hop.tensor}: {hop.elements:,}", "middle")
-    below = f"{_bytes(hop)}, each x {hop.reuse:,.4g}"
+    below = f"{_bytes(hop)}, each x {significant(hop.reuse, 4)}"
     yield Label(middle, y + 11, below, "middle", quiet=True)
 
 
 def _bytes(hop: Hop) -> str:
-    return size_of(hop.bytes) + (" in sectors" if GLOBAL in (hop.source, hop.target) else "")
-
-
-def size_of(count: int) -> str:
-    """``1.07 GB``."""
-    for unit, each in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= each:
-            return f"{count / each:.3g} {unit}"
-    return f"{count} B"
+    return size(hop.bytes) + (" in sectors" if GLOBAL in (hop.source, hop.target) else "")
 
 
 def _sentence(hop: Hop) -> str:
     """What the number behind the cross says."""
     if hop.target == GLOBAL:
-        return f"{hop.tensor} is written {hop.elements:,} times, {hop.reuse:,.4g} for an element."
+        uses = significant(hop.reuse, 4)
+        return f"{hop.tensor} is written {hop.elements:,} times, {uses} for an element."
     after = "" if hop.source == GLOBAL else " for each time that it came there"
     return (
         f"{hop.tensor}: {hop.elements:,} elements are read from {LEVELS[hop.source]}, "
-        f"each {hop.reuse:,.4g} times{after}."
+        f"each {significant(hop.reuse, 4)} times{after}."
     )
 
 
@@ -112,7 +106,8 @@ def _table(hops: Sequence[Hop]) -> Iterator[str]:
     for hop in hops:
         ends = (LEVELS.get(level, level) for level in (hop.source, hop.target))
         named = "".join(f"{end:<15}" for end in ends)
-        yield (f"{hop.tensor:<10}{named}{hop.elements:>20,}{_bytes(hop):>20}{hop.reuse:>14,.4g}")
+        uses = significant(hop.reuse, 4)
+        yield f"{hop.tensor:<10}{named}{hop.elements:>20,}{_bytes(hop):>20}{uses:>14}"
 
 
 @record
@@ -159,7 +154,7 @@ def _passes(compared: Sequence[Passes], c: str, y: float) -> Iterator[Mark]:
 def _spelled(passes: Passes, c: str) -> str:
     count = len(passes.steps)
     times = "1 pass" if count == 1 else f"{count} passes"
-    return f"{times} over {c}, {passes.elements:,} elements, {size_of(passes.bytes)}"
+    return f"{times} over {c}, {passes.elements:,} elements, {size(passes.bytes)}"
 
 
 def _compared(compared: Sequence[Passes], c: str) -> Iterator[str]:

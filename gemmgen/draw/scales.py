@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import ceil, floor, log10
 
 from gemmgen.base.record import record
+from gemmgen.base.units import numeral
 from gemmgen.draw.marks import Label, Mark, Stroke
 
 _LIFT = 10.0
@@ -56,7 +57,7 @@ def across(scale: Scale, y: float, name: str) -> Iterator[Mark]:
     for tick in scale.ticks:
         x = scale.at(tick)
         yield Stroke(((x, y), (x, y + 4)))
-        yield Label(x, y + 4 + _LIFT, f"{tick:g}", "middle", "small")
+        yield Label(x, y + 4 + _LIFT, numeral(tick), "middle", "small")
     yield Label((scale.start + scale.stop) / 2, y + 4 + 3 * _LIFT, name, "middle")
 
 
@@ -66,7 +67,7 @@ def upwards(scale: Scale, x: float, name: str) -> Iterator[Mark]:
     for tick in scale.ticks:
         y = scale.at(tick)
         yield Stroke(((x - 4, y), (x, y)))
-        yield Label(x - _LIFT / 2 - 2, y, f"{tick:g}", "end", "small")
+        yield Label(x - _LIFT / 2 - 2, y, numeral(tick), "end", "small")
     yield Label(x, scale.stop - 1.4 * _LIFT, name)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmgen.base.errors import Refusal
+from gemmgen.base.units import numeral
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
 from gemmgen.ir.dtypes import DTYPES, DType
 from gemmgen.ir.expr import Binary, Call, Expr, Float, Var, walk
@@ -77,7 +78,7 @@ def _check_integers(schedule: Schedule, problem: Problem) -> None:
             case Binary("/"):
                 said = "a division would have to round"
             case Float(value) if value != int(value) or abs(value) >= 2**31:
-                said = f"{value:g} is no i32"
+                said = f"{numeral(value)} is not an i32"
             case _:
                 continue
         c = problem.c.name

@@ -17,6 +17,7 @@ from typing import ClassVar
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import remainder
+from gemmgen.base.units import numeral
 from gemmgen.ir.buffers import AxisSpread, Buffer
 from gemmgen.ir.edit import changed_by, edit_buffer, edit_main
 from gemmgen.ir.nodes import Program
@@ -121,7 +122,7 @@ class WarpTile:
                 at=self.stated.span,
                 notes=(
                     f"{rows} x {columns} elements, {reg_m} x {reg_n} a thread "
-                    f"(register_block): {threads:g} threads",
+                    f"(register_block): {numeral(threads)} threads",
                 ),
                 hint=self._fitting(tile, dict(self.registers)),
             )

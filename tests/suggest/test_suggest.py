@@ -371,4 +371,4 @@ def test_its_tile_with_several_stages_is_a_departure() -> None:
 
 
 def test_a_tile_without_a_form_is_told() -> None:
-    assert "64 tiles of 64 x 64 are no form that fits" in said_of_size(1, 4096, 4096)
+    assert "no schedule with tiles of 64 x 64 fits" in said_of_size(1, 4096, 4096)

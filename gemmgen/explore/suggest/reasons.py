@@ -8,10 +8,12 @@ from math import ceil, prod
 from typing import TYPE_CHECKING
 
 from gemmgen.base.source import counted
+from gemmgen.base.units import duration, significant
 from gemmgen.explore.suggest.copy_engine import told
 from gemmgen.explore.suggest.size_classes import strategy
 from gemmgen.explore.suggest.sizes import residents
 from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.target import SINCE, WARP, has
 from gemmgen.schedule.formatting import format_access
 from gemmgen.schedule.roles import batches
@@ -60,7 +62,7 @@ def reasons(s: Suggestion) -> Iterator[str]:
         yield "raster: concurrent blocks share tiles of A and B in the L2 cache."
     flops = 2 * prod(s.request.shape) / s.chosen.seconds / 1e12
     yield (
-        f"Estimated: {s.chosen.seconds * 1e6:.3g} us, {flops:.3g} TFLOP/s.  `gemmgen bench` "
+        f"Estimated: {duration(s.chosen.seconds)}, {significant(flops)} TFLOP/s.  `gemmgen bench` "
         "measures it, `gemmgen tune` searches around it."
     )
 
@@ -179,5 +181,11 @@ def _how(s: Suggestion) -> str:
     if plan.through:
         return "through registers, wide, and transposed"
     if has(s.request.gpu.arch, SINCE["cp_async"]):
-        return "through registers: single halves are too small for cp.async"
+        request = s.request
+        copied = ((role, BYTES[request.dtype[role]] * plan.load(role)) for role in plan.staged)
+        role, size = min(copied, key=lambda copy: copy[1])
+        return (
+            f"through registers: cp.async copies 4 bytes or more at a time, and an access of "
+            f"{request.access[role].tensor} has {size}"
+        )
     return "through registers: this GPU has no cp.async"

@@ -75,7 +75,7 @@ def _other_tile(s: Suggestion, known: SizeClass) -> str:
     same = [o for o in s.options if o.plan.form.tile[:2] in (known.tile, known.tile[::-1])]
     found = f"{counted(tiles, 'tile')} of {rows} x {columns}"
     if not same:
-        return f"{found} are no form that fits these types and extents"
+        return f"no schedule with tiles of {rows} x {columns} fits these types and extents"
     best = min(same, key=lambda option: option.seconds)
     longer = best.seconds / s.chosen.seconds
     blocks = blocks_of(best.plan)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from gemmgen.analyze.section import Section
+from gemmgen.base.units import duration
 from gemmgen.calling.launches import spelled
 from gemmgen.explore.tune.measuring import Reading
 from gemmgen.explore.tune.tuner import Tuned
@@ -29,7 +30,7 @@ def _speeds(tuned: Tuned, reading: Reading) -> Iterator[str]:
     for at, shape in enumerate(tuned.task.shapes):
         ms, speed = reading.ms[at], 2 * math.prod(shape) / reading.ms[at] / 1e9
         share = f", {reading.share[at]:.1%} of cuBLAS" if reading.share else ""
-        yield f"{spelled(shape)}: {ms:.4g} ms, {speed:.1f} TFLOP/s{share}"
+        yield f"{spelled(shape)}: {duration(ms / 1e3, 4)}, {speed:.1f} TFLOP/s{share}"
 
 
 def section(tuned: Tuned) -> Section:
