@@ -86,7 +86,6 @@ def _registers(body: sass.Code, banks: Banks) -> list[str]:
         f"{REUSES}: {reuse:.1%} of the {MULTIPLY_ADD} mark an operand .reuse{operands}",
         f"{CONFLICT}: {found:,} {MULTIPLY_ADD}, {found / count:.1%}, fetch {sources} from one of "
         f"{banks.count} register banks, a clock more each",
-        "stalls are measured, not counted: ncu --section SourceCounters has them line by line",
     ]
 
 

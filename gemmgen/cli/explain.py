@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -43,7 +44,11 @@ beta = click.option("--beta", type=float, default=0.0, help="1: C is read too; 0
     metavar="A.shared",
     help="Draw which thread accesses what: A.global, A.shared, C.global, ...",
 )
-@click.option("--sass", is_flag=True, help="The main loop's machine code, annotated.")
+@click.option(
+    "--sass",
+    is_flag=True,
+    help="The main loop's machine code, annotated, and warp stalls if ncu is here.",
+)
 @click.option("--no-next", is_flag=True, help="Try no further statements: a second less.")
 @click.option("--plot", metavar="OUT.svg", help="Write an SVG: the map, or else the roofline.")
 def command(
@@ -65,7 +70,8 @@ def command(
     statement that would help most: further ones are tried, and judged by the bounds and by the cost
     model of `suggest`.
 
-    --sass needs NVRTC or nvcc, and nvdisasm (pip install nvidia-cuda-nvdisasm).
+    --sass needs NVRTC or nvcc, and nvdisasm (pip install nvidia-cuda-nvdisasm).  With a GPU and ncu
+    it shows what warps wait for, measured in one launch at the shape.
     """
     if (what is not None or sass) and as_json:
         raise UsageError("--map and --sass print for readers, --json for scripts: take one of them")
@@ -76,7 +82,7 @@ def command(
     schedule = options.load(file, settings, arch)
     sizes = shape_option.resolve(shape, schedule.gemm)
     if sass:
-        _show_machine_code(schedule, gpu)
+        _show_machine_code(schedule, gpu, sizes)
         return
     if what is not None:
         _show_map(schedule, sizes, what, plot, file)
@@ -122,11 +128,18 @@ def _show_map(schedule: Schedule, sizes: Shape, what: str, plot: str | None, fil
     write_file(plot, svg_of(requests_drawing(schedule.kernel, found)), file)
 
 
-def _show_machine_code(schedule: Schedule, gpu: str) -> None:
+def _show_machine_code(schedule: Schedule, gpu: str, sizes: Shape) -> None:
     from gemmgen.analyze.explain import compile_kernel
     from gemmgen.analyze.machine_code import machine_code
+    from gemmgen.analyze.stall_table import stall_table
     from gemmgen.cli.sections import show
 
-    table, lines = machine_code(compile_kernel(schedule), GPUS[gpu])
-    show((table,))
+    kernel = compile_kernel(schedule)
+    table, lines = machine_code(kernel, GPUS[gpu])
+    stalls = stall_table(kernel.emitted, sizes)
+    if isinstance(stalls, str):
+        table, more = replace(table, notes=(*table.notes, stalls)), ()
+    else:
+        more = (stalls,)
+    show((table, *more))
     put(f"\n{lines}")

@@ -35,7 +35,7 @@ def test_each_class_has_its_share() -> None:
     assert found.title == "machine code of the main loop, sm_90: 6 instructions"
     assert found.rows[0] == ("FFMA", "3", "50.0%")
     assert {row[0] for row in found.rows} == {"FFMA", "global reads", "integers", "branches"}
-    reuse, banks, _ = found.notes
+    reuse, banks = found.notes
     assert reuse == "r: 66.7% of the FFMA mark an operand .reuse, 33% of the operands"
     assert banks.startswith("!: 0 FFMA, 0.0%, fetch three sources from one of 2 register banks")
 
