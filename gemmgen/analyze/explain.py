@@ -102,14 +102,14 @@ class Explanation:
 
     @property
     def attainable(self) -> float:
-        """Operations a second below the roofline, as evenly as whole blocks share out."""
-        return self.roofline.attainable_with(self.balance)
+        """Operations a second below the roofline."""
+        return self.roofline.attainable
 
     @property
     def balance(self) -> float:
         """The share of the SMs' time that has a block if one SM gets the most blocks that it
         must.  1 where blocks are of unequal size."""
-        return self.waves.balance if self.uniform else 1.0
+        return _balance(self.waves, uniform=self.uniform)
 
 
 def compile_kernel(schedule: Schedule) -> AnalyzedKernel:
@@ -137,6 +137,9 @@ def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) ->
     compiled = as_compiled(counted, resources.read_widths)
     held = interface.resident or occupancy.blocks
     at_once = _at_once(interface, held, gpu)
+    waves = Waves(blocks, at_once, max(1, at_once // held), interface.resident > 0)
+    uniform = _is_uniform(kernel, values)
+    work = _work(kernel, values, compiled, fmas, shape, _balance(waves, uniform=uniform))
     return Explanation(
         kernel,
         shape,
@@ -150,28 +153,30 @@ def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) ->
         pad_choices(kernel.program, kernel.lowered, values),
         resources,
         occupancy,
-        Waves(blocks, at_once, max(1, at_once // held), interface.resident > 0),
-        roofline_of(_work(kernel, values, compiled, fmas, shape), gpu),
+        waves,
+        roofline_of(work, gpu),
         fmas,
         _joined(launch, compiled),
-        _is_uniform(kernel, values),
+        uniform,
         _shared_strips(kernel, values, at_once),
     )
 
 
-def roofline_at(
-    schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0
-) -> tuple[Roofline, float]:
-    """The bounds of a schedule, with all reads joined that a compiler may join, and the operations
-    a second below them as evenly as whole blocks share out.  Raises as ``explain`` does."""
+def _balance(waves: Waves, *, uniform: bool) -> float:
+    return waves.balance if uniform else 1.0
+
+
+def roofline_at(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) -> Roofline:
+    """The bounds of a schedule, with all reads joined that a compiler may join.  Raises as
+    ``explain`` does."""
     kernel = compile_kernel(schedule)
     values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape, beta=beta)
     blocks = _tile_blocks(kernel, values)
     fmas = multiply_adds(kernel.program, kernel.lowered, values, blocks)
     compiled = as_compiled(count_compiled(kernel.lowered, values), None)
-    found = roofline_of(_work(kernel, values, compiled, fmas, shape), gpu)
-    balance = Waves(blocks, blocks, gpu.sms).balance if _is_uniform(kernel, values) else 1.0
-    return found, found.attainable_with(balance)
+    waves, uniform = Waves(blocks, blocks, gpu.sms), _is_uniform(kernel, values)
+    balance = _balance(waves, uniform=uniform)
+    return roofline_of(_work(kernel, values, compiled, fmas, shape, balance), gpu)
 
 
 def traffic_of(launch: LaunchCounts) -> tuple[Traffic, ...]:
@@ -217,7 +222,12 @@ def _is_uniform(kernel: AnalyzedKernel, values: Values) -> bool:
 
 
 def _work(
-    kernel: AnalyzedKernel, values: Values, launch: LaunchCounts, fmas: int, shape: Shape
+    kernel: AnalyzedKernel,
+    values: Values,
+    launch: LaunchCounts,
+    fmas: int,
+    shape: Shape,
+    balance: float,
 ) -> Demand:
     shared = sum((c for s, c in launch.items() if s.space == "shared"), Counts())
     contract, products = (
@@ -236,6 +246,7 @@ def _work(
         contract.atom,
         contract.into or kernel.program.problem.a.dtype,
         products,
+        balance,
     )
 
 

@@ -92,7 +92,6 @@ def _bounds(e: Explanation) -> dict[str, Json]:
             "bounds": [asdict(bound) for bound in e.roofline.bounds],
             "binding": e.roofline.binding.name,
             "attainable_flops": e.roofline.attainable,
-            "attainable_flops_with_balance": e.attainable,
         },
     }
 
@@ -156,5 +155,4 @@ def as_figures(e: Explanation) -> dict[str, str]:
         found[f"least time for {bound.name}"] = duration(bound.seconds, 4)
     found["bound by"] = roofline.binding.name
     found["attainable"] = f"{roofline.attainable / 1e12:.1f} TFLOP/s"
-    found["attainable, whole blocks"] = f"{e.attainable / 1e12:.1f} TFLOP/s"
     return found

@@ -84,6 +84,7 @@ def roofline_table(e: Explanation) -> Section:
         f"{roofline.ridge:.1f} memory does not bound",
         f"attainable: {roofline.attainable / 1e12:.1f} TFLOP/s by {roofline.binding.name}, "
         f"{roofline.attainable / roofline.peak:.0%} of {roofline.peak / 1e12:.1f}; "
-        f"{e.attainable / 1e12:.1f} where an SM has {most} of the {waves.blocks:,} {_units(waves)}",
+        f"an SM has up to {most} of the {waves.blocks:,} {_units(waves)}, {e.balance:.0%} of that "
+        "on average",
     )
     return Section("roofline", ("least time for", "", "at most", "", ""), rows, notes)

@@ -1,7 +1,8 @@
 """What bounds a kernel: the least time that each part of the GPU needs for its share of the work.
 
 Each bound is a floor of the time, so their greatest gives a ceiling of TFLOP/s; latency comes on
-top.  Demand at ragged edges counts as the kernel does it, idle block slots of the last wave do not.
+top.  Demand at ragged edges counts as the kernel does it.  What the units of SMs do takes as long
+as the SM with the most blocks needs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Demand:
     them; ``operands``: the type of what is multiplied.
 
     ``compulsory`` and ``through_l2``: bytes between device memory and L2, where every matrix
-    element comes once, and between L2 and the SMs.
+    element comes once, and between L2 and the SMs.  ``balance``: the mean work of an SM as a share
+    of that of the SM with the most.
     """
 
     flops: int
@@ -41,17 +43,16 @@ class Demand:
     atom: Atom = "fma"
     operands: DType = "f32"
     products: int = 1
+    balance: float = 1.0
 
 
 @record
 class Bound:
-    """At least ``seconds``, because of ``what``; ``how`` it is computed."""
+    """At least ``seconds``, because of ``what``; ``how`` the mean of all SMs is computed."""
 
     name: str
     seconds: float
     how: str
-    by_sm: bool = True
-    """Of units that each SM has; else of the whole GPU."""
 
 
 @record
@@ -74,13 +75,9 @@ class Roofline:
         """Operations a second."""
         return self.flops / self.binding.seconds
 
-    def attainable_with(self, balance: float) -> float:
-        """Operations a second if the SM with the most work has 1 / ``balance`` of the mean."""
-        return self.flops / max(b.seconds / (balance if b.by_sm else 1.0) for b in self.bounds)
-
 
 def roofline_of(work: Demand, gpu: Gpu) -> Roofline:
-    per_second = gpu.sms * gpu.clock
+    per_second = gpu.sms * gpu.clock * work.balance
     rate, peak = _rate(work, gpu), _peak(work, gpu)
     instructions = work.fmas / WARP / _of_instruction(work.atom)
     memory = work.shared.requests + work.globals.requests
@@ -104,9 +101,9 @@ def roofline_of(work: Demand, gpu: Gpu) -> Roofline:
     ]
     if gpu.l2 is not None:
         how = f"{size(work.through_l2)} at {size(gpu.l2)}/s"
-        bounds.append(Bound("L2", work.through_l2 / gpu.l2, how, by_sm=False))
+        bounds.append(Bound("L2", work.through_l2 / gpu.l2, how))
     how = f"{size(work.compulsory)}, each matrix once, at {size(gpu.memory)}/s"
-    bounds.append(Bound("device memory", work.compulsory / gpu.memory, how, by_sm=False))
+    bounds.append(Bound("device memory", work.compulsory / gpu.memory, how))
     return Roofline(
         work.flops, work.flops / work.compulsory, peak / gpu.memory, peak, tuple(bounds)
     )
@@ -120,7 +117,7 @@ def _of_instruction(atom: Atom) -> int:
 
 def _rate(work: Demand, gpu: Gpu) -> Bound:
     """What the multiply-adds take of the units that do them."""
-    per_second = gpu.sms * gpu.clock
+    per_second = gpu.sms * gpu.clock * work.balance
     if work.atom != "fma":
         peak = gpu.tensor_lanes(work.operands)
         share = 1.0 if ATOMS[work.atom].in_place else gpu.through_mma(work.operands)

@@ -271,3 +271,17 @@ def test_times_are_drawn_beside_the_table(tmp_path: Path):
     result = gemmgen("ladder", *FILES, "--size", "64", "--size", "128", "--plot", out)
     assert result.exit_code == 0 and "transposed" in result.stdout
     assert "naive at 128: 8.5 TFLOP/s, 50.0% of cuBLAS." in out.read_text()
+
+
+def test_ladder_and_explain_have_one_ceiling() -> None:
+    """The last rungs, whose blocks don't divide evenly among the SMs."""
+    files = [EXAMPLES / f"{name}.sched" for name in ("vectorized", "warp_tiled")]
+    rungs = json.loads(gemmgen("ladder", "--counts", "--size", 4096, "--json", *files).stdout)
+    lines = gemmgen("ladder", "--counts", "--size", 4096, *files).stdout.splitlines()
+    for file, rung, line in zip(files, rungs, lines[-2:], strict=True):
+        found = gemmgen("explain", file, "--shape", 4096)
+        (bound,) = (x for x in found.stdout.splitlines() if " TFLOP/s  binds" in x)
+        ceiling = bound.partition(" TFLOP/s")[0].split()[-1]
+        assert ceiling in line.split()
+        assert f"attainable: {ceiling} TFLOP/s" in found.stdout
+        assert f"{rung['counted']['roofline']['attainable_flops'] / 1e12:.1f}" == ceiling

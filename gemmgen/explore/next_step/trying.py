@@ -62,11 +62,10 @@ class _Tried:
 class _Counted:
     tried: _Tried
     roofline: Roofline
-    attainable: float
 
     @property
     def seconds(self) -> float:
-        return _expected(self.tried.seconds, self.roofline.flops / self.attainable)
+        return _expected(self.tried.seconds, self.roofline.flops / self.roofline.attainable)
 
 
 def next_step(e: Explanation) -> NextStep | None:
@@ -76,7 +75,7 @@ def next_step(e: Explanation) -> NextStep | None:
         return None
     now = _expected(own, flops / e.attainable)
     counted = [
-        _Counted(x, *roofline_at(x.schedule, e.shape, e.gpu, beta=e.beta)) for x in _best(e, now)
+        _Counted(x, roofline_at(x.schedule, e.shape, e.gpu, beta=e.beta)) for x in _best(e, now)
     ]
     better = [each for each in counted if each.seconds < now * (1 - GAIN)]
     if not better:
@@ -87,7 +86,7 @@ def next_step(e: Explanation) -> NextStep | None:
         best.tried.candidate.statements,
         flops / now,
         flops / best.seconds,
-        best.attainable,
+        best.roofline.attainable,
         before.name,
         before.seconds / after[before.name].seconds if before.name in after else None,
     )
