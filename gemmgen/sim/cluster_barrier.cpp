@@ -36,7 +36,7 @@ void end_if_complete() {
 }
 
 void arrive(bool releases, bool is_aligned, const Call &by) {
-  if (is_aligned) meet_lanes(by.line);
+  if (is_aligned) meet_lanes(by.line, true);
   if (has_to_wait[by.thread]) {
     stop_at(WRONG_BARRIER, by, "barrier.cluster.arrive twice, with no barrier.cluster.wait between");
   }
@@ -49,7 +49,7 @@ void arrive(bool releases, bool is_aligned, const Call &by) {
 }
 
 void wait(bool is_aligned, const Call &by) {
-  if (is_aligned) meet_lanes(by.line);
+  if (is_aligned) meet_lanes(by.line, true);
   if (!has_to_wait[by.thread]) {
     stop_at(WRONG_BARRIER, by, "barrier.cluster.wait without barrier.cluster.arrive");
   }

@@ -103,7 +103,7 @@ class Finding:
         """A sentence for a person."""
         access, other = self.access, self.other
         if self.kind in ("divergent barrier", "divergent warp") and other is not None:
-            return _divergence(self.kind, access, other)
+            return _divergence(self.kind, access, other, self.detail)
         where = f"in block {access.block}, at {access.at()}"
         if self.kind == "deadlock":
             return f"deadlock {where}: {self.detail}"
@@ -145,7 +145,12 @@ def summary(findings: tuple[Finding, ...]) -> str:
     return findings[0].text() + also
 
 
-def _divergence(kind: Kind, waits: Location, other: Location) -> str:
+def _divergence(kind: Kind, waits: Location, other: Location, detail: str) -> str:
+    if detail:
+        return (
+            f"{kind} in block {waits.block}: {waits.who()} comes from {other.at()} to "
+            f"{waits.at()}, where its warp must have converged, and others of it do not: {detail}"
+        )
     warp = kind == "divergent warp"
     for_what, of_what = (" for its warp", " of that warp") if warp else ("", "")
     does = f"waits at line {other.line}" if other.line else "has left the kernel"

@@ -113,6 +113,7 @@ void wait_for_block(int line) {
   if (by_clock && barrier.arrived == 0) clear(clock);
   if (by_clock) release(clock);
   wait_until({&BLOCK_MEETS, &barrier, arrive(barrier, state.threads, 1, line, true), line});
+  converge();
   if (by_clock) adopt(clock);
 }
 

@@ -43,6 +43,8 @@ void check_divergence();  // once no thread can go on: reports one that does not
 
 // warp.cpp
 void meet_warps();          // lets those go on whose lanes have all come
-void meet_lanes(int line);  // waits for the running thread's warp
+// Waits for the running thread's warp, whose lanes must have converged before if so said.
+void meet_lanes(int line, bool converged = false);
+void converge();  // the running thread's warp has
 
 }  // namespace gg

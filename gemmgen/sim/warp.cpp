@@ -1,4 +1,8 @@
 // Exchanges between a warp's lanes: each deposits bytes, and reads the others' once all 32 have.
+//
+// An instruction with `.sync` waits for the warp's lanes, and so do the models.  One with `.aligned`
+// alone does not: its lanes must have converged before.  They have after any wait for all of them,
+// and they diverge when some execute an instruction of an emitted function that others do not.
 
 #include "scheduler.h"
 
@@ -21,8 +25,17 @@ unsigned char turn[MAX_RESIDENT];
 struct Lane {
   int line;       // at which it waits for its warp, or 0
   bool released;  // all lanes of its warp have come
+  bool converged;  // they must have converged before they come
 };
 Lane lanes[MAX_RESIDENT];
+
+// The calls of a lane since its warp converged.  A loop that repeats one, as those that poll a
+// barrier do, counts once: all lanes leave it together or go on to wait for one another.
+struct Path {
+  uint32_t hash;
+  int line, before;  // the latest two
+};
+Path paths[MAX_RESIDENT];
 unsigned waiting;  // lanes of all warps
 
 // What a warp's lanes know at its barriers, in turn: a lane may come to the next one while others
@@ -51,6 +64,23 @@ bool cannot_come(unsigned lane, int line) {
   report_last(finding);
 }
 
+// The lanes wait for one another where they must have converged before.
+void check_converged(unsigned first) {
+  unsigned apart = first;
+  for (unsigned lane = first; lane < first + WARP; ++lane) {
+    if (paths[lane].hash != paths[first].hash) apart = lane;
+  }
+  if (apart == first) return;
+  if (paths[apart].before == 0) apart = first;
+  Finding finding = {};
+  finding.kind = DIVERGENT_WARP;
+  const auto line_of = [](int line) { return static_cast<uint32_t>(line); };
+  finding.access = access_at(apart, 0, line_of(lanes[apart].line), 0);
+  finding.other = access_at(apart, 0, line_of(paths[apart].before), 0);
+  snprintf(finding.detail, sizeof finding.detail, "no __syncwarp() between");
+  report_last(finding);
+}
+
 // Whether all lanes of the warp wait, at one line; reports a lane that cannot come there.
 bool has_met(unsigned first, unsigned end) {
   unsigned waits = end;
@@ -73,21 +103,33 @@ void meet_warps() {
   for (unsigned first = 0; first < state.residents && waiting != 0; first += WARP) {
     const unsigned end = first + WARP < state.residents ? first + WARP : state.residents;
     if (!has_met(first, end)) continue;
-    for (unsigned lane = first; lane < end; ++lane) lanes[lane] = {0, true};
+    if (lanes[first].converged) check_converged(first);
+    for (unsigned lane = first; lane < end; ++lane) {
+      lanes[lane] = {0, true, false};
+      paths[lane] = {};
+    }
     waiting -= WARP;
   }
 }
 
-void meet_lanes(int line) {
+void meet_lanes(int line, bool converged) {
   Lane &lane = lanes[state.thread];
-  lane = {line != 0 ? line : 1, false};
+  lane = {line != 0 ? line : 1, false, converged};
   ++waiting;
   wait_until({&WARP_MEETS, &lane, 0, lane.line});
 }
 
+void converge() { paths[state.thread] = {}; }
+
 }  // namespace gg
 
-extern "C" void gg_at(int line) { gg::state.call_line[gg::state.thread] = line; }
+extern "C" void gg_at(int line) {
+  using namespace gg;
+  state.call_line[state.thread] = line;
+  Path &path = paths[state.thread];
+  if (path.line == line) return;
+  path = {path.hash * 31 + static_cast<uint32_t>(line), line, path.line};
+}
 
 extern "C" const unsigned char *gg_exchange(const void *bytes, unsigned size) {
   using namespace gg;
