@@ -1,6 +1,6 @@
 """Opens every page of the built site in a headless browser and follows its links.
 
-    pip install 'gemmgen[browser]'; apt-get install chromium chromium-driver
+    pip install -e '.[browser]'; apt-get install chromium chromium-driver
     python docs/browse.py            # builds the site first
     python docs/browse.py SITE       # a site that is built already
 
@@ -30,6 +30,8 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import pictures
 
+from gemmgen.base.installing import install
+
 ROOT = Path(__file__).parents[1]
 FLAGS = (
     "headless=new",
@@ -54,7 +56,7 @@ def missing() -> str | None:
     try:
         import selenium  # noqa: F401
     except ImportError:
-        return "selenium is not installed: pip install 'gemmgen[browser]'"
+        return f"selenium is not installed: {install('browser')}"
     for program in ("chromium", "chromedriver"):
         if shutil.which(program) is None:
             return f"there is no {program}: apt-get install chromium chromium-driver"

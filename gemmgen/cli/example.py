@@ -13,7 +13,7 @@ from gemmgen.schedule import examples
 @click.argument("name", required=False)
 @options.output
 def command(name: str | None, output: str | None) -> None:
-    """Print the example NAME; without one, list them in ladder order."""
+    """Print the example NAME; without one, list them, each after those it builds on."""
     if name is None:
         found = (*examples.names(), *examples.pages())
         width = max(map(len, found), default=0)

@@ -35,7 +35,7 @@ class Rung:
 
 
 def built_in() -> tuple[Rung, ...]:
-    """The examples, in ladder order."""
+    """The examples of the ladder, each after those it builds on."""
     return tuple(
         replace(rung, documents=examples.PERCENTAGES.get(rung.name))
         for rung in from_files([str(examples.path_of(name)) for name in examples.ladder()]).rungs

@@ -16,10 +16,11 @@ from typing import Protocol
 
 from gemmgen.base import caches
 from gemmgen.base.errors import CannotCheck, GemmgenError, UsageError
+from gemmgen.base.installing import install
 from gemmgen.base.record import record
 from gemmgen.base.source import shown
 
-INSTALL = "pip install 'gemmgen[nvrtc]', or put nvcc of the CUDA toolkit on PATH"
+INSTALL = f"{install('nvrtc')}, or put nvcc of the CUDA toolkit on PATH"
 OPTIONS = ("--std=c++17", "--ptxas-options=-v")
 """Options that both compilers take; part of the key of each stored cubin."""
 CHOICE = "GEMMGEN_COMPILER"

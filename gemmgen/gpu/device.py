@@ -9,12 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from gemmgen.base.errors import CannotCheck
+from gemmgen.base.installing import install
 from gemmgen.gpu.gpus import GPUS, Gpu
 
 _SMS, _CLOCK, _MEMORY_CLOCK, _BUS_WIDTH = 16, 13, 36, 37  # cudaDeviceAttr
 _THREADS, _SHARED, _BLOCKS, _RESERVED = 39, 81, 106, 111
 _LANES = {(7, 5): 64, (8, 0): 64}  # float32 lanes of a multiprocessor; 128 on all later ones
-INSTALL = "pip install 'gemmgen[cuda13]' (or 'gemmgen[cuda12]')"
+INSTALL = f"{install('cuda13')} (cuda12 for CUDA 12)"
 
 Cupy = Any
 """The module ``cupy``, which lint runs without; of its values only arrays are typed."""

@@ -1,6 +1,6 @@
 """NVRTC, CUDA's compiler as a library, through the Python packages that provide it.
 
-They are ``cuda-bindings`` (``pip install gemmgen[nvrtc]``) and CuPy.
+They are ``cuda-bindings`` (the extra ``nvrtc``) and CuPy.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import importlib
 from typing import Any, Protocol, cast
 
 from gemmgen.base.errors import CannotCheck
+from gemmgen.base.installing import install
 from gemmgen.ir.dtypes import DType
 from gemmgen.numerics.formats import NAMES
 
@@ -42,7 +43,7 @@ def pytorch() -> Any:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        raise CannotCheck("PyTorch is not installed: pip install 'gemmgen[torch]'") from None
+        raise CannotCheck(f"PyTorch is not installed: {install('torch')}") from None
 
 
 def torch_dtype(dtype: DType) -> object:

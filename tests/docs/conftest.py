@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.base.installing import install
+
 ROOT = Path(__file__).parents[2]
 LONGEST = 600
 """Seconds that the site may take."""
@@ -20,8 +22,8 @@ sys.path.insert(0, str(ROOT / "docs"))
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site; of several pytest processes the first one builds it for all."""
-    pytest.importorskip("mkdocs", reason="mkdocs builds the site: pip install 'gemmgen[docs]'")
-    pytest.importorskip("material", reason="the site's theme: pip install 'gemmgen[docs]'")
+    pytest.importorskip("mkdocs", reason=f"mkdocs builds the site: {install('docs')}")
+    pytest.importorskip("material", reason=f"the site's theme: {install('docs')}")
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from budget import slowness
 
+from gemmgen.base.installing import install
 from gemmgen.schedule.examples import LADDER
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebooks" / "ladder.ipynb"
@@ -16,7 +17,7 @@ CELLS: list[dict[str, Any]] = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["
 CODE = ["".join(cell["source"]) for cell in CELLS if cell["cell_type"] == "code"]
 SECONDS = 180
 """What a run may take on a machine of known speed, one core of it: two cores take less."""
-MISSING = "no notebook can be run: pip install 'gemmgen[notebook]'"
+MISSING = f"no notebook can be run: {install('notebook')}"
 _SPENT = "import os\nprint(sum(os.times()[:4]))"
 
 

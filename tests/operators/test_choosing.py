@@ -191,7 +191,7 @@ def test_functions_without_a_rule_have_no_gradient(monkeypatch: pytest.MonkeyPat
 
 def test_without_pytorch_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(CannotCheck, match=r"pip install 'gemmgen\[torch\]'"):
+    with pytest.raises(CannotCheck, match=r"pip install '\.\[torch\]' in a clone of gemmgen"):
         gemmgen.torch.op(OWN, name="without::torch")
 
 

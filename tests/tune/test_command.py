@@ -82,7 +82,9 @@ def test_without_optuna_that_is_told(monkeypatch: pytest.MonkeyPatch, space: Pat
     monkeypatch.setitem(sys.modules, "optuna", None)
     done = tune(space, "--shape", "512")
     assert done.exit_code == 3
-    assert "Optuna, which is not installed: pip install 'gemmgen[tune]'" in done.stderr
+    assert (
+        "Optuna, which is not installed: pip install '.[tune]' in a clone of gemmgen" in done.stderr
+    )
 
 
 def test_the_list_needs_no_gpu(space: Path) -> None:

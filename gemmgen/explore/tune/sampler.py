@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gemmgen.base.errors import CannotCheck
+from gemmgen.base.installing import install
 from gemmgen.explore.tune.legal_points import Legal
 from gemmgen.explore.tune.space import SearchSpace, Value
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from optuna import Trial
     from optuna.distributions import BaseDistribution
 
-INSTALL = "pip install 'gemmgen[tune]'"
+INSTALL = install("tune")
 OPENING = 64
 """The first points, by rank, before the sampler has data."""
 EVERY = 4
