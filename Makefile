@@ -1,5 +1,5 @@
 # What a contributor runs; CI runs `test` and `lint`, and what `proof` has besides `test`.
-.PHONY: lint test proof format mutants proof-gpu ladder cublas tensor_cores docs browse
+.PHONY: lint test proof format mutants names proof-gpu ladder cublas tensor_cores docs browse
 
 test:
 	pytest -n auto
@@ -20,6 +20,9 @@ format:
 
 mutants:
 	python -m tests.mutants --each 26 --seed 1 --budget 600 --update docs/proof.md
+
+names:
+	python -m tests.hostile.names --count 20000 --compile 500 --run 10
 
 proof-gpu:
 	pytest tests/gpu --proof -n auto -m "not timing"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from gemmgen.base.errors import Mistake, Refusal, ScheduleError
+from gemmgen.base.errors import Mistakes
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
-from gemmgen.emit import emit
+from gemmgen.emit import emit, names_of
 from gemmgen.emit.formula import what_it_computes
 from gemmgen.expand import expand
 from gemmgen.ir.interface import Interface
@@ -18,10 +18,10 @@ from gemmgen.ir.validate import verify
 from gemmgen.language import parse_schedule
 from gemmgen.lower import lower
 from gemmgen.lower.box_addresses import check_box_addresses
-from gemmgen.lower.collisions import check_identifiers, check_program
 from gemmgen.lower.limits import check_limits
 from gemmgen.passes.build import build
 from gemmgen.passes.ladder import passes_of
+from gemmgen.schedule.collisions import check_buffers, check_identifiers, check_program
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 
@@ -56,11 +56,10 @@ def compile_schedule(schedule: Schedule) -> Emitted:
     """A schedule to a CUDA C kernel."""
     program = rewrite(schedule)[-1].program
     lowered = make_concrete(program)
-    (kernel,) = lowered.kernels
-    check_limits(schedule, program, kernel)
+    check_limits(schedule, program, kernel := lowered.kernels[0])
     check_box_addresses(schedule, kernel)
-    check_identifiers(schedule, kernel)
     text = emit(kernel, what_it_computes(program), format_schedule(schedule))
+    check_identifiers(schedule, names_of(text).repeated)
     told = (schedule.kernel, text, kernel.interface, schedule.target)
     return Emitted(*told, schedule, program, lowered)
 
@@ -69,31 +68,29 @@ def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str
     """``emit.main``'s program, default ``extents`` by name; ScheduleError for a name it needs."""
     from gemmgen.emit.main import MainProgram, is_own, program_text
 
-    check_program(emitted.schedule, emitted.interface, is_own)
     main = MainProgram(emitted.interface, emitted.program.problem, extents, file, emitted.target)
-    return program_text(main, emitted.text)
+    text = program_text(main, emitted.text)
+    check_program(emitted.schedule, emitted.interface, is_own, names_of(text).repeated)
+    return text
 
 
 def rewrite(schedule: Schedule) -> tuple[Step, ...]:
     """The naive program, then the program after each pass, in ladder order."""
-    try:
-        steps = [Step("gemm", build(schedule))]
-    except Refusal as refusal:
-        raise ScheduleError(schedule.source, (refusal.mistake,)) from None
-    mistakes, refused = list[Mistake](), set[str]()
+    mistakes, refused, steps = Mistakes(schedule.source), set[str](), list[Step]()
+    with mistakes.caught():
+        steps.append(Step("gemm", build(schedule)))
+    mistakes.check()
     for rung in passes_of(schedule):
         if refused.intersection(rung.AFTER):
             continue
-        try:
+        refused.add(rung.SPEC.name)
+        with mistakes.caught():
             program = rung.apply(steps[-1].program)
-        except Refusal as refusal:
-            mistakes.append(refusal.mistake)
-            refused.add(rung.SPEC.name)
-            continue
-        verify(program)
-        steps.append(Step(rung.SPEC.name, program))
-    if mistakes:
-        raise ScheduleError(schedule.source, tuple(mistakes))
+            check_buffers(schedule, program)
+            verify(program)
+            steps.append(Step(rung.SPEC.name, program))
+            refused.remove(rung.SPEC.name)
+    mistakes.check()
     return tuple(steps)
 
 

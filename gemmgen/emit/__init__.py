@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from gemmgen.emit.document import emit
+from gemmgen.emit.scopes import names_of
 
-__all__ = ["emit"]
+__all__ = ["emit", "names_of"]

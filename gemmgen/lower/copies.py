@@ -11,6 +11,7 @@ from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import staged_copies
 from gemmgen.ir.expanded import Load, Stage, Store, Transfer
 from gemmgen.ir.expr import Element, Expr, Int, Var
+from gemmgen.ir.lane_matrices import OperandArray
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add
 from gemmgen.ir.thread_code import Move, Node, RegisterArray
@@ -107,7 +108,7 @@ def over_pieces(thread_map: ThreadMap, body: tuple[Node, ...]) -> tuple[Node, ..
 
 def scoped(body: tuple[Node, ...]) -> tuple[Node, ...]:
     """``body`` in braces, if it has names of its own."""
-    names_something = any(isinstance(n, Define | RegisterArray) for n in body)
+    names_something = any(isinstance(n, Define | RegisterArray | OperandArray) for n in body)
     return (Block("", (), body, scoped=True),) if names_something else body
 
 

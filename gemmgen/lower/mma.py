@@ -26,6 +26,7 @@ from gemmgen.ir.simplify import div, mul
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower import lane_elements, matrix_rows, operand_parts, threads
 from gemmgen.lower.context import Context
+from gemmgen.lower.copies import scoped
 from gemmgen.lower.mma_operand import Loading, atom_of, extent, operand, registers
 from gemmgen.lower.static_asserts import divides
 
@@ -57,7 +58,9 @@ def fetch(context: Context, node: Fetch) -> tuple[Node, ...]:
     def load(number: Expr) -> tuple[Node, ...]:
         return loading.load(context, own, node, number)
 
-    return _each(own.letter, own.pieces, load, loading.together(own))
+    body = _each(own.letter, own.pieces, load, loading.together(own))
+    # Fragments of the first step are read before the loop, whose body may declare the same names.
+    return scoped(body) if isinstance(node.k, Int) else body
 
 
 def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:

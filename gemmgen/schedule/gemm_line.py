@@ -45,7 +45,7 @@ def check_gemm(
             letters.setdefault(letter.text, letter)
     for letter in letters.values():
         with mistakes.caught():
-            _check_letter(letter, specs)
+            _check_letter(letter, specs, letters)
     if len(mistakes) == before:
         with mistakes.caught():
             _check_distinct(accesses)
@@ -80,9 +80,14 @@ def check_name(word: Word, kind: str) -> None:
         )
 
 
-def _check_letter(letter: Word, specs: Iterable[DirectiveSpec]) -> None:
+def other_letter(used: Iterable[str]) -> str:
+    """A letter that is not among those ``used``."""
+    return next(letter for letter in "ijpqrstuvw" if letter not in set(used))
+
+
+def _check_letter(letter: Word, specs: Iterable[DirectiveSpec], used: Iterable[str]) -> None:
     name, small = shown(letter.text), letter.text.lower()
-    other = "any other lowercase name will do, such as `i`"
+    other = f"any other lowercase name will do, such as `{other_letter(used)}`"
     if not LETTER.fullmatch(letter.text):
         why = "letters are lowercase, and uppercase names are extents"
         if letter.text.startswith("_"):
@@ -123,7 +128,8 @@ def _check_distinct(accesses: tuple[RawOperand, ...]) -> None:
                 raise Refusal(
                     f"{both} would share the leading dimension {ld_name(access.tensor.text)}",
                     at=access.tensor.span,
-                    hint="choose names that differ in more than case",
+                    hint="choose names that differ in more than case, "
+                    f"such as `my_{access.tensor.text}`",
                 )
         seen: set[str] = set()
         for letter in access.indices or ():
@@ -252,6 +258,7 @@ def _check_clashes(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:
     if found is None:
         return
     word, name, what = found
+    used = {letter.text for access in accesses for letter in access.indices or ()}
     for access in accesses:
         if access.tensor.text == word:
             raise Refusal(
@@ -264,7 +271,7 @@ def _check_clashes(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:
                 raise Refusal(
                     f"`{word}` can't be a letter here: {_subject(word, name)} {what}",
                     at=letter.span,
-                    hint="any other lowercase name will do, such as `i`",
+                    hint=f"any other lowercase name will do, such as `{other_letter(used)}`",
                 )
     raise AssertionError(f"{name} follows from no word of the line")
 

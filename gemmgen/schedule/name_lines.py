@@ -37,7 +37,7 @@ def check_default_kernel(name: str, scope: GemmScope) -> None:
             raise Refusal(
                 f"the tensor {access.tensor} has the name of {kernel_names(name)[access.tensor]}",
                 at=access.span,
-                hint="rename the tensor, or name the kernel: `kernel my_gemm`",
+                hint="rename the tensor, or name the kernel: add `kernel my_gemm`",
             )
 
 

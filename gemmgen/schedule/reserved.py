@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gemmgen.ir.identifiers import language_word
 from gemmgen.ir.names import copy_tile, load
 from gemmgen.ir.parameters import CONSTANTS, ld_name, namespace
+from gemmgen.ir.planes import IN_FRONT
 from gemmgen.schedule.model import Access, Gemm
 from gemmgen.schedule.roles import batches, extents, roles, strides
 
@@ -25,6 +26,7 @@ STEMS = (
     ),
     *("_STEP", "_PIECES", "_ALONG", "_TURNS"),
     *("_map", "_BLOCKS", "_matrix"),
+    *("_parts", "_parts_map", "_parts_BLOCKS", "_pitch", "_plane"),
 )
 """Suffixes of the emitted text's buffers of a tensor: ``A_shared``."""
 
@@ -40,8 +42,8 @@ VARIABLES = (
 BATCHED = ("tile", "matrix_tiles")
 """Additional names of the emitted text of a kernel with batches."""
 
-Named = tuple[str, str, str]
-"""A name, its meaning, and the letter or tensor that it is derived from."""
+Named = tuple[str, str, tuple[str, ...]]
+"""A name, its meaning, and the letters or tensors that it is derived from."""
 
 
 def taken(gemm: Gemm) -> dict[str, str]:
@@ -54,16 +56,23 @@ def clash(gemm: Gemm) -> tuple[str, str, str] | None:
     other meaning of that name; None if every name has one meaning."""
     first: dict[str, Named] = {}
     for found in _names(gemm):
-        name, what, word = found
-        reason = language_word(name)
-        if name in first:
-            # The longer word is more likely the arbitrary one.
-            _, other, rival = first[name]
-            word, reason = (rival, what) if len(rival) > len(word) else (word, other)
-        if reason is not None:
-            return word, name, reason
-        first[name] = found
+        name, what, words = found
+        if (reason := language_word(name)) is not None:
+            return _longest(words), name, reason
+        if name not in first:
+            first[name] = found
+            continue
+        _, other, rivals = first[name]
+        # A word that both names are derived from is not the one to change.
+        mine, its = set(words) - set(rivals), set(rivals) - set(words)
+        word = _longest(mine | its or words)
+        return word, name, what if word in its else other
     return None
+
+
+def _longest(words: Iterable[str]) -> str:
+    """The longest word, which is more likely the arbitrary one."""
+    return max(sorted(words), key=len)
 
 
 def _names(gemm: Gemm) -> Iterator[Named]:
@@ -71,16 +80,16 @@ def _names(gemm: Gemm) -> Iterator[Named]:
     accesses = (gemm.c, gemm.a, gemm.b)
     every = ", ".join(access.tensor for access in accesses)
     for access in accesses:
-        yield access.tensor, "a tensor", access.tensor
+        yield access.tensor, "a tensor", (access.tensor,)
     for letter in (*roles(gemm), *batches(gemm)):
-        yield letter, f"a letter of {every}", letter
+        yield letter, f"a letter of {every}", (letter,)
     for letter, name in extents(gemm).items():
-        yield name, f"the extent of the letter {letter}", letter
+        yield name, f"the extent of the letter {letter}", (letter,)
     if batches(gemm):
-        yield from ((name, "used by the emitted text", "") for name in BATCHED)
+        yield from ((name, "used by the emitted text", ()) for name in BATCHED)
     for access in accesses:
         follow = stride_names(access, gemm) | tensor_names(access.tensor)
-        yield from ((name, what, access.tensor) for name, what in follow.items())
+        yield from ((name, what, (access.tensor,)) for name, what in follow.items())
     for letter in roles(gemm):
         yield from _letter_names(letter, tuple(access.tensor for access in accesses))
 
@@ -88,16 +97,17 @@ def _names(gemm: Gemm) -> Iterator[Named]:
 def _letter_names(letter: str, tensors: tuple[str, ...]) -> Iterator[Named]:
     """The names that are derived from a letter of a matrix."""
     for first in VARIABLES:
-        yield f"{first}_{letter}", f"a variable along {letter}", letter
+        yield f"{first}_{letter}", f"a variable along {letter}", (letter,)
     for first, what in CONSTANTS.items():
         name = first + letter.upper()
-        yield name, f"the emitted text's name for the {what} along {letter}", letter
+        yield name, f"the emitted text's name for the {what} along {letter}", (letter,)
     for tensor in tensors:
         what = f"the emitted text's name for a coordinate in a tile of {tensor}"
-        yield f"{tensor}_{letter}", what, letter
-        yield f"{tensor}_next_{letter}", what, letter
-        yield f"{tensor}_row_{letter}", what, letter
-        yield f"{tensor}_lane_{letter}", what, letter
+        yield f"{tensor}_{letter}", what, (tensor, letter)
+        yield f"{tensor}_next_{letter}", what, (tensor, letter)
+        yield f"{tensor}_row_{letter}", what, (tensor, letter)
+        yield f"{tensor}_lane_{letter}", what, (tensor, letter)
+        yield f"{tensor}_parts_{letter}", what, (tensor, letter)
 
 
 def stride_names(access: Access, gemm: Gemm) -> dict[str, str]:
@@ -129,4 +139,5 @@ def kernel_names(kernel: str) -> dict[str, str]:
         kernel: "the kernel",
         f"launch_{kernel}": "the kernel's launcher",
         namespace(kernel): "the kernel's namespace",
+        IN_FRONT.format(kernel=kernel): "the kernel that splits operands before it",
     }

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 EMIT = Path(__file__).parents[2] / "gemmgen" / "emit"
-PATHS = sorted(EMIT.rglob("*.py"))
+READS = {"scopes.py"}
+"""Has C's words because it reads an emitted text; it writes none."""
+PATHS = [path for path in sorted(EMIT.rglob("*.py")) if path.name not in READS]
 
 C = re.compile(
     r"\b(asm|alignas|const|constexpr|extern|reinterpret_cast|return|sizeof|static_assert|static_cast"

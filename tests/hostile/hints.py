@@ -18,7 +18,11 @@ _SPAN_BECOMES = (
     re.compile(r"^write ([0-9.]+)$"),
 )
 _ARGUMENT = re.compile(r"^(?:a divisor of [0-9]+: )?([a-z_]+)=([0-9]+)\b")
-_RENAMED = re.compile(r"^any other (?:lowercase )?name will do, such as `(\w+)`$")
+_RENAMED = re.compile(
+    r"(?:any other (?:lowercase )?name will do|pass the number by a name of its own|"
+    r"names that differ in more than case), such as `(\w+)`$"
+)
+_ADDED = re.compile(r"add `(kernel \w+)`$")
 _SMALL = re.compile(r"^write `([a-z]\w*)`, as in ")
 _MEANT = re.compile(r"^write `(\S+)`$")
 _WHOLE = re.compile(r"^did you mean `(gemm .*)`\?$")
@@ -98,7 +102,16 @@ def followed(text: str, mistake: Mistake) -> str | None:
             return before + found.group(1) + after
         return before + found.group(1) + re.sub(r"^[^\x00-\x7f]+", "", after)
     if found := (_RENAMED.search(hint) or _SMALL.search(hint)):
-        return re.sub(rf"\b{re.escape(there.split('[')[0])}\b", found.group(1), text)
+        if "can't be a kernel's name" in mistake.message:
+            return before + found.group(1) + after
+        word, other = there.split("[")[0], found.group(1)
+        text = re.sub(rf"\b{re.escape(word)}\b", other, text)
+        if "can't be a letter" not in mistake.message:
+            return text
+        # The extent of a letter has the letter's name.
+        return re.sub(rf"\b({word.upper()}|extent_{word})\b", other.upper(), text)
+    if found := _ADDED.search(hint):
+        return f"{text.rstrip()}\n{found.group(1)}\n"
     if found := _WHOLE.search(hint):
         return _line(text, span.start, found.group(1))
     if found := _STORED.search(hint):

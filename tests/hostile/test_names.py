@@ -17,15 +17,13 @@ import pytest
 from gemmgen.base.source import Source
 from gemmgen.ir.identifiers import EMITTED, global_word, language_word
 from gemmgen.ir.parameters import CONSTANTS
-from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.schedule.reserved import STEMS, VARIABLES
+from gemmgen.pipeline import compile_source
+from gemmgen.schedule.reserved import STEMS, VARIABLES, kernel_names
 
+from .compiling import refused_by_compiler
 from .together import groups, places, tried
-from .words import TEMPLATES, USUAL, hostile, identifiers, known_to_c, schedule_text, unit
+from .words import TEMPLATES, USUAL, hostile, identifiers, known_to_c, schedule_text
 
-SIM = Path(__file__).parents[2] / "gemmgen" / "sim"
-FLAGS = ("-Wall", "-Wextra", "-Wshadow", "-Werror", "-fmax-errors=0", "-fsyntax-only")
-QUIET = ("unused-parameter", "unused-variable", "unused-but-set-variable", "unknown-pragmas")
 WORST = (
     "next",
     "shared",
@@ -42,23 +40,6 @@ WORST = (
 """Words that once broke a text, and their like."""
 
 
-def _refused_by_compiler(found: dict[str, Emitted], folder: Path) -> list[str]:
-    """The names of the texts that g++ refuses, with its first words."""
-    names = list(found)
-    source = folder / "unit.cpp"
-    source.write_text(unit(enumerate(found.values()), launcher=True), encoding="utf-8")
-    quiet = (f"-Wno-{name}" for name in QUIET)
-    done = subprocess.run(
-        ["g++", "-std=c++17", *FLAGS, *quiet, "-isystem", str(SIM), str(source)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    errors = re.findall(r"^(\d+):\d+:\d+: error: (.*)$", done.stderr, re.MULTILINE)
-    assert errors or done.returncode == 0, done.stderr[:2000]
-    return [f"{names[int(number)]}: {what}" for number, what in dict(reversed(errors)).items()]
-
-
 @pytest.mark.proof
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ reads the texts")
 def test_the_worst_words(tmp_path: Path) -> None:
@@ -70,7 +51,7 @@ def test_the_worst_words(tmp_path: Path) -> None:
         ).items()
     }
     assert len(found) > 30
-    assert _refused_by_compiler(found, tmp_path) == []
+    assert refused_by_compiler(found, tmp_path) == []
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ reads the texts")
@@ -78,7 +59,7 @@ def test_the_compiler_sees_a_name_that_is_taken(tmp_path: Path) -> None:
     """The check can fail: a text with a parameter called as the launcher's variable."""
     kernel = compile_source(Source(schedule_text("lanes")))
     broken = replace(kernel, text=re.sub(r"\bsq\b", "blocks", kernel.text))
-    assert len(_refused_by_compiler({"right": kernel, "broken": broken}, tmp_path)) == 1
+    assert len(refused_by_compiler({"right": kernel, "broken": broken}, tmp_path)) == 1
 
 
 PARTS = 2
@@ -92,7 +73,7 @@ def test_all_words(template: str, part: int, tmp_path: Path) -> None:
     among = {place: hostile(template, place) for place in places(template)}
     found = tried(template, groups(among)[part::PARTS])
     assert sum(name.count("': '") for name in found) > 250
-    assert _refused_by_compiler(found, tmp_path) == []
+    assert refused_by_compiler(found, tmp_path) == []
 
 
 @pytest.mark.proof
@@ -108,8 +89,8 @@ def test_words_that_share_a_schedule_hide_nothing(
     monkeypatch.setattr("gemmgen.pipeline.check_identifiers", lambda *_: None)
     every = groups({place: words for place in places("lanes")})
     alone = tried("lanes", [{place: word} for group in every for place, word in group.items()])
-    bad = _refused_by_compiler(alone, tmp_path)
-    message = " ".join(_refused_by_compiler(tried("lanes", every), tmp_path))
+    bad = refused_by_compiler(alone, tmp_path)
+    message = " ".join(refused_by_compiler(tried("lanes", every), tmp_path))
     broken = [pair for name in bad for pair in re.findall(r"'\w+': '\w+'", name)]
     assert len(broken) == len(bad) > 20
     assert [pair for pair in broken if pair not in message] == []
@@ -127,14 +108,19 @@ def test_every_identifier_follows_from_a_word_or_is_reserved(template: str) -> N
     follow |= {first + x.upper() for first in CONSTANTS for x in letters}
     follow |= {f"ld{t.lower()}" for t in tensors} | {t + stem for t in tensors for stem in STEMS}
     follow |= {
-        f"{t}{middle}{x}" for t in tensors for middle in ("_", "_next_", "_row_") for x in letters
+        f"{t}{middle}{x}"
+        for t in tensors
+        for middle in ("_", "_next_", "_row_", "_parts_")
+        for x in letters
     }
     follow |= {f"stride_{t}_{x}" for t in tensors for x in letters}
     follow |= {f"load_{t}" for t in tensors}
-    follow |= {f"launch_{USUAL['kernel']}", "tile", "matrix_tiles", "x", "y", "e"}
+    follow |= {*kernel_names(USUAL["kernel"]), "tile", "matrix_tiles", "x", "y", "e"}
     # Of the preprocessor, and local to a helper function, where no name of a schedule is visible.
     helpers, kernel = text.split("// ---- kernel ----", maxsplit=1)
-    kernel = re.sub(r"^__device__ .*?^}$", "", kernel, flags=re.DOTALL | re.MULTILINE)
+    in_front = rf'extern "C" __global__ [^\n]*\n{USUAL["kernel"]}_split'
+    helper = rf"^(__device__|template|{in_front}).*?^}}$"
+    kernel = re.sub(helper, "", kernel, flags=re.DOTALL | re.MULTILINE)
     kept = {"ifndef", "endif", "pragma", "unroll", "LL", "f"} | identifiers(helpers)
     loose = {
         name

@@ -52,6 +52,12 @@ TEMPLATES = {
     + "tile {row}=64 {col}=64 {term}=32\ncache_shared {A} {B} {C}\ntensor_core via=mma\n"
     + "swizzle {A} {B}\ndouble_buffer {A} {B}\ndouble_buffer {A}.register {B}.register\n"
     + _EPILOGUE,
+    "planes": "kernel {kernel}\n"
+    "gemm {C}[{row}, {col}] = {A}[{row}, {term}] * {B}[{col}, {term}]\n"
+    "target sm_90a\ntile {row}=128 {col}=128 {term}=64\ncache_shared {A} {B}\n"
+    "warp_tile {row}=64 {col}=128\ndecompose into=bf16\ntensor_core via=wgmma promote=64\n"
+    "swizzle {A} {B}\ndouble_buffer {A} {B} stages=2\nasync_copy {A} {B} via=tma\npersistent\n"
+    "warp_specialize producers=1 consumers=2\ncluster {row}=2\n" + _EPILOGUE,
 }
 """Schedules that together use every mechanism which names things."""
 
