@@ -9,6 +9,7 @@ second one; if a thread's arrays fit twice, ``__launch_bounds__`` limits them.
 
 from __future__ import annotations
 
+from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.edit import copies
@@ -27,20 +28,46 @@ PRODUCER_REGISTERS, CONSUMER_REGISTERS = 24, 240
 """
 SETS_REGISTERS = "sm_90a"
 """The target that has ``setmaxnreg``."""
+BESIDE_WGMMA = 26
+"""Registers that ptxas wants besides the accumulators of a ``wgmma``, of what a kernel has at its
+launch: with fewer it does not compile the instruction (C7602), whatever ``setmaxnreg`` gives the
+warpgroup.  The same for all types and sizes (``tests/nvrtc/registers.csv``, ptxas 13.0)."""
 REGISTER = 4
 """Bytes of one."""
 
 
 def blocks_per_multiprocessor(kernel: Kernel) -> int:
-    """The value of ``launch_bounds``; by default 2 if two blocks' threads and arrays fit, else 1,
-    and 1 if a thread has one sum."""
+    """The value of ``launch_bounds``; by default 2 if two blocks' threads, arrays and instructions
+    fit, else 1, and 1 if a thread has one sum."""
     if kernel.bounds.blocks:
         return kernel.bounds.blocks
     threads = 2 * kernel.threads
     has_fragments = any(b.name.endswith("_frag") for b in kernel.buffers)
     if (kernel.spread.registers == 1 and not has_fragments) or threads > RESIDENT_THREADS:
         return 1
+    if registers_of_instruction(kernel) > registers_at_launch(kernel, 2):
+        return 1
     return 2 if threads * estimated_registers(kernel) <= REGISTER_FILE else 1
+
+
+def accumulators_of_instruction(kernel: Kernel) -> int:
+    """Registers that one ``wgmma`` adds to; 0 if none of the kernel's instructions is one."""
+    atom = ATOMS[kernel.spread.atom]
+    if not atom.in_place:
+        return 0
+    columns = kernel.spread.axes[1]
+    return atom.m * (columns.extent // columns.warps) // atom.lanes
+
+
+def registers_of_instruction(kernel: Kernel) -> int:
+    """Registers that a kernel must have at its launch for ptxas to compile its instructions."""
+    accumulators = accumulators_of_instruction(kernel)
+    return accumulators + BESIDE_WGMMA if accumulators else 0
+
+
+def registers_at_launch(kernel: Kernel, blocks: int) -> int:
+    """Registers of each thread of so many resident blocks before ``setmaxnreg``."""
+    return _in_units(allowed_registers(kernel.threads, blocks))
 
 
 def registers_are_scarce(kernel: Kernel) -> bool:
@@ -84,7 +111,7 @@ def registers_by_duty(kernel: Kernel, target: str) -> tuple[int, int] | None:
     producers, consumers = kernel.producers.threads, kernel.consumers
     if not producers or target != SETS_REGISTERS or consumers % WARPGROUP:
         return None
-    at_launch = _in_units(allowed_registers(kernel.threads, blocks_per_multiprocessor(kernel)))
+    at_launch = registers_at_launch(kernel, blocks_per_multiprocessor(kernel))
     left = at_launch * kernel.threads - PRODUCER_REGISTERS * producers
     most = min(CONSUMER_REGISTERS, _in_units(left // consumers))
     return (PRODUCER_REGISTERS, most) if most > at_launch else None
@@ -98,7 +125,7 @@ def registers_allowed(kernel: Kernel, target: str) -> int:
     found = registers_by_duty(kernel, target)
     if found:
         return found[1]
-    return _in_units(allowed_registers(kernel.threads, kernel.bounds.blocks))
+    return registers_at_launch(kernel, kernel.bounds.blocks)
 
 
 def _in_units(registers: int) -> int:

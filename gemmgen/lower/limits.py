@@ -35,6 +35,7 @@ from gemmgen.lower.fitting import (
     smaller_tile,
     smaller_warp,
 )
+from gemmgen.lower.launch_registers import check_launch_registers
 from gemmgen.lower.residency import check_residency
 from gemmgen.schedule.formatting import format_sizes
 from gemmgen.schedule.model import Require, Schedule
@@ -45,7 +46,11 @@ def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) ->
     lines."""
     block = (
         # A micro-tile that must change changes the threads too.
-        *(tuple(_registers(schedule, program)) or tuple(_threads(schedule, program, kernel))),
+        *(
+            tuple(_registers(schedule, program))
+            or tuple(_threads(schedule, program, kernel))
+            or tuple(check_launch_registers(schedule, program))
+        ),
         *_shared(schedule, program, kernel),
     )
     mistakes = (
