@@ -6,7 +6,7 @@ from functools import reduce
 
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.kernel_view import SHARED_BYTES
-from gemmgen.emit.line_breaks import filled
+from gemmgen.emit.line_breaks import WIDTH, filled
 from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.emit.printing import printed
 from gemmgen.emit.splitting_launches import splitting_view
@@ -41,7 +41,7 @@ def launcher_view(kernel: LoweredKernel) -> View:
     return {
         "name": interface.name,
         "namespace": namespace(interface.name),
-        "parameters": parameter_rows(interface.params, 92, restrict=False),
+        "parameters": _launcher_rows(interface),
         "refused": _lines(_argument_conditions(interface)),
         "misaligned": [misaligned] if misaligned else [],
         "empty": c_text(_chain("||", *(Binary("==", Var(name), Int(0)) for name in extents))),
@@ -128,6 +128,16 @@ def _tiles(kernel: LoweredKernel) -> list[Expr]:
         Binary("+", Binary("/", index, size), Wide(Int(1)))
         for index, size in zip(last, sizes, strict=True)
     ]
+
+
+def _launcher_rows(interface: Interface) -> list[list[str]]:
+    """The launcher's parameters line by line; the stream is the last one."""
+    *rows, last = parameter_rows(interface.params, 92, restrict=False)
+    stream = printed("parameters/stream.j2", {})
+    with_stream = [*last, stream]
+    if len("    " + ", ".join(with_stream) + ")") <= WIDTH:
+        return [*rows, with_stream]
+    return [*rows, last, [stream]]
 
 
 def _lines(conditions: list[Expr]) -> list[str]:

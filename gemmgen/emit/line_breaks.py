@@ -34,14 +34,18 @@ def laid_out(text: str) -> str:
 
 
 def _broken(line: str, goes_on: bool = False) -> str:
-    """A line and what goes on below it: further in than its first line, or after another ``//``."""
+    """A line and what goes on below it: further in than its first line, after another ``//`` if it
+    is a comment, there only if its text is indented."""
     at = _break(line)
     if at is None:
         return plain(line)
     code = line.lstrip()
     indent = " " * (len(line) - len(code))
     further = "" if goes_on else " " * _INDENT
-    below = indent + ("// " if code.startswith("//") else further)
+    if code.startswith("//"):
+        inner = code[2 : len(code) - len(code[2:].lstrip())]
+        further = "//" + inner + (further if len(inner) > 1 else "")
+    below = indent + further
     rest = _broken(below + line[at + 1 :], goes_on=line[at] != FIRST)
     return f"{_broken(line[:at].rstrip(), goes_on)}\n{rest}"
 

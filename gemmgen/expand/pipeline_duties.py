@@ -144,8 +144,7 @@ class DutyPipeline(TmaPipeline):
             *self._landed(ring, ring.stage),
             self._multiply(steps),
             *self._released(ring),
-            *self._following(ring),
-            *ring.advance_late(False),
+            *ring.advance_unnamed(),
         )
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
@@ -169,12 +168,6 @@ class DutyPipeline(TmaPipeline):
 
     def _released(self, ring: Ring) -> tuple[Timed, ...]:
         return (FenceAsync(), Release(ring.empty_at(ring.stage)))
-
-    def _following(self, ring: Ring) -> tuple[Define, ...]:
-        """The stage that is read in the next step, where a name for it is used."""
-        if ring.stages > 2 or ring.unrolled:
-            return ()
-        return (self._named(ring),)
 
     def _origins(self) -> Origins:
         cluster = clusters.origins_of(self.kernel.work)

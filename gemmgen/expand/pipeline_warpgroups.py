@@ -74,8 +74,7 @@ class GroupDutyPipeline(DutyPipeline):
             _issued(self, ring),
             self._read(ring),
             *_folded(self),
-            *self._following(ring),
-            *ring.advance_late(False),
+            *ring.advance_unnamed(),
         )
 
     def _read(self, ring: Ring) -> Timed:

@@ -124,6 +124,13 @@ class Ring:
         following = self.next_stage if self.stages == 2 else self.after()
         return (Assign(self.stage.name, following),)
 
+    def advance_unnamed(self) -> tuple[Timed, ...]:
+        """The same where the next stage has no name yet."""
+        if self.unrolled:
+            return ()
+        following = self.before() if self.stages == 2 else self.after()
+        return (Assign(self.stage.name, following),)
+
     @property
     def advances_early(self) -> bool:
         """Whether a step that reads the next tile's first fragments advances before it does so: of

@@ -1,6 +1,6 @@
 // gemm: C[n, m] = alpha * acc + beta * C[n, m], acc = sum over k of A[k, m] * B[n, k] (f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[n, m] = A[k, m] * B[n, k]
 //     bind            x=n
 //     tile            m=32 n=64 k=8

@@ -1,6 +1,6 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[k, m] * B[n, k] (f64)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[k, m] * B[n, k]
 //     dtype           A=f64 B=f64 C=f64 acc=f64
 //     tile            m=48 n=32 k=16

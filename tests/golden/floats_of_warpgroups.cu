@@ -1,7 +1,7 @@
 // gemm: C[m, n] = relu(acc + bias[n]), acc = sum over k of A[m, k] * B[n, k] (A e4m3, B e5m2, C
 // bf16, sums f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]
 //     dtype           A=e4m3 B=e5m2 C=bf16
 //     target          sm_90a
@@ -315,8 +315,7 @@ gemm(int M, int N, int K,
                 __syncwarp();
                 if (threadIdx.x % 32 == 0) gg_arrive(empty[1 - stage]);
             }
-            const int next_stage = 1 - stage;
-            stage = next_stage;
+            stage = 1 - stage;
         }
 
         // the sums are there once the last multiplications have ended

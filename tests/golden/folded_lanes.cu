@@ -1,7 +1,7 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[n, k] (A f16, B
 // f16, C f32, sums f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]
 //     dtype           A=f16 B=f16
 //     tile            m=32 n=32 k=32

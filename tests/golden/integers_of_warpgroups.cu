@@ -1,7 +1,7 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[n, k] (A i8, B i8,
 // C i32, sums i32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]
 //     dtype           A=i8 B=i8 C=i32 acc=i32
 //     target          sm_90a

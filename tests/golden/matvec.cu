@@ -1,6 +1,6 @@
 // gemm: y[m, n] = alpha * acc + beta * y[m, n], acc = sum over k of A[m, k] * x[n, k] (f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            y[m, n] = A[m, k] * x[n, k]
 //     tile            m=8 n=1 k=512
 //     vectorize       A.global x.global width=4

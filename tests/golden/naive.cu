@@ -1,6 +1,6 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)

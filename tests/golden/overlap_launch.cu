@@ -1,6 +1,6 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[k, m] * B[k, n] (f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[k, m] * B[k, n]
 //     target          sm_90
 //     tile            m=32 n=64 k=8

@@ -1,6 +1,6 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]
 //     tile            m=128 n=128 k=8
 //     cache_shared    A[k, m] B[k, n]

@@ -1,6 +1,6 @@
 // gemm: C[m, n] = acc + residual[m, n], acc = sum over k of A[m, k] * B[k, n] (f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]
 //     assume          N % 4 == 0
 //     tile            m=32 n=64 k=8

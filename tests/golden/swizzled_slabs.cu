@@ -1,7 +1,7 @@
 // gemm: C[m, n] = relu(acc + bias[n]), acc = sum over k of A[k, m] * B[n, k] (A bf16, B bf16, C
 // bf16, sums f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[k, m] * B[n, k]
 //     dtype           A=bf16 B=bf16 C=bf16
 //     target          sm_90a
@@ -328,8 +328,7 @@ gemm(int M, int N, int K,
             gg_fence_async();
             __syncwarp();
             if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);
-            const int next_stage = 1 - stage;
-            stage = next_stage;
+            stage = 1 - stage;
         }
 
         // the epilogue: one row of each micro-tile at a time

@@ -1,7 +1,7 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (A tf32, B
 // tf32, C f32, sums f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]
 //     dtype           A=tf32 B=tf32
 //     tile            m=32 n=32 k=16

@@ -1,7 +1,7 @@
 // gemm: C[m, n] = relu(acc + bias[n]), acc = sum over k of A[m, k] * B[n, k] (A tf32, B tf32, C
 // f32, sums f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]
 //     dtype           A=tf32 B=tf32
 //     target          sm_90a
@@ -296,8 +296,7 @@ gemm(int M, int N, int K,
             // this step has read its stage
             __syncwarp();
             if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);
-            const int next_stage = 1 - stage;
-            stage = next_stage;
+            stage = 1 - stage;
         }
 
         // the epilogue (vectorize C width=2; fuse_epilogue relu(acc + bias[n]))

@@ -1,7 +1,7 @@
 // gemm: C[m, n] = relu(acc + bias[n]), acc = sum over k of A[m, k] * B[n, k] (A f16, B f16, C f16,
 // sums f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]
 //     dtype           A=f16 B=f16 C=f16
 //     target          sm_90a
@@ -24,7 +24,7 @@
 //     B: FLOAT16, K x N, strides 2 * ldb, box 32 x 16, swizzle 64B
 //     C: FLOAT16, N x M, strides 2 * ldc, box 16 x 8
 //     neither interleaved nor otherwise swizzled,
-// L2 promotion 256B, element strides 1, zeros outside
+//         L2 promotion 256B, element strides 1, zeros outside
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= K, ldc >= N
 //     M <= 2147483503, N <= 2147483615, K <= 2147483535

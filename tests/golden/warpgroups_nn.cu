@@ -1,7 +1,7 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (A bf16, B
 // bf16, C bf16, sums f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]
 //     dtype           A=bf16 B=bf16 C=bf16
 //     target          sm_90a
@@ -378,8 +378,7 @@ gemm(int M, int N, int K,
                     if (threadIdx.x % 32 < CLUSTER)
                         gg_arrive_at(empty[1 - stage], threadIdx.x % 32);
                 }
-                const int next_stage = 1 - stage;
-                stage = next_stage;
+                stage = 1 - stage;
             }
 
             // the sums are there once the last multiplications have ended

@@ -1,6 +1,6 @@
 // gemm: C[n, m] = alpha * acc + beta * C[n, m], acc = sum over k of A[m, k] * B[k, n] (f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[n, m] = A[m, k] * B[k, n]
 //     tile            m=32 n=48 k=4
 //     cache_shared    A[k, m] B[k, n]
