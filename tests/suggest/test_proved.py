@@ -31,8 +31,13 @@ CLASSES: dict[str, tuple[str, tuple[int, ...], str, str]] = {
     "a tall result": (TT, (7001, 20, 300), "f32", r"^tile"),
     "batches, with an epilogue": (HEADS, (500, 500, 64, 24), "f32", r"^fuse_epilogue"),
     "f64": (NN, (500, 300, 200), "f64", r"^dtype"),
-    "halves": (NN, (512, 512, 512), "f16", r"^tensor_core"),
-    "bytes": (NN, (512, 512, 512), "i8", r"^tensor_core"),
+    "halves": (NN, (512, 512, 512), "f16", r"via=wgmma"),
+    "bytes": (NN, (512, 512, 512), "i8", r"via=mma"),
+    "bytes along k": (NT, (512, 512, 512), "i8", r"via=wgmma"),
+    "ping-pong warpgroups": (NT, (1500, 1536, 256), "bf16", r"order=in_turn"),
+    "a cluster of warpgroups": (NT, (1000, 2000, 4096), "f16", r"^cluster"),
+    "warpgroups that split K": (NT, (64, 200, 2048), "bf16", r"^split_k"),
+    "rows too short for TMA": (NT, (512, 512, 511), "bf16", r"via=mma"),
     "f64 on tensor cores": (TN, (1024, 1024, 1024), "f64", r"^tensor_core"),
 }
 """The storage order, the shape, the type, and what the schedule has in this class."""

@@ -203,10 +203,10 @@ def test_a_gpu_without_asynchronous_copies_gets_none() -> None:
 
 
 def test_halves_use_tensor_cores() -> None:
-    found = lines(4096, 4096, 4096, dtype="f16")
+    found = lines(4096, 4096, 4096, dtype="f16", gpu="A100")
     assert found["tensor_core"] == "via=mma" and found["dtype"] == "A=f16 B=f16 C=f16"
     assert "async_copy" in found
-    odd = lines(4096, 4096, 4097, dtype="f16")
+    odd = lines(4096, 4096, 4097, dtype="f16", gpu="A100")
     assert "async_copy" not in odd
 
 
@@ -238,9 +238,10 @@ def test_f64_on_hopper_is_for_its_larger_instructions() -> None:
 
 def test_vectors_along_k_are_assumed_whole() -> None:
     """On tensor cores, where the tile does not divide the extents but a vector does."""
-    assert lines(1021, 1024, 1032, dtype="f16", gemm=ORDERS[1])["assume"] == "K % 8 == 0"
-    assert "assume" not in lines(1021, 1024, 1032, dtype="f16", gemm=ORDERS[2])
-    assert "assume" not in lines(1021, 1024, 1031, dtype="f16", gemm=ORDERS[1])
+    halves = {"dtype": "f16", "gpu": "A100"}
+    assert lines(1021, 1024, 1032, gemm=ORDERS[1], **halves)["assume"] == "K % 8 == 0"
+    assert "assume" not in lines(1021, 1024, 1032, gemm=ORDERS[2], **halves)
+    assert "assume" not in lines(1021, 1024, 1031, gemm=ORDERS[1], **halves)
 
 
 def test_the_problem_is_kept_as_it_was_written() -> None:

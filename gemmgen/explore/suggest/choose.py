@@ -16,6 +16,7 @@ from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import Form, SettledForm
 from gemmgen.explore.suggest.sizes import blocks_of, residents, seconds, shared_of
 from gemmgen.explore.suggest.taking import takes
+from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan, fastest
 from gemmgen.ir.target import TARGETS
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.schedule.formatting import format_schedule
@@ -41,11 +42,15 @@ RASTER = 2
 """Waves from which on the order of the blocks affects L2 hits."""
 
 
+TRIED = 12
+"""The most schedules for warpgroups that are compiled to find a legal one."""
+
+
 @record
 class Option:
     """A plan and its estimated seconds."""
 
-    plan: SettledForm
+    plan: SettledForm | WarpgroupPlan
     seconds: float
 
 
@@ -61,11 +66,20 @@ class Suggestion:
     @property
     def resident_blocks(self) -> int:
         """Blocks that the GPU holds at once."""
-        return self.request.gpu.sms * residents(self.chosen.plan)
+        plan = self.chosen.plan
+        held = plan.sizes.resident if isinstance(plan, WarpgroupPlan) else residents(plan)
+        return self.request.gpu.sms * held
+
+    @property
+    def settled(self) -> SettledForm:
+        """The plan, of threads or warps."""
+        assert isinstance(self.chosen.plan, SettledForm)
+        return self.chosen.plan
 
     @property
     def blocks(self) -> int:
-        return blocks_of(self.chosen.plan)
+        plan = self.chosen.plan
+        return plan.blocks if isinstance(plan, WarpgroupPlan) else blocks_of(plan)
 
     @property
     def schedule(self) -> Schedule:
@@ -85,7 +99,7 @@ class Suggestion:
 
 def choose(request: Request) -> Suggestion:
     """The schedule with the least estimate; raises ``UsageError`` if there is none."""
-    found = sorted(options(request), key=lambda option: option.seconds)
+    found = _ranked(request)
     refusal: ScheduleError | None = None
     for option in found:
         try:
@@ -99,6 +113,18 @@ def choose(request: Request) -> Suggestion:
     why = refusal.message if refusal else "no form fits on a multiprocessor"
     types = ", ".join(dict.fromkeys(request.dtype[role] for role in "abc"))
     raise UsageError(f"there is no schedule for {types} on {request.gpu.name}: {why}")
+
+
+def _ranked(request: Request) -> list[Option]:
+    """All options; mma.sync last where warpgroups can use the tensor cores, since wgmma is faster
+    there and the two models were fitted apart."""
+    of_warpgroups = [Option(plan, plan.seconds) for plan in fastest(request, TRIED)]
+
+    def rank(option: Option) -> tuple[bool, float]:
+        by_mma = isinstance(option.plan, SettledForm) and option.plan.form.kind == "tensor"
+        return by_mma and bool(of_warpgroups), option.seconds
+
+    return sorted((*of_warpgroups, *options(request)), key=rank)
 
 
 def options(request: Request) -> Iterator[Option]:

@@ -28,7 +28,7 @@ or that another one takes the place of."""
 
 def told(s: Suggestion) -> Iterator[str]:
     """A sentence, if the compiler takes the suggestion with ``async_copy via=tma``."""
-    if not s.chosen.plan.asynchronous or not has(s.request.gpu.arch, SINCE["tma"]):
+    if not s.settled.asynchronous or not has(s.request.gpu.arch, SINCE["tma"]):
         return
     found = [f"{ratio:.2f} times as long{more}" for more, ratio in _ratios(s)]
     if found:

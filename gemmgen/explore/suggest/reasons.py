@@ -12,6 +12,8 @@ from gemmgen.base.units import duration, significant
 from gemmgen.explore.suggest.copy_engine import told
 from gemmgen.explore.suggest.size_classes import strategy
 from gemmgen.explore.suggest.sizes import residents
+from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_reasons import warpgroup_reasons
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.target import SINCE, WARP, has
@@ -34,8 +36,21 @@ def as_comments(sentences: Iterable[str]) -> str:
 
 def reasons(s: Suggestion) -> Iterator[str]:
     """One sentence or two for each decision."""
-    plan = s.chosen.plan
     yield _problem(s)
+    if isinstance(s.chosen.plan, WarpgroupPlan):
+        yield from warpgroup_reasons(s, s.chosen.plan)
+    else:
+        yield from _of_threads(s)
+    flops = 2 * prod(s.request.shape) / s.chosen.seconds / 1e12
+    yield (
+        f"Estimated: {duration(s.chosen.seconds)}, {significant(flops)} TFLOP/s.  `gemmgen bench` "
+        "measures it, `gemmgen tune` searches around it."
+    )
+
+
+def _of_threads(s: Suggestion) -> Iterator[str]:
+    """The decisions for a schedule of threads or warps."""
+    plan = s.settled
     yield strategy(s)
     yield _tile(s)
     if plan.exact:
@@ -60,11 +75,6 @@ def reasons(s: Suggestion) -> Iterator[str]:
         )
     if plan.raster > 1:
         yield "raster: concurrent blocks share tiles of A and B in the L2 cache."
-    flops = 2 * prod(s.request.shape) / s.chosen.seconds / 1e12
-    yield (
-        f"Estimated: {duration(s.chosen.seconds)}, {significant(flops)} TFLOP/s.  `gemmgen bench` "
-        "measures it, `gemmgen tune` searches around it."
-    )
 
 
 def _problem(s: Suggestion) -> str:
@@ -85,7 +95,7 @@ def _problem(s: Suggestion) -> str:
 
 def _tile(s: Suggestion) -> str:
     """The tile, the waves of its blocks, and the best one of another size."""
-    plan = s.chosen.plan
+    plan = s.settled
     form, shape = plan.form, s.request.shape
     rows, columns = ceil(shape[0] / form.tile[0]), ceil(shape[1] / form.tile[1])
     held = residents(plan)
@@ -109,7 +119,7 @@ def _tile(s: Suggestion) -> str:
 
 
 def _split(s: Suggestion) -> Iterator[str]:
-    plan = s.chosen.plan
+    plan = s.settled
     k = s.request.shape[2]
     if plan.form.kind == "lanes":
         rows, columns = plan.form.micro
@@ -129,7 +139,7 @@ def _split(s: Suggestion) -> Iterator[str]:
 
 
 def _threads(s: Suggestion) -> str:
-    form = s.chosen.plan.form
+    form = s.settled.form
     m, n = form.micro
     warps = counted(max(1, form.threads // WARP), "warp")
     atom = ATOMS[s.emitted.program.main.spread.atom]
@@ -151,7 +161,7 @@ def _threads(s: Suggestion) -> str:
 
 def _accesses(s: Suggestion) -> Iterator[str]:
     """The width of global memory accesses, tensor by tensor."""
-    plan, request = s.chosen.plan, s.request
+    plan, request = s.settled, s.request
     facts: list[str] = []
     for role in "abc":
         access = request.access[role]
@@ -167,15 +177,15 @@ def _accesses(s: Suggestion) -> Iterator[str]:
 
 
 def _copies(s: Suggestion) -> Iterator[str]:
-    if s.chosen.plan.staged:
+    if s.settled.staged:
         yield (
-            f"double_buffer: {s.chosen.plan.form.stages} tiles of k in shared memory, loaded "
+            f"double_buffer: {s.settled.form.stages} tiles of k in shared memory, loaded "
             f"{_how(s)}; fragments are read a step ahead."
         )
 
 
 def _how(s: Suggestion) -> str:
-    plan = s.chosen.plan
+    plan = s.settled
     if plan.asynchronous:
         return "by cp.async"
     if plan.through:

@@ -22,6 +22,9 @@ from gemmgen.schedule.extents import AnyShape, Shape, shape_of
 from gemmgen.schedule.model import Access, Gemm, Schedule
 from gemmgen.schedule.roles import extents, matrix, roles
 
+SECTOR = 32
+"""Bytes that memory moves at once."""
+
 
 @record
 class Request:
@@ -97,6 +100,11 @@ class Request:
             steps = (widest(self.dtype[role]), *self.strides(role)[:-1])
             found[role] = next(w for w in (16, 8, 4, 2, 1) if not any(step % w for step in steps))
         return found
+
+    @cached_property
+    def whole_sectors(self) -> bool:
+        """Whether each row of C begins at a multiple of the 32 bytes that memory moves at once."""
+        return self.pitch("c") * BYTES[self.dtype["c"]] % SECTOR == 0
 
     def extent(self, letter: str) -> int:
         return dict(zip(extents(self.problem.gemm), self.shape, strict=True))[letter]

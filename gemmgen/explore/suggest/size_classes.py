@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gemmgen.base.record import record
 from gemmgen.base.source import counted
 from gemmgen.explore.suggest.sizes import blocks_of
+from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
 
 if TYPE_CHECKING:
     from gemmgen.explore.suggest.choose import Suggestion
@@ -55,7 +56,7 @@ def strategy(s: Suggestion) -> str:
 
 def _departures(s: Suggestion, known: SizeClass) -> Iterator[str]:
     """What is not as the rule says, each with its reason from the model."""
-    plan = s.chosen.plan
+    plan = s.settled
     if plan.form.tile[:2] not in (known.tile, known.tile[::-1]):
         yield f"not followed: {_other_tile(s, known)}."
     elif known.name == "small" and plan.staged and plan.form.stages > 1:
@@ -78,7 +79,8 @@ def _other_tile(s: Suggestion, known: SizeClass) -> str:
         return f"no schedule with tiles of {rows} x {columns} fits these types and extents"
     best = min(same, key=lambda option: option.seconds)
     longer = best.seconds / s.chosen.seconds
-    blocks = blocks_of(best.plan)
+    plan = best.plan
+    blocks = plan.blocks if isinstance(plan, WarpgroupPlan) else blocks_of(plan)
     split = f", {counted(blocks, 'block')} with K split," if blocks > tiles else ""
     if tiles < sms:
         found += f"{split} on {sms} multiprocessors"

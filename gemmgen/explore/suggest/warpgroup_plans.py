@@ -1,0 +1,249 @@
+"""Schedules for warpgroups (wgmma, sm_90a): tiles that TMA loads, warp roles, clusters, split K.
+
+A form is data: a tile, how consumers share it, a cluster, and parts of K.  Which of them are legal
+the passes decide; which is fastest ``explore.warpgroup_cost`` estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from math import ceil, inf, prod
+
+from gemmgen.base.record import record
+from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.warpgroup_cost import GROUP, SLAB, WarpgroupSizes, estimate
+from gemmgen.ir.atoms import ATOMS, VIA
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.exprtext import format_expression
+from gemmgen.ir.target import TARGETS
+from gemmgen.schedule.formatting import format_schedule
+
+TARGET = "sm_90a"
+VECTOR = 16
+"""Bytes of which TMA requires rows to be a multiple."""
+MOST_STAGES = 16
+BARRIERS = 256
+"""Bytes of two mbarriers for each of so many stages."""
+SLABS = (1, 2, 4)
+"""Widths of a tile along k, in units of 128 bytes: wide ones take fewer steps."""
+CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (8, 1), (1, 8), (4, 2), (2, 4))
+PATTERN = 8
+"""Rows after which the pattern of a swizzle repeats."""
+MOST_PARTS = 32
+GROUPED = 16
+"""From so many parts on they are reduced in groups."""
+RASTER = 8
+COOPERATIVE = {
+    (64, 1): (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256),
+    (128, 1): (64, 128),
+    (128, 2): (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256),
+    (192, 3): (64, 96, 128, 192),
+    (256, 2): (64, 96, 128, 160, 192),
+}
+"""Columns by rows and consumers: each consumer computes an equal share of the rows."""
+PINGPONG = {64: (64, 96, 128, 192, 256), 128: (64, 80, 96, 112, 128, 144, 160, 176, 192)}
+"""Columns by rows: each of two consumers computes a whole tile."""
+
+
+@record
+class WarpgroupForm:
+    """``tile``: rows, columns and elements along k; ``consumers``: warpgroups that multiply;
+    ``cluster``: blocks along m and n; ``parts``: of K."""
+
+    tile: tuple[int, int, int]
+    consumers: int
+    pingpong: bool = False
+    cluster: tuple[int, int] = (1, 1)
+    parts: int = 1
+
+    @property
+    def name(self) -> str:
+        return f"{self.tile[0]} x {self.tile[1]}"
+
+
+@record
+class WarpgroupPlan:
+    """A form for a request, with what follows for a block: persistence, stages, how C leaves."""
+
+    form: WarpgroupForm
+    request: Request
+    sizes: WarpgroupSizes
+
+    @property
+    def parts(self) -> int:
+        return self.form.parts
+
+    @property
+    def blocks(self) -> int:
+        """Tiles, each once for each part of K."""
+        m, n, _, *batches = self.request.shape
+        rows, columns, _ = self.form.tile
+        return ceil(m / rows) * ceil(n / columns) * prod(batches) * self.parts
+
+    @cached_property
+    def seconds(self) -> float:
+        return estimate(self.sizes, self.request.shape, self.request.gpu)
+
+    @cached_property
+    def text(self) -> str:
+        return "".join(f"{line}\n" for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        problem = replace(self.request.problem, epilogue=None, target=TARGET)
+        yield from format_schedule(problem).splitlines()
+        yield from self._directives()
+        epilogue = self.request.problem.epilogue
+        if epilogue is not None:
+            yield f"fuse_epilogue {format_expression(epilogue.expression)}"
+
+    def _directives(self) -> Iterator[str]:
+        form, (m, n, k) = self.form, self.request.letters
+        a, b, c = (self.request.access[role].tensor for role in "abc")
+        tiles = f"{a} {b} {c}" if self.sizes.staged else f"{a} {b}"
+        rows, columns, along_k = form.tile
+        yield f"tile {m}={rows} {n}={columns} {k}={along_k}"
+        yield f"cache_shared {tiles}"
+        own = rows if form.pingpong else rows // form.consumers
+        yield f"warp_tile {m}={own} {n}={columns}"
+        yield "tensor_core via=wgmma"
+        if self.request.width["c"] > 1:
+            yield f"vectorize {c} width=2"
+        yield f"swizzle {tiles}"
+        yield f"double_buffer {a} {b} stages={self.sizes.stages}"
+        yield f"async_copy {tiles} via=tma"
+        if self.blocks > self.request.gpu.sms:
+            yield f"raster group={RASTER}"
+        if self.sizes.persistent:
+            yield "persistent"
+        if self.sizes.producer:
+            order = " order=in_turn" if form.pingpong else ""
+            yield f"warp_specialize producers=1 consumers={form.consumers}{order}"
+        else:
+            groups = _groups(self.parts)
+            yield f"split_k parts={self.parts}" + (f" groups={groups}" if groups > 1 else "")
+        if form.cluster != (1, 1):
+            sides = zip((m, n), form.cluster, strict=True)
+            yield "cluster " + " ".join(f"{x}={count}" for x, count in sides if count > 1)
+        yield "overlap_launch"
+
+
+def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
+    """The plans for a request that TMA and wgmma can take, estimates and legality aside."""
+    if not _takes(request):
+        return
+    m, n, depth, *batches = request.shape
+    elements = SLAB // BYTES[request.dtype["a"]]
+    for rows, columns, consumers, pingpong in _tiles(m, n):
+        tiles = ceil(m / rows) * ceil(n / columns) * prod(batches)
+        many = tiles > request.gpu.sms
+        for slabs in SLABS:
+            if slabs > 1 and slabs * elements > depth:
+                continue
+            tile = rows, columns, slabs * elements
+            for cluster in CLUSTERS if many or not pingpong else ():
+                if _divides(tile, cluster) and _spans(tile, cluster, request):
+                    form = WarpgroupForm(tile, consumers, pingpong, cluster)
+                    yield from _settled(form, request, many)
+            if not pingpong and not many:
+                for parts in _parts(tiles, ceil(depth / tile[2]), request.gpu.sms):
+                    form = WarpgroupForm(tile, consumers, parts=parts)
+                    yield from _settled(form, request, False)
+
+
+def _takes(request: Request) -> bool:
+    """Whether wgmma multiplies the types, as they are stored, and TMA takes the rows of A and B."""
+    a, b, _, sums = request.dtype.values()
+    atoms = [ATOMS[atom] for atom in VIA["wgmma"] if (a, b, sums) in ATOMS[atom].products]
+    if not request.gpu.arch.startswith("sm_90") or not atoms or request.along["c"] != "n":
+        return False
+    turned = all(
+        request.along[role] == "k" or request.dtype[role] in atoms[0].turned for role in "ab"
+    )
+    return turned and all(request.width[x] * BYTES[request.dtype[x]] >= VECTOR for x in "ab")
+
+
+def _tiles(m: int, n: int) -> Iterator[tuple[int, int, int, bool]]:
+    """Rows, columns, consumers and whether they alternate, of tiles near the matrix's size."""
+    for (rows, consumers), sides in COOPERATIVE.items():
+        yield from ((rows, columns, consumers, False) for columns in sides)
+    for rows, sides in PINGPONG.items():
+        yield from ((rows, columns, 2, True) for columns in sides)
+
+
+def _divides(tile: tuple[int, int, int], cluster: tuple[int, int]) -> bool:
+    """Whether each block's share of a tile is whole rows of the swizzle's pattern, 8 of them."""
+    return tile[0] % (PATTERN * cluster[1]) == 0 and tile[1] % (PATTERN * cluster[0]) == 0
+
+
+def _spans(tile: tuple[int, int, int], cluster: tuple[int, int], request: Request) -> bool:
+    """Whether the tiles of a cluster are not much larger than the matrix."""
+    sides = zip(tile, cluster, request.shape, strict=False)
+    return all(side * blocks <= _reach(size) for side, blocks, size in sides)
+
+
+def _reach(size: int) -> int:
+    """The most rows or columns of a tile, or of a cluster's tiles, for a matrix with ``size``."""
+    return max(GROUP, 2 * size)
+
+
+def _settled(form: WarpgroupForm, request: Request, many: bool) -> Iterator[WarpgroupPlan]:
+    """The form with as many stages as fit, and C by TMA if its rows allow it."""
+    if form.tile[0] > _reach(request.shape[0]) or form.tile[1] > _reach(request.shape[1]):
+        return
+    item = BYTES[request.dtype["c"]]
+    wide = request.width["c"] * item >= VECTOR and form.tile[1] * item % (2 * VECTOR) == 0
+    sizes = sizes_of(form, request, persistent=many, staged=wide)
+    left = TARGETS[TARGET].shared - sizes.shared - BARRIERS
+    stages = min(MOST_STAGES, left // sizes.stage_bytes)
+    if stages > 2:
+        yield WarpgroupPlan(form, request, replace(sizes, stages=stages))
+
+
+def sizes_of(
+    form: WarpgroupForm, request: Request, *, persistent: bool, staged: bool, stages: int = 0
+) -> WarpgroupSizes:
+    """The sizes of a block; ``persistent``: it computes several tiles, ``staged``: C leaves by TMA.
+    Split K has no producer: each block's threads issue TMA themselves."""
+    rows, columns, k = form.tile
+    item = BYTES[request.dtype["a"]], BYTES[request.dtype["c"]]
+    across = GROUP // _width(columns)
+    return WarpgroupSizes(
+        tile=(rows, columns),
+        slabs=k * item[0] // SLAB,
+        consumers=form.consumers,
+        producer=form.parts == 1,
+        pingpong=form.pingpong,
+        cluster=form.cluster,
+        stages=stages,
+        parts=form.parts,
+        persistent=persistent,
+        narrow=(1 if request.along["b"] == "k" else across, across),
+        staged=staged,
+        item=item,
+        odd=not request.whole_sectors,
+    )
+
+
+def _parts(tiles: int, steps: int, sms: int) -> Iterator[int]:
+    """Parts of K that give half a wave of blocks, one, or two; each with two steps or more."""
+    found = {max(2, sms * waves // (2 * tiles)) for waves in (1, 2, 4)}
+    yield from sorted(parts for parts in found if parts <= min(MOST_PARTS, steps // 2))
+
+
+def _groups(parts: int) -> int:
+    if parts < GROUPED:
+        return 1
+    return max(each for each in range(1, int(parts**0.5) + 1) if parts % each == 0)
+
+
+def _width(side: int) -> int:
+    """Elements of two bytes in a row of a swizzled tile with ``side`` elements."""
+    return next(width for width in (64, 32, 16, 8) if side % width == 0)
+
+
+def fastest(request: Request, most: int) -> tuple[WarpgroupPlan, ...]:
+    """The plans with the least estimates, in order."""
+    plans = (plan for plan in warpgroup_plans(request) if plan.seconds < inf)
+    return tuple(sorted(plans, key=lambda plan: plan.seconds)[:most])

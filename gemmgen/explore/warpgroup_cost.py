@@ -1,0 +1,178 @@
+"""The cost model of kernels whose warpgroups multiply tiles that TMA loads (wgmma).
+
+A block (CTA) computes a tile of C in steps along K.  A step is bound by the tensor cores, by the
+reads of shared memory that feed them, by the tiles that arrive from L2, by the TMA boxes, or by the
+latency of a load over the stages in flight.  A tile ends with an epilogue; with ping-pong consumers
+one consumer's epilogue overlaps the other's main loop.  Energy bounds large products: the power
+limit lowers the clock, so what counts is energy per multiply-add and per byte moved.
+
+``benchmarks/warpgroup_fit.py`` fits ``WarpgroupCosts`` to times measured on an NVIDIA H200
+(``docs/data/warpgroups.json``), and cross-validates the choice.
+"""
+
+from __future__ import annotations
+
+from math import ceil, inf, log2, prod
+
+from gemmgen.base.record import record
+from gemmgen.gpu.gpus import REGISTERS, Gpu
+from gemmgen.ir.target import TARGETS
+
+SLAB = 128
+"""Bytes along k that one swizzle atom holds: a tile is one or more of them wide."""
+GROUP = 64
+"""Rows of one wgmma."""
+THREADS = 128
+"""Of a warpgroup."""
+SLICE = 32
+"""Rows of C that a consumer stages in shared memory at a time."""
+HELD = {1: 132, 2: 132, 4: 120, 8: 112}
+"""SMs of an H200 that clusters of so many blocks fill: a cluster lies within a GPC."""
+WHOLE = 132
+"""SMs that ``HELD`` is of."""
+CLOCK = 1.98e9
+"""Of the GPU that the constants were fitted to."""
+POWER = 600.0
+"""Watts that its arithmetic and data movement may use."""
+CACHED = 40e6
+"""Bytes that stay in the L2 cache from one launch to the next."""
+
+
+@record
+class WarpgroupSizes:
+    """Sizes of a block.
+
+    ``tile``: rows and columns; ``slabs``: its width along k in units of 128 bytes.  ``consumers``:
+    warpgroups that multiply; ``producer``: whether one more warpgroup issues TMA.  ``pingpong``:
+    each consumer computes a whole tile, in turn.  ``cluster``: blocks along m and n that share
+    tiles of B and A by multicast.  ``parts``: blocks that share the K of a tile (split K).
+    ``narrow``: by how many times the rows of a tile of B that is contiguous along n, and those of
+    the staged C, are narrower than 128 bytes.  ``staged``: C leaves through shared memory by TMA.
+    ``item``: bytes of an element of A and B, and of C.  ``odd``: rows of C do not begin at
+    multiples of 32 bytes.
+    """
+
+    tile: tuple[int, int]
+    slabs: int
+    consumers: int
+    producer: bool
+    pingpong: bool
+    cluster: tuple[int, int]
+    stages: int
+    parts: int
+    persistent: bool
+    narrow: tuple[int, int]
+    staged: bool
+    item: tuple[int, int]
+    odd: bool
+
+    @property
+    def stage_bytes(self) -> int:
+        return sum(self.tile) * SLAB * self.slabs
+
+    @property
+    def shared(self) -> int:
+        """Bytes of the stages and of the slices of C."""
+        slices = self.consumers * SLICE * self.tile[1] * self.item[1] if self.staged else 0
+        return self.stages * self.stage_bytes + slices
+
+    @property
+    def resident(self) -> int:
+        """Blocks of an SM at once."""
+        target = TARGETS["sm_90a"]
+        threads = THREADS * (self.consumers + self.producer)
+        fit = target.all_shared // (self.shared + target.reserved)
+        return 1 if self.persistent else max(1, min(fit, REGISTERS // (threads * 168)))
+
+
+@record
+class WarpgroupCosts:
+    """Constants, in clocks unless said otherwise.
+
+    ``launch``: microseconds from one launch to the next; ``begin``: clocks of a launch before its
+    first step.  ``latency`` of a TMA load, ``meet`` more for each doubling of the cluster.
+    ``operand``: clocks of a wgmma to read A from shared memory; ``narrow_b``: by how much reading
+    B costs more for each halving of its rows.  ``step``: of a step in
+    addition to its loads and arithmetic, ``alone`` more without a producer.  ``tile``: of a tile's
+    epilogue; ``store``: bytes of C a clock; ``narrow_c``, ``odd``: by how much storing them costs
+    more.  ``split``: of split K, ``part`` for each part.  ``flop``: picojoules of a multiply-add's
+    two operations, ``byte`` of a byte from L2.  ``memory``: TB/s.  ``norm``: the exponent that
+    combines what overlaps.
+    """
+
+    launch: float = 0.41
+    begin: float = 596
+    latency: float = 2410
+    meet: float = 225
+    operand: float = 26.4
+    narrow_b: float = 2.05
+    step: float = 99.1
+    alone: float = 123
+    tile: float = 1500
+    store: float = 8.72
+    narrow_c: float = 0.171
+    odd: float = 0.0676
+    split: float = 1140
+    part: float = 252
+    flop: float = 0.355
+    byte: float = 38.5
+    memory: float = 4.0
+    norm: float = 12.0
+
+
+H200 = WarpgroupCosts()
+
+
+def estimate(
+    sizes: WarpgroupSizes, shape: tuple[int, ...], gpu: Gpu, costs: WarpgroupCosts = H200
+) -> float:
+    """Seconds of a launch at ``shape`` (M, N, K, batches); infinite if a block does not fit."""
+    if sizes.shared > TARGETS["sm_90a"].shared:
+        return inf
+    m, n, k, *batches = shape
+    (rows, columns), (along_m, along_n) = sizes.tile, sizes.cluster
+    across = ceil(ceil(m / rows) / along_m) * along_m, ceil(ceil(n / columns) / along_n) * along_n
+    blocks = prod(across) * prod(batches) * sizes.parts
+    places = HELD[along_m * along_n] * gpu.sms / WHOLE
+    share = min(sizes.resident, ceil(blocks / places))
+    steps = ceil(ceil(k * sizes.item[0] / (SLAB * sizes.slabs)) / sizes.parts)
+    used = min(m, rows), min(n, columns)
+    moved = (used[0] / along_n + used[1] / along_m) * SLAB * sizes.slabs
+    main = steps * _step(sizes, share, costs)
+    stored = used[0] * used[1] * sizes.item[1] * share / costs.store
+    if sizes.staged:
+        stored *= 1 + costs.narrow_c * (sizes.narrow[1] - 1)
+    end = costs.tile + stored * (1 + costs.odd * sizes.odd)
+    waves = ceil(blocks / (places * share))
+    clocks = waves * (main + end)
+    if sizes.pingpong:
+        clocks = max(waves * main + end, ceil(waves / 2) * (main + end))
+    clocks += costs.begin + costs.meet * log2(along_m * along_n)
+    if sizes.parts > 1:
+        clocks += costs.split + sizes.parts * costs.part * max(1.0, columns / 64)
+    seconds = clocks / (gpu.clock * 1.85e9 / CLOCK) + costs.launch * 1e-6
+    products = blocks * rows * columns * steps * SLAB * sizes.slabs / 2
+    energy = (2 * products * costs.flop + blocks * steps * moved * costs.byte) * 1e-12
+    once = float(sizes.item[0] * (m * k + n * k) + sizes.item[1] * m * n) * prod(batches)
+    memory = once / (costs.memory * 1e12 * (1 if once > CACHED else 2) * gpu.memory / 4.8e12)
+    return _norm(costs.norm, seconds, energy / POWER, memory)
+
+
+def _step(sizes: WarpgroupSizes, share: int, costs: WarpgroupCosts) -> float:
+    """Clocks of a step of ``share`` blocks on an SM."""
+    rows, columns = sizes.tile
+    read = costs.operand + columns / 4 * (1 + costs.narrow_b * (sizes.narrow[0] - 1))
+    multiplied = 4 * sizes.slabs * rows / GROUP * max(columns / 2, read)
+    latency = costs.latency + costs.meet * log2(prod(sizes.cluster))
+    bound = _norm(
+        costs.norm,
+        multiplied * share,
+        latency / max(1, sizes.stages - 1),
+    )
+    return bound + costs.step + (0 if sizes.producer else costs.alone)
+
+
+def _norm(exponent: float, *values: float) -> float:
+    """Nearly the maximum; scaled by it, so that no power overflows."""
+    largest = max(values)
+    return largest * sum((x / largest) ** exponent for x in values) ** (1 / exponent)
