@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
-from gemmgen.base.source import Source, shown
+from gemmgen.base.source import Source, digits, shown, value_shown
 from gemmgen.language import VOCABULARY, parse_schedule
 from gemmgen.schedule import model
 from gemmgen.schedule.formatting import aligned
@@ -86,11 +86,11 @@ def _value(value: BuilderValue, word: str) -> str:
     if isinstance(value, bool):
         raise UsageError(f"{word} takes numbers and words, not {value}")
     if isinstance(value, int):
-        return str(value)
+        return digits(value)
     if isinstance(value, str):
         return _check_line(value, word)
     if not isinstance(value, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError(f"{word} takes whole numbers and words, not {value!r}")
+        raise UsageError(f"{word} takes whole numbers and words, not {value_shown(value)}")
     items = list(value)
     if isinstance(value, set | frozenset):
         items.sort(key=lambda item: (isinstance(item, str), item))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from gemmgen.analyze.explain import compile_kernel
 from gemmgen.api.kernels import AnySchedule, Settings, compile_any
+from gemmgen.base.choices import check_choice
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.draw.kinds import KINDS, draw_scene, draw_several
@@ -17,7 +18,7 @@ from gemmgen.draw.marks import Drawing
 from gemmgen.draw.scene import Scene
 from gemmgen.draw.svg import svg_of
 from gemmgen.draw.terminal import text_of
-from gemmgen.gpu.gpus import GPUS, Gpu
+from gemmgen.gpu.gpus import Gpu, gpu_named
 from gemmgen.schedule.extents import AnyShape, shape_of
 
 
@@ -56,15 +57,13 @@ def drawing(
     ``ScheduleError`` for a mistake in a schedule, ``UsageError`` for a shape that its kernel does
     not take, and for what a kernel does not have.
     """
-    if what not in KINDS:
-        raise UsageError(f"what={what!r}: there are {', '.join(KINDS)}")
-    if gpu not in GPUS:
-        raise UsageError(f"gpu={gpu!r}: there are {', '.join(GPUS)}")
+    check_choice("what", what, KINDS)
+    found = gpu_named(gpu)
     if not isinstance(schedule, Mapping):
-        return Drawn(draw_scene(what, _scene(schedule, shape, GPUS[gpu], arch, set)))
+        return Drawn(draw_scene(what, _scene(schedule, shape, found, arch, set)))
     if not schedule:
         raise UsageError("no schedule was given")
-    scenes = {name: _scene(one, shape, GPUS[gpu], arch, set) for name, one in schedule.items()}
+    scenes = {name: _scene(one, shape, found, arch, set) for name, one in schedule.items()}
     return Drawn(draw_several(what, scenes))
 
 

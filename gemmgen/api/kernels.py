@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, overload
 
 from gemmgen.api.builder import ScheduleBuilder
+from gemmgen.base.choices import check_choice
 from gemmgen.base.errors import CannotCheck, UsageError
-from gemmgen.base.source import Source
+from gemmgen.base.source import Source, digits, value_shown
 from gemmgen.ir.target import TARGETS
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule
@@ -69,8 +70,7 @@ def compile(
     spills`` that does not hold on its target (on the CPU: if a compiler is installed);
     ``CannotCheck`` if there is no GPU (no g++).
     """
-    if device not in ("gpu", "cpu"):
-        raise UsageError(f"device={device!r}: there are gpu, cpu")
+    check_choice("device", device, ("gpu", "cpu"))
     found = _known(schedule, arch, set)
     if device == "cpu":
         return _host_kernel(found, arch)
@@ -100,9 +100,9 @@ def compile_any(
 
 def _known(schedule: AnySchedule, arch: str | None, set: Settings | None) -> Source | Schedule:
     """A text unparsed, so that it is parsed once; of all else the schedule, its sets fixed."""
-    if arch is not None and arch not in TARGETS:
-        raise UsageError(f"arch={arch!r}: there are {', '.join(TARGETS)}")
-    settings = _fixed(set)
+    if arch is not None:
+        check_choice("arch", arch, TARGETS)
+    settings = fixed(set)
     match schedule:
         case Schedule():
             if settings:
@@ -122,21 +122,21 @@ def _known(schedule: AnySchedule, arch: str | None, set: Settings | None) -> Sou
     return parse_schedule(source, settings) if settings else source
 
 
-def _fixed(settings: object) -> tuple[tuple[str, int | str], ...]:
+def fixed(settings: object) -> tuple[tuple[str, str], ...]:
     """``set=`` as pairs; raises ``UsageError`` unless it maps keys to values."""
     if settings is None:
         return ()
     if not isinstance(settings, Mapping):
         kind = type(settings).__name__
         raise UsageError(f'set= is a {kind}; it maps keys to values: {{"tile.m": 128}}')
-    found: list[tuple[str, int | str]] = []
+    found: list[tuple[str, str]] = []
     for key, value in cast(Mapping[object, object], settings).items():
-        if not isinstance(key, str) or not isinstance(value, int | str):
+        if not isinstance(key, str) or isinstance(value, bool) or not isinstance(value, int | str):
             raise UsageError(
-                f'set={{{key!r}: {value!r}}} fixes nothing; write {{"tile.m": 128}}, the key of a '
-                "set and its value"
+                f"set={{{value_shown(key)}: {value_shown(value)}}} fixes nothing; write "
+                '{"tile.m": 128}, the key of a set and its value'
             )
-        found.append((key, value))
+        found.append((key, digits(value) if isinstance(value, int) else value))
     return tuple(found)
 
 

@@ -8,7 +8,7 @@
     gemmgen.tune("space.sched", [2048]).text
 
 A schedule is what ``gemmgen.compile`` takes: a path, a text, a builder or a ``Schedule``.  A shape
-is one number (a cube), M, N, K and batches in order, or extents by letter.
+is one number (a cube), M, N, K and batches in order, extents by letter, or the text of ``--shape``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmgen.api.kernels import AnySchedule, Settings, compile_any
+from gemmgen.api.kernels import AnySchedule, Settings, compile_any, fixed
+from gemmgen.base.choices import check_choice, check_sequence
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
-from gemmgen.base.source import Source
+from gemmgen.base.source import Source, value_shown
 from gemmgen.ir.target import TARGETS
 from gemmgen.schedule.extents import AnyShape, shape_of
 from gemmgen.schedule.read import read_source
@@ -104,9 +105,9 @@ def verify(
     from gemmgen.proof.outcome import Subject
     from gemmgen.proof.shapes import exactly
 
-    unknown = [layer for layer in require if layer not in LAYERS]
-    if unknown:
-        raise UsageError(f"require={unknown[0]!r}: there are {', '.join(LAYERS)}")
+    for layer in check_sequence("require", require):
+        check_choice("require", layer, LAYERS)
+    check_sequence("shapes", shapes)
     emitted = compile_any(schedule, arch=arch, set=set)
     wanted = tuple(exactly(emitted, shape_of(emitted.schedule.gemm, shape)) for shape in shapes)
     outcomes = tuple(outcomes_of(Subject(emitted, wanted)))
@@ -129,13 +130,14 @@ def explain(
     shape that the kernel does not take or a GPU that it does not fit.
     """
     from gemmgen.analyze.explain import explain as explanation_of
-    from gemmgen.gpu.gpus import GPUS
+    from gemmgen.gpu.gpus import gpu_named
 
-    if gpu not in GPUS:
-        raise UsageError(f"gpu={gpu!r}: there are {', '.join(GPUS)}")
+    model = gpu_named(gpu)
+    if not isinstance(beta, float | int) or not abs(beta) < 1e300:  # pyright: ignore
+        raise UsageError(f"beta={value_shown(beta)}: it is a number, 0.0 or 1.0 say")
     found = compile_any(schedule, arch=arch, set=set).schedule
     sizes = shape_of(found.gemm, shape)
-    return Explained(found.kernel, explanation_of(found, sizes, GPUS[gpu], beta=beta))
+    return Explained(found.kernel, explanation_of(found, sizes, model, beta=beta))
 
 
 def bench(
@@ -164,6 +166,7 @@ def bench(
     if len({tuple(extents(gemm).items()) for gemm in gemms}) != 1:
         raise UsageError("bench takes schedules of the same letters; time others by another call")
     gemm = next(iter(gemms))
+    check_sequence("shapes", shapes)
     named = [
         dict(zip(extents(gemm).values(), shape_of(gemm, shape), strict=True)) for shape in shapes
     ]
@@ -197,13 +200,13 @@ def tune(
     from gemmgen.explore.tune.space import SearchSpace
     from gemmgen.explore.tune.winner import schedule_text
 
-    if arch is not None and arch not in TARGETS:
-        raise UsageError(f"arch={arch!r}: there are {', '.join(TARGETS)}")
-    if not shapes:
+    if arch is not None:
+        check_choice("arch", arch, TARGETS)
+    if not check_sequence("shapes", shapes):
         raise UsageError("tune needs a shape, 4096 or (4096, 512, 1000) say")
     is_file = isinstance(space, Path) or space.endswith(".sched")
     source = read_source(str(space)) if is_file else Source(str(space))
-    points = SearchSpace(source, tuple((key, str(v)) for key, v in (set or {}).items()), arch)
+    points = SearchSpace(source, fixed(set), arch)
     wanted = tuple(dict.fromkeys(shape_of(points.gemm, shape) for shape in shapes))
     path = None if trials is None else Path(trials)
     tuned = run(points, wanted, seconds=seconds, jobs=jobs, seed=seed, trials=path, resume=resume)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
+from math import log10
 
 from gemmgen.base.record import record
 
@@ -60,6 +62,22 @@ def shown(text: str) -> str:
     """A user's text as a message quotes it: shortened, and printable."""
     short = text if len(text) <= 40 else f"{text[:36]}..."
     return "".join(c if c.isprintable() else "?" for c in short)
+
+
+def digits(number: int) -> str:
+    """All digits of a number; ``str`` refuses one of more than 4300 digits."""
+    return f"{Decimal(number):f}"
+
+
+def value_shown(value: object) -> str:
+    """A user's value as a message quotes it: a long number by its length."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        sign = "-" if value < 0 else ""
+        return f"{sign}10^{int(value.bit_length() * log10(2))} or so"
+    try:
+        return shown(repr(value))
+    except ValueError:  # a longer one within a tuple
+        return f"a {type(value).__name__}"
 
 
 def counted(number: int, what: str) -> str:

@@ -196,9 +196,10 @@ def _take_pitch(
     """
     row = view.shape[-1]
     if step is not None and step < row:
+        why = "so they overlap" if step >= 0 else "each before the last, and a kernel goes forward"
         raise CallError(
-            f"{param.name} has rows of {row} elements that begin {step} elements apart, so they "
-            "overlap; pass a copy"
+            f"{param.name} has rows of {row} elements that begin {step} elements apart, {why}; "
+            "pass a copy"
         )
     if name not in values:
         step = min(-(-row // 16) * 16, max(row, INT_MAX)) if step is None else step

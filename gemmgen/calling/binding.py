@@ -6,7 +6,7 @@ The tensors of the ``gemm`` line may be positional, the inputs first, then the o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gemmgen.base.errors import CallError
 from gemmgen.calling.scalars import DEFAULTS
@@ -52,11 +52,16 @@ class Binding:
             values[at] = value
         return values
 
-    def missing(self, param: Param) -> str:
-        """A sentence on a required tensor that isn't passed."""
+    def missing(self, param: Param, given: Sequence[object] = ()) -> str:
+        """A sentence on a required tensor that isn't passed, while others are ``given``."""
         if param.written:
             return f"{param.name} is missing: the kernel reads it, unless beta is 0"
-        return f"{param.name} is missing: the kernel takes {self.listed()}"
+        said = f"{param.name} is missing: the kernel takes {self.listed()}"
+        named = [other.name for other in self.tensors[self._positional :]]
+        if param.name in named and len(given) > self.output and given[self.output] is not None:
+            output = self.tensors[self.output].name
+            said += f"; the third by position is {output}, so pass {param.name} by name"
+        return said
 
     def listed(self) -> str:
         """The names of the arguments, for a message."""

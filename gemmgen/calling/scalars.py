@@ -47,6 +47,8 @@ def _integer(name: str, value: float) -> int:
 
 
 def _float(name: str, value: object) -> float:
+    if isinstance(value, np.ma.MaskedArray):
+        raise CallError(f"{name} is masked; the kernel takes a number")
     if isinstance(value, np.ndarray):
         array = cast(np.ndarray, value)
         value = array[()] if array.ndim == 0 else array

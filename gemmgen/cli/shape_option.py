@@ -2,65 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import click
 
 from gemmgen.base.errors import UsageError
-from gemmgen.base.record import record
-from gemmgen.base.source import shown
-from gemmgen.ir.interface import INT_MAX
 from gemmgen.schedule.extents import Shape
 from gemmgen.schedule.model import Gemm
-from gemmgen.schedule.roles import batches, roles
+from gemmgen.schedule.written_shapes import WrittenShape, resolve, written_shape
 
 METAVAR = "MxNxK"
 HELP = "MxNxK, or by letter: b=64,m=256,n=256,k=256, or 256x256x256,b=64"
-_FORM = "a shape is MxNxK, 1024x512x256 say, or one number for all three, or letter=number,..."
-
-
-@record
-class WrittenShape:
-    """A shape as written: M, N and K together, and extents by letter."""
-
-    matrix: tuple[int, int, int] | None
-    named: tuple[tuple[str, int], ...] = ()
 
 
 def shape(text: str) -> WrittenShape:
-    """``1024x512x256`` (M, N, K), ``1024`` (a cube), ``b=64,m=256,n=256,k=256``, or
-    ``256x256x256,b=64``."""
-    matrix: tuple[int, int, int] | None = None
-    named: list[tuple[str, int]] = []
-    for at, part in enumerate(text.split(",")):
-        letter, equals, size = (word.strip() for word in part.partition("="))
-        if equals:
-            if not re.fullmatch(r"[a-z]\w*", letter, re.ASCII):
-                raise click.BadParameter(_FORM)
-            named.append((letter, _size(size)))
-        elif at == 0:
-            matrix = _matrix(letter)
-        else:
-            raise click.BadParameter(_FORM)
-    return WrittenShape(matrix, tuple(named))
-
-
-def _matrix(text: str) -> tuple[int, int, int]:
-    sizes = [_size(part) for part in text.split("x")]
-    if len(sizes) not in (1, 3):
-        raise click.BadParameter(_FORM)
-    m, n, k = sizes if len(sizes) == 3 else sizes * 3
-    return m, n, k
-
-
-def _size(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,10}", text, re.ASCII):
-        raise click.BadParameter(_FORM)
-    size = int(text)
-    if size > INT_MAX:
-        raise click.BadParameter(f"an extent is at most {INT_MAX}")
-    return size
+    """``schedule.written_shapes``, as the type of an option."""
+    try:
+        return written_shape(text)
+    except UsageError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def cube(size: int) -> WrittenShape:
@@ -68,31 +28,8 @@ def cube(size: int) -> WrittenShape:
     return WrittenShape((size, size, size))
 
 
-def resolve(written: WrittenShape, gemm: Gemm) -> Shape:
-    """The extents of a schedule's letters; batches that are not named have one matrix.
-
-    Raises ``UsageError`` for a letter that the schedule lacks, or that is named twice or not at
-    all.
-    """
-    tiled = roles(gemm)
-    letters = (*tiled, *batches(gemm))
-    sizes = dict(zip(tiled, written.matrix or (), strict=False))
-    for letter, size in written.named:
-        if letter not in letters:
-            known = ", ".join(letters)
-            raise UsageError(f"--shape: there is no letter {shown(letter)}; there are {known}")
-        if letter in sizes:
-            raise UsageError(f"--shape gives {letter} twice; once is enough")
-        sizes[letter] = size
-    missing = [letter for letter in tiled if letter not in sizes]
-    if missing:
-        raise UsageError(f"--shape lacks {' and '.join(missing)}: {_example(tiled)}")
-    return tuple(sizes.get(letter, 1) for letter in letters)
-
-
 def resolve_all(written: Sequence[WrittenShape], gemm: Gemm) -> tuple[Shape, ...]:
     return tuple(resolve(one, gemm) for one in written)
 
 
-def _example(tiled: Sequence[str]) -> str:
-    return "give " + ",".join(f"{letter}=256" for letter in tiled)
+__all__ = ["HELP", "METAVAR", "Shape", "WrittenShape", "cube", "resolve", "resolve_all", "shape"]

@@ -23,7 +23,9 @@ rely on one.
 
 from __future__ import annotations
 
+from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
+from gemmgen.base.source import value_shown
 from gemmgen.ir.dtypes import BYTE_FLOATS, BYTES, DType
 
 REGISTERS = 65536
@@ -100,3 +102,15 @@ GPUS = {
     )
 }
 DEFAULT = "H200"
+
+
+def gpu_named(name: object) -> Gpu:
+    """The GPU of this name, in capitals or not; raises ``UsageError`` if there is none."""
+    found = next((gpu for key, gpu in GPUS.items() if _is_called(key, name)), None)
+    if found is None:
+        raise UsageError(f"gpu={value_shown(name)}: there are {', '.join(GPUS)}")
+    return found
+
+
+def _is_called(key: str, name: object) -> bool:
+    return isinstance(name, str) and name.lower() == key.lower()

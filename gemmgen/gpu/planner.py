@@ -81,7 +81,7 @@ class Planner:
         for at, param in enumerate(self._binding.tensors):
             if values[at] is None:
                 if not may_be_absent(param, 0.0):
-                    raise CallError(self._binding.missing(param))
+                    raise CallError(self._binding.missing(param, values))
                 continue
             owner, value = arrays.adopt(param.name, values[at])
             if library is not None and owner is not library:

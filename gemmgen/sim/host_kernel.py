@@ -103,7 +103,7 @@ class HostKernel:
             if value is not None:
                 values[param.name] = _array(param, value)
             elif not may_be_absent(param, numbers.get("beta")):
-                raise CallError(self._binding.missing(param))
+                raise CallError(self._binding.missing(param, given))
         return values
 
 
@@ -131,6 +131,12 @@ def _unwritten(
 
 
 def _array(param: Param, value: object) -> Stored:
+    if isinstance(value, np.ma.MaskedArray):
+        name = param.name
+        other = f"{name}.data" if param.written else f"{name}.filled(0), or {name}.data"
+        raise CallError(
+            f"{name} is a masked array, and a kernel would ignore its mask; pass {other}"
+        )
     if isinstance(value, np.ndarray):
         return cast(Stored, value)
     kind = f"{type(value).__module__}.{type(value).__qualname__}"

@@ -12,19 +12,20 @@ takes the fastest, and ``reasons`` writes the comments.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gemmgen.explore.suggest.choose import Suggestion
     from gemmgen.gpu.gpus import Gpu
+    from gemmgen.schedule.extents import AnyShape
 
 GEMM = "C[m, n] = A[m, k] * B[k, n]"
 
 
 def suggest(
     gemm: str = GEMM,
-    shape: Mapping[str, int] | Sequence[int] = (),
+    shape: AnyShape = (),
     *,
     dtype: str = "f32",
     epilogue: str | None = None,
@@ -35,10 +36,11 @@ def suggest(
     """A schedule for ``gemm`` (the text after that word in a schedule) at ``shape``.
 
     ``shape``: extents by letter, ``{"b": 24, "m": 512, "n": 512, "k": 64}``, or M, N, K and batches
-    in order.  ``dtype``: one of f32, f64, f16, bf16 for A, B and C, or the text after that word,
-    ``"A=bf16 B=bf16 C=f32"``.  ``epilogue``: the expression of ``fuse_epilogue``.  ``gpu``: a name
-    of ``gemmgen.gpu.gpus.GPUS``.  ``ld``: leading dimensions in elements by tensor, for those
-    that are not dense; the schedule is legal for them.
+    in order, or one number for these, or the text of ``--shape``, ``"300x200x5000"``.  ``dtype``:
+    one of f32, f64, f16, bf16 for A, B and C, or the text after that word, ``"A=bf16 B=bf16
+    C=f32"``.  ``epilogue``: the expression of ``fuse_epilogue``.  ``gpu``: a name of
+    ``gemmgen.gpu.gpus.GPUS``.  ``ld``: leading dimensions in elements by tensor, for those that are
+    not dense; the schedule is legal for them.
 
     The result has ``text`` (the schedule, reasons in comments), ``reasons``, ``schedule`` and
     ``emitted``.  Raises ``ScheduleError`` for a mistake in the gemm line, the types or the

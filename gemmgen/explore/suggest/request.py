@@ -10,8 +10,8 @@ from math import prod
 
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
-from gemmgen.base.source import Source
-from gemmgen.gpu.gpus import DEFAULT, GPUS, Gpu
+from gemmgen.base.source import Source, value_shown
+from gemmgen.gpu.gpus import DEFAULT, Gpu, gpu_named
 from gemmgen.ir.atoms import ATOMS, VIA, Atom, Product
 from gemmgen.ir.dtypes import BYTES, DTYPES, DType, widest
 from gemmgen.ir.interface import INT_MAX
@@ -51,12 +51,17 @@ class Request:
         kernel: str = "gemm",
     ) -> Request:
         """The arguments of ``gemmgen.suggest``, checked as it says."""
-        chosen = _gpu(gpu)
+        texts = {"gemm": gemm, "dtype": dtype, "kernel": kernel}
+        _check_texts(texts if epilogue is None else texts | {"epilogue": epilogue})
+        chosen = gpu if isinstance(gpu, Gpu) else gpu_named(gpu)
         problem = _problem(gemm, dtype, epilogue, kernel, chosen)
         sizes = shape_of(problem.gemm, shape)
         if min(sizes) < 1:
             raise UsageError("a shape to suggest a schedule for has extents of at least 1")
-        found = Request(problem, sizes, chosen, tuple((ld or {}).items()))
+        ld = {} if ld is None else ld
+        if not isinstance(ld, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"ld={value_shown(ld)}: it maps tensors to elements, {{'A': 1024}}")
+        found = Request(problem, sizes, chosen, tuple(ld.items()))
         found.check_pitches()
         return found
 
@@ -133,31 +138,33 @@ class Request:
         for name, size in self.pitches:
             if name not in known:
                 tensors = ", ".join(known)
-                raise UsageError(f"a leading dimension of {name!r}: the tensors are {tensors}")
+                raise UsageError(
+                    f"a leading dimension of {value_shown(name)}: the tensors are {tensors}"
+                )
             indices = known[name].indices
             outer = indices.index(matrix(known[name], self.problem.gemm)[0])
             row = prod(self.extent(letter) for letter in indices[outer + 1 :])
-            if not row <= size <= INT_MAX:
+            if type(size) is not int or not row <= size <= INT_MAX:
                 raise UsageError(
-                    f"{ld_name(name)} = {size}: a row of {name} has {row} elements, and a leading "
-                    f"dimension is at least that and at most {INT_MAX}"
+                    f"{ld_name(name)} = {value_shown(size)}: a row of {name} has {row} elements, "
+                    f"and a leading dimension is at least that and at most {INT_MAX}"
                 )
 
 
-def _gpu(gpu: str | Gpu) -> Gpu:
-    if isinstance(gpu, Gpu):
-        return gpu
-    found = next((g for name, g in GPUS.items() if name.lower() == gpu.lower()), None)
-    if found is None:
-        raise UsageError(f"gpu={gpu!r}: there are {', '.join(GPUS)}")
-    return found
+def _check_texts(given: Mapping[str, object]) -> None:
+    """Raises ``UsageError`` for an argument that is no text; a shape is easily the first one."""
+    for name, value in given.items():
+        if not isinstance(value, str):
+            is_shape = name == "gemm" and value is not None
+            hint = f"; pass a shape as shape={value_shown(value)}" if is_shape else ""
+            raise UsageError(f"{name}= is a text, not {value_shown(value)}{hint}")
 
 
 def _problem(gemm: str, dtype: str, epilogue: str | None, kernel: str, gpu: Gpu) -> Schedule:
     """The schedule of these lines, without directives."""
     for what, text in (("gemm", gemm), ("dtype", dtype), ("epilogue", epilogue or "")):
         if "\n" in text or "#" in text:
-            raise UsageError(f"{what} is one line without a comment, not {text!r}")
+            raise UsageError(f"{what} is one line without a comment, not {value_shown(text)}")
     lines = [f"gemm {gemm.strip()}"]
     types = _types(gemm, dtype.strip())
     if types:
