@@ -29,9 +29,10 @@ PRODUCER_REGISTERS, CONSUMER_REGISTERS = 24, 240
 SETS_REGISTERS = "sm_90a"
 """The target that has ``setmaxnreg``."""
 BESIDE_WGMMA = 26
-"""Registers that ptxas wants besides the accumulators of a ``wgmma``, of what a kernel has at its
-launch: with fewer it does not compile the instruction (C7602), whatever ``setmaxnreg`` gives the
-warpgroup.  The same for all types and sizes (``tests/nvrtc/registers.csv``, ptxas 13.0)."""
+"""Registers that ptxas wants besides accumulators.  One ``wgmma`` must fit in what a thread has at
+the launch, whatever ``setmaxnreg`` gives it later, or ptxas does not compile it (C7602).  All that
+a thread multiplies at a time must fit in what it has then, or ptxas serializes it with a warning
+(C7511, C7512).  The same for all types and sizes (``tests/nvrtc/registers.csv``, ptxas 13.0)."""
 REGISTER = 4
 """Bytes of one."""
 
@@ -45,7 +46,7 @@ def blocks_per_multiprocessor(kernel: Kernel) -> int:
     has_fragments = any(b.name.endswith("_frag") for b in kernel.buffers)
     if (kernel.spread.registers == 1 and not has_fragments) or threads > RESIDENT_THREADS:
         return 1
-    if registers_of_instruction(kernel) > registers_at_launch(kernel, 2):
+    if not can_multiply(kernel, 2):
         return 1
     return 2 if threads * estimated_registers(kernel) <= REGISTER_FILE else 1
 
@@ -65,9 +66,30 @@ def registers_of_instruction(kernel: Kernel) -> int:
     return accumulators + BESIDE_WGMMA if accumulators else 0
 
 
-def registers_at_launch(kernel: Kernel, blocks: int) -> int:
-    """Registers of each thread of so many resident blocks before ``setmaxnreg``."""
-    return _in_units(allowed_registers(kernel.threads, blocks))
+def overhead_of(kernel: Kernel) -> int:
+    """Registers that a thread needs in addition to its arrays."""
+    return BESIDE_WGMMA if ATOMS[kernel.spread.atom].in_place else OVERHEAD
+
+
+def can_multiply(kernel: Kernel, blocks: int) -> bool:
+    """Whether so many resident blocks leave ptxas enough registers for the kernel's ``wgmma``."""
+    if not ATOMS[kernel.spread.atom].in_place:
+        return True
+    at_once = kernel.spread.registers + BESIDE_WGMMA
+    has = registers_when_multiplying(kernel.consumers, kernel.producers.threads, blocks)
+    one = registers_of_instruction(kernel)
+    return one <= registers_at_launch(kernel.threads, blocks) and at_once <= has
+
+
+def registers_at_launch(threads: int, blocks: int) -> int:
+    """Registers of each of a block's ``threads`` before ``setmaxnreg``."""
+    return min(MAX_REGISTERS, _in_units(REGISTER_FILE // (threads * max(1, blocks))))
+
+
+def registers_when_multiplying(consumers: int, producers: int, blocks: int) -> int:
+    """Registers of each of a block's ``consumers``, threads that multiply."""
+    by_duty = _of_consumers(consumers, producers, blocks)
+    return by_duty or registers_at_launch(consumers + producers, blocks)
 
 
 def registers_are_scarce(kernel: Kernel) -> bool:
@@ -108,24 +130,34 @@ def registers_by_duty(kernel: Kernel, target: str) -> tuple[int, int] | None:
 
     The instruction takes whole warpgroups, and what a block has at its launch is all there is.
     """
-    producers, consumers = kernel.producers.threads, kernel.consumers
-    if not producers or target != SETS_REGISTERS or consumers % WARPGROUP:
+    if target != SETS_REGISTERS:
         return None
-    at_launch = registers_at_launch(kernel, blocks_per_multiprocessor(kernel))
-    left = at_launch * kernel.threads - PRODUCER_REGISTERS * producers
+    blocks = blocks_per_multiprocessor(kernel)
+    most = _of_consumers(kernel.consumers, kernel.producers.threads, blocks)
+    return (PRODUCER_REGISTERS, most) if most else None
+
+
+def _of_consumers(consumers: int, producers: int, blocks: int) -> int:
+    """Registers of a consumer's thread by ``setmaxnreg``; 0 where it would gain nothing."""
+    if not producers or consumers % WARPGROUP:
+        return 0
+    threads = consumers + producers
+    at_launch = registers_at_launch(threads, blocks)
+    left = _in_units(at_launch) * threads - PRODUCER_REGISTERS * producers
     most = min(CONSUMER_REGISTERS, _in_units(left // consumers))
-    return (PRODUCER_REGISTERS, most) if most > at_launch else None
+    return most if most > at_launch else 0
 
 
 def registers_allowed(kernel: Kernel, target: str) -> int:
-    """Registers that a thread with sums may have: if others of its block only copy, those that the
-    launch or ``setmaxnreg`` leaves it, else as many as there are (the others may be spilled)."""
-    if not kernel.producers.warpgroups:
+    """Registers that a thread with sums may have: if others of its block only copy, or it
+    multiplies by ``wgmma``, those that the launch or ``setmaxnreg`` leaves it, else as many as
+    there are (the others may be spilled)."""
+    if not kernel.producers.warpgroups and not ATOMS[kernel.spread.atom].in_place:
         return MAX_REGISTERS
     found = registers_by_duty(kernel, target)
     if found:
         return found[1]
-    return registers_at_launch(kernel, kernel.bounds.blocks)
+    return registers_at_launch(kernel.threads, kernel.bounds.blocks)
 
 
 def _in_units(registers: int) -> int:

@@ -155,17 +155,15 @@ def smaller_warp(program: Program) -> str:
     """The ``warp_tile`` with the greater side halved until the sums leave room for fragments; where
     sums are folded into as many others, with a ``tile`` of as many warps."""
     atom, problem = ATOMS[program.main.spread.atom], program.problem
-    together = {problem.m: atom.warps("row"), problem.n: atom.warps("column")}
     spread = program.main.spread
-    axes = {a.letter: a.extent // a.warps * together[a.letter] for a in spread.axes}
+    axes = {a.letter: a.extent // a.warps for a in spread.axes}
     sizes, folds = dict(axes), fold_of(program.main) is not None
     sides, lanes = {problem.m: atom.m, problem.n: atom.n}, atom.lanes
 
     def is_too_large() -> bool:
         sums = prod(sizes.values()) * (2 if folds else 1) // lanes
         return sums > MOST_SUMS or (
-            not atom.in_place
-            and contraction(program.main).parts > 1
+            contraction(program.main).parts > 1
             and sums + _of_fragments(program, axes, sizes) + OVERHEAD > MAX_REGISTERS
         )
 

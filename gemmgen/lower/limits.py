@@ -14,6 +14,7 @@ from gemmgen.ir.nodes import Program
 from gemmgen.ir.occupancy import (
     SETS_REGISTERS,
     blocks_per_multiprocessor,
+    overhead_of,
     registers_allowed,
     registers_by_duty,
     registers_of,
@@ -21,7 +22,6 @@ from gemmgen.ir.occupancy import (
 from gemmgen.ir.target import (
     MAX_REGISTERS,
     MAX_THREADS,
-    OVERHEAD,
     REGISTER_FILE,
     TARGETS,
     WARP,
@@ -35,7 +35,11 @@ from gemmgen.lower.fitting import (
     smaller_tile,
     smaller_warp,
 )
-from gemmgen.lower.launch_registers import check_launch_registers
+from gemmgen.lower.launch_registers import (
+    check_blocks,
+    check_launch_registers,
+    smaller_warpgroup,
+)
 from gemmgen.lower.residency import check_residency
 from gemmgen.schedule.formatting import format_sizes
 from gemmgen.schedule.model import Require, Schedule
@@ -47,7 +51,8 @@ def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) ->
     block = (
         # A micro-tile that must change changes the threads too.
         *(
-            tuple(_registers(schedule, program))
+            tuple(check_blocks(schedule, program))
+            or tuple(_registers(schedule, program))
             or tuple(_threads(schedule, program, kernel))
             or tuple(check_launch_registers(schedule, program))
         ),
@@ -140,19 +145,29 @@ def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
     counts = [(b.name, registers_of(b)) for b in tiles]
     total = sum(count for _, count in counts)
     of_warp = program.main.spread.collective
-    share = shorter_step(program, tiles) or larger_share(program) or smaller_tile(program)
     most = registers_allowed(program.main, program.target)
-    if total + OVERHEAD > most:
+    beside = overhead_of(program.main)
+    if total + beside > most:
         yield Mistake(
             f"a thread's {_held(program)} not fit in its " "registers",
             _span(schedule, *(("warp_tile",) if of_warp else ()), "register_block", "tile"),
-            _taken(program, total) or (smaller_warp(program) if of_warp else share),
+            _taken(program, total) or _smaller(program, tiles),
             (
                 " + ".join(f"{count} ({name})" for name, count in counts)
-                + f" + {OVERHEAD} for addresses = {total + OVERHEAD}; "
+                + f" + {beside} for addresses = {total + beside}; "
                 f"a thread has {most}{_shared_out(program, most)}",
             ),
         )
+
+
+def _smaller(program: Program, tiles: list[Buffer]) -> str:
+    """Lines with smaller shares of a warpgroup, a warp or a thread."""
+    spread = program.main.spread
+    if ATOMS[spread.atom].in_place:
+        return smaller_warpgroup(program)
+    if spread.collective:
+        return smaller_warp(program)
+    return shorter_step(program, tiles) or larger_share(program) or smaller_tile(program)
 
 
 def _held(program: Program) -> str:
@@ -166,8 +181,6 @@ def _held(program: Program) -> str:
 def _shared_out(program: Program, most: int) -> str:
     """Why a thread has no more, if others of its block only copy."""
     main = program.main
-    if not main.producers.threads:
-        return ""
     blocks = blocks_per_multiprocessor(main)
     launched = f"{blocks} x {main.threads}" if blocks > 1 else f"{main.threads}"
     if (found := registers_by_duty(main, program.target)) is not None:
@@ -177,7 +190,8 @@ def _shared_out(program: Program, most: int) -> str:
 
 def _taken(program: Program, total: int) -> str | None:
     """The target on which consumers take enough registers from the producer, if that helps."""
-    if total + OVERHEAD > registers_allowed(program.main, SETS_REGISTERS):
+    main = program.main
+    if total + overhead_of(main) > registers_allowed(main, SETS_REGISTERS):
         return None
     return f"target {SETS_REGISTERS}, where consumers take registers from the producer"
 
