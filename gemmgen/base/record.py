@@ -3,16 +3,17 @@
 Python up to 3.12 compiles each method of each dataclass when its module is imported.  gemmgen has
 about 300 of them, and ``emit`` loads 150: that took a quarter of its time.  Here comparison, hash,
 representation and the refusal to be changed are one function for all classes, and a constructor is
-compiled when it is first called.
+compiled when it is first called.  Annotations are no strings while dataclass reads them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
+from inspect import get_annotations
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import Any, Never, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Never, TypeVar, cast, dataclass_transform
 
 T = TypeVar("T")
 
@@ -25,7 +26,9 @@ def record(cls: type[T]) -> type[T]:
     itself is kept.
     """
     own = set(vars(cls))
-    made: Any = dataclass(init=False, eq=False, repr=False)(cls)
+    if cls.__doc__ is None:
+        cls.__doc__ = cls.__name__  # else dataclass writes a signature, which takes long
+    made = _with_fields(cls)
     compared = _values([field for field in fields(made) if field.compare])
 
     def equal(self: object, other: object) -> bool:
@@ -45,6 +48,24 @@ def record(cls: type[T]) -> type[T]:
     made.__setattr__ = made.__delattr__ = _refused
     if "__init__" not in own:
         made.__init__ = _compiled_when_called(made)
+    return made
+
+
+def _with_fields(cls: type) -> Any:
+    """``cls`` with its fields.
+
+    dataclass looks for ``ClassVar`` in each annotation that is a string, which takes long: it is
+    given types in their place.
+    """
+    written = get_annotations(cls)
+    cls.__annotations__ = {
+        name: ClassVar if "ClassVar" in str(text) else object for name, text in written.items()
+    }
+    decorate = cast(Any, dataclass(init=False, eq=False, repr=False))
+    made: Any = decorate(cls)
+    cls.__annotations__ = written
+    for each in fields(made):
+        each.type = written.get(each.name, each.type)
     return made
 
 

@@ -19,16 +19,21 @@ _CODE = "code"
 
 def printed(template: str, view: Mapping[str, object]) -> str:
     """A template (``nodes/If.j2``) filled from a view, without the end of its last line."""
-    return _templates()[template].render(view).rstrip("\n")
+    return _template(template).render(view).rstrip("\n")
 
 
 @cache
-def _templates() -> dict[str, jinja2.Template]:
+def _template(name: str) -> jinja2.Template:
+    environment, codes = _codes()
+    return jinja2.Template.from_code(environment, codes[name], {})
+
+
+@cache
+def _codes() -> tuple[jinja2.Environment, dict[str, CodeType]]:
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
     )
-    made = jinja2.Template.from_code
-    return {name: made(environment, code, {}) for name, code in _compiled(environment).items()}
+    return environment, _compiled(environment)
 
 
 def _compiled(environment: jinja2.Environment) -> dict[str, CodeType]:
