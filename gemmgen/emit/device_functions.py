@@ -89,16 +89,11 @@ def _hint(hinted: bool, number: int) -> dict[str, str]:
 
 def _copy_async(stored: str, size: int, hinted: bool) -> DeviceFunction:
     cache = "cg" if size == ACCESS else "ca"
-    more = {"copied": _IN_VECTOR_REGISTER if hinted else "", "constant": "" if hinted else "const "}
-    return function("copy_async", type=stored, bytes=size, cache=cache, **more, **_hint(hinted, 3))
-
-
-# With a policy, ptxas 12.9 to 13.5 fold a uniform addend into the shared address for sm_90 and then
-# encode neither that register nor the policy's: an illegal instruction.  They fold an addition only
-# if it is the last operation, and they do not treat prmt as a move (decision 69).
-_IN_VECTOR_REGISTER = """
-    // all bytes in order: with a policy, ptxas must not fold a uniform part into the address
-    asm("prmt.b32 %0, %0, %0, 0x3210;" : "+r"(to));"""
+    # With a policy, ptxas 12.9 to 13.5 fold a uniform addend into the shared address for sm_90 and
+    # then encode neither that register nor the policy's: an illegal instruction.  They fold an
+    # addition only if it is the last operation, and they do not treat prmt as a move (decision 69).
+    file = "copy_async_by_policy" if hinted else "copy_async"
+    return function(file, type=stored, bytes=size, cache=cache)
 
 
 def _copy(dtype: DType, width: int) -> DeviceFunction:
