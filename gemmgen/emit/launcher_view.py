@@ -20,6 +20,10 @@ from gemmgen.ir.parameters import namespace
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
 from gemmgen.ir.tensor_map import map_name
 
+_COUNTED = {
+    "clusters": ", and the clusters that it runs at a time",
+    "multiprocessors": ", and its multiprocessors",
+}
 MATRIX_TILES = Var("matrix_tiles")
 _ROOM = 80
 """Columns of a line of conditions."""
@@ -37,7 +41,8 @@ def launcher_view(kernel: LoweredKernel) -> View:
     counted = (MATRIX_TILES if interface.resident else Var("tiles")) if batches else every
     extents = dict.fromkeys(interface.shaping())
     walking = [c_text(_walking_blocks(interface))] if interface.resident else []
-    calls = _calls(kernel)
+    setup, calls = _setup(kernel), encoding_calls(kernel)
+    alone = calls if not setup else []
     return {
         "name": interface.name,
         "namespace": namespace(interface.name),
@@ -53,12 +58,12 @@ def launcher_view(kernel: LoweredKernel) -> View:
         ),
         "times": [(every.name, c_text(_chain("*", counted, *batches, *parts)))] if batches else [],
         "walking": walking,
-        "walked": [] if interface.cluster else walking,
         "clustered": walking if interface.cluster else [],
-        "calls": calls,
-        "only_call": calls if len(calls) == 1 else [],
-        "first_call": calls[:1] if len(calls) > 1 else [],
-        "other_calls": calls[1:],
+        "setup": setup,
+        "only_call": alone if len(alone) == 1 else [],
+        "first_call": alone[:1] if len(alone) > 1 else [],
+        "other_calls": calls if setup else calls[1:],
+        "checked": (*setup, *calls)[:1],
         "block": c_text(Call("dim3", threads) if len(threads) == 2 else threads[0]),
         "shared": c_text(SHARED_BYTES if dynamic else Int(0)),
         "overlaps": range(interface.overlaps),
@@ -71,18 +76,24 @@ def launcher_view(kernel: LoweredKernel) -> View:
     }
 
 
-def _calls(kernel: LoweredKernel) -> list[str]:
-    """The calls of CUDA before the launch, each made if those before it succeeded."""
-    interface, calls = kernel.interface, encoding_calls(kernel)
-    kernel_name: View = {"name": interface.name}
-    if interface.resident and not interface.cluster:
-        counting = ("get_device", "count_multiprocessors")
-        calls = [*(printed(f"calls/{call}.j2", kernel_name) for call in counting), *calls]
-    if interface.dynamic_shared > 0:
-        calls.append(printed("calls/allow_shared.j2", kernel_name))
-    if interface.resident and interface.cluster:
-        calls.append(printed("calls/count_clusters.j2", kernel_name))
-    return calls
+def _setup(kernel: LoweredKernel) -> list[View]:
+    """What a launch needs of the current device, which is asked once: calls, and what they count.
+
+    Each is made if those before it succeeded.  The state is a thread's own, so it needs no lock.
+    """
+    interface = kernel.interface
+    counted = ("clusters" if interface.cluster else "multiprocessors") if interface.resident else ""
+    calls = ["allow_shared"] if interface.dynamic_shared > 0 else []
+    calls += [f"count_{counted}"] if counted else []
+    if not calls:
+        return []
+    return [
+        {
+            "calls": [printed(f"calls/{call}.j2", {"name": interface.name}) for call in calls],
+            "about": _COUNTED.get(counted, ""),
+            "counted": f", {counted} = 0" if counted else "",
+        }
+    ]
 
 
 def _encode(interface: Interface) -> list[str]:

@@ -36,15 +36,16 @@ TYPES = _words("""
     cublasLtMatrixLayout_t cublasComputeType_t cublasLtMatmulPreference_t
     cublasLtMatmulHeuristicResult_t gg_tensor_map
     """)
-_QUALIFIERS = _words("const volatile __restrict__ * & && static constexpr extern")
+_QUALIFIERS = _words("const volatile __restrict__ * & && static thread_local constexpr extern")
 _ATTRIBUTES = _words(
     "alignas __align__ __launch_bounds__ __cluster_dims__ __maxnreg__ static_assert"
 )
 KEYWORDS = _words("""
     alignas alignof asm auto bool break case class const constexpr continue default delete do else
     extern false for goto if inline namespace new nullptr operator reinterpret_cast return sizeof
-    static static_assert static_cast struct switch template this true typedef typename using
-    volatile while __restrict__ __device__ __global__ __forceinline__ __shared__ __grid_constant__
+    static static_assert static_cast struct switch template this thread_local true typedef
+    typename using volatile while __restrict__ __device__ __global__ __forceinline__ __shared__
+    __grid_constant__
     """)
 _FOLLOW = _words("= ; , ) [ ( { : >")
 _STATEMENTS = ("for", "function", "template")

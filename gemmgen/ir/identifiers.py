@@ -71,7 +71,7 @@ EMITTED = _words("""
     THREADS shared_memory blocks error stream tiles own_tile own_part own_group group_tile
     other_part other_group is_last is_last_of_group part_tile part_sum part_at PART_VEC PARTS GROUPS
     workspace arrived along acc_shared sums slot acc_PAD valid shared_memory_32 target source
-    first stop full phase STAGE_BYTES device multiprocessors empty CONSUMERS
+    first stop full phase STAGE_BYTES device ready multiprocessors empty CONSUMERS
     CONSUMER consumer turn_phase steps first_tile first_warp
     shared_memory_128 shared_memory_256 shared_memory_512 shared_memory_1024
     landed in_squares tile_on_curve overlap config cluster rank CLUSTER together clusters

@@ -74,7 +74,7 @@ def expected(interface: Interface, values: Mapping[str, int | float]) -> Expecte
 def _difference(interface: Interface, call: LauncherCall, called: Called) -> str | None:
     want = expected(interface, call.values)
     map_error = _map_error(call) if want.launches else SUCCESS
-    early = call.device_error or map_error or call.attribute_error
+    early = call.device_error or call.attribute_error or call.count_error or map_error
     error = early or call.launch_error or want.error
     launches = want.launches and error == SUCCESS
     if called.error != error:
@@ -86,6 +86,8 @@ def _difference(interface: Interface, call: LauncherCall, called: Called) -> str
         return "names another function than the kernel"
     if want.launches and not early and called.errors_taken != 1:
         return f"asks {called.errors_taken} times for the launch's error, not once"
+    if call.is_set_up and called.questions:
+        return f"sets attributes and asks for figures {called.questions} times, which it did before"
     return _launch_difference(interface, call, called) if launches else None
 
 
@@ -98,7 +100,8 @@ def _launch_difference(interface: Interface, call: LauncherCall, called: Called)
     numbers = {name: int(v) for name, v in call.values.items() if isinstance(v, int)}
     dynamic = interface.dynamic_shared
     attribute = (MAX_DYNAMIC_SHARED, dynamic)
-    if dynamic > _ALWAYS_THERE and (called.attribute != attribute or called.attribute_late):
+    asks = dynamic > _ALWAYS_THERE and call.device is None
+    if asks and (called.attribute != attribute or called.attribute_late):
         return f"does not ask for {dynamic} bytes of shared memory before it launches"
     wanted = {
         "a grid": ((interface.grid(numbers, call.multiprocessors), 1, 1), called.grid),

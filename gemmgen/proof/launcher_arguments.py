@@ -19,6 +19,8 @@ LAUNCH_FAILED, NO_FUNCTION, NO_DEVICE, SYSTEM_DRIVER_MISMATCH = 719, 98, 100, 80
 """Errors that the runtime stub returns: cudaErrorLaunchFailure, cudaErrorInvalidDeviceFunction,
 cudaErrorNoDevice, cudaErrorSystemDriverMismatch."""
 _STREAM = 0x5EA0
+_ONE, _OTHER, _COUNTED = 1, 3, 5
+"""Devices of several calls."""
 _FIRST, _APART = 0x7F0000001000, 0x10000
 """Addresses of tensors, which are not read."""
 Values = dict[str, int | float]
@@ -31,7 +33,8 @@ def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
     plain = _values(emitted, {})
     launch = LauncherCall(plain, _STREAM)
     yield from _first(interface, launch)
-    yield "called rightly", launch
+    yield "called rightly", replace(launch, device=_ONE)
+    yield "called again", replace(launch, device=_ONE, is_set_up=True)
     yield "on the default stream", replace(launch, stream=0)
     yield "where the launch fails", replace(launch, launch_error=LAUNCH_FAILED)
     for param in interface.params:
@@ -39,13 +42,16 @@ def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
             for value in (0.0, -0.0, DTYPES[param.dtype].tiny):
                 yield f"{param.name} = {value}", replace(launch, values=plain | {param.name: value})
     if interface.dynamic_shared:
-        refused = replace(launch, attribute_error=NO_FUNCTION)
+        refused = replace(launch, attribute_error=NO_FUNCTION, device=_OTHER)
         yield "where shared memory is refused", refused
+        yield "where shared memory was refused", replace(launch, device=_OTHER)
     for number, one in enumerate(interface.maps):
         refused = replace(launch, map_error=SYSTEM_DRIVER_MISMATCH, refused_map=number)
         yield f"where the tensor map of {one.tensor} is refused", refused
-    if interface.resident:
+    if interface.resident or interface.dynamic_shared:
         yield "where the device is refused", replace(launch, device_error=NO_DEVICE)
+    if interface.resident:
+        yield from _counted(replace(launch, values=_walked(emitted)))
         for count in (1, 2, 3, 132):
             of_more = replace(launch, values=_walked(emitted), multiprocessors=count)
             yield f"on {count} multiprocessors", of_more
@@ -64,6 +70,16 @@ def _first(interface: Interface, launch: LauncherCall) -> Iterator[tuple[str, La
         missing = replace(launch, entry_error=SYSTEM_DRIVER_MISMATCH)
         yield "where the driver can't be asked", missing
         yield "where the driver encodes no tensor maps", replace(launch, no_entry=True)
+
+
+def _counted(launch: LauncherCall) -> Iterator[tuple[str, LauncherCall]]:
+    """Calls between which a device can't be counted, of several tiles for each block."""
+    refused = replace(launch, device=_COUNTED, count_error=NO_DEVICE)
+    yield "on one device", replace(launch, device=_ONE)
+    yield "where nothing is counted", refused
+    yield "on one device, after that", replace(launch, device=_ONE)
+    yield "where nothing is counted", refused
+    yield "where nothing was counted", replace(launch, device=_COUNTED)
 
 
 def _values(emitted: Emitted, sizes: Mapping[str, int]) -> Values:

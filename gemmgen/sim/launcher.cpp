@@ -14,7 +14,8 @@ namespace {
 
 constexpr int INVALID_VALUE = 1, INVALID_CONFIGURATION = 9, INVALID_DEVICE = 101;
 constexpr int INVALID_CLUSTER = 912;
-constexpr int CURRENT_DEVICE = 3;  // of several: not the one that a forgotten question means
+constexpr int OFTEN = 8;  // devices from 0 on that calls may name again; any other is a new one
+constexpr int NO_COUNT = 7919;  // where there was an error
 constexpr unsigned DEFAULT_LIMIT = 48 * 1024;  // bytes of shared memory that need no attribute
 
 // The layouts are repeated in gemmgen/sim/launcher_calls.py.
@@ -27,7 +28,7 @@ struct Called {
   uint32_t grid[3], block[3];
   uint32_t late;  // 1: an attribute was set after a launch
   uint32_t overlaps;  // 1: the launch may begin before the kernel in front has ended
-  uint32_t unused;
+  uint32_t questions;  // attributes set, and figures of the device or of the kernel asked for
   uint64_t shared, stream;
   char refusal[128];  // why a tensor map was not encoded, in words
 };
@@ -40,6 +41,8 @@ struct CallHead {
   uint32_t no_entry;  // 1: the driver has no such function
   int32_t device_error;
   int32_t multiprocessors;  // and so many clusters run at a time
+  int32_t count_error;  // of a question about either
+  int32_t device;  // the current one
 };
 
 Called called;
@@ -47,8 +50,12 @@ GgLaunch asked;  // what the launcher has asked about; no kernel: nothing
 CallHead answers;
 GgArgument launched[MAX_ARGUMENTS];
 int pending_error;
-unsigned dynamic_limit;
+unsigned dynamic_limits[OFTEN + 1];  // bytes of shared memory that each device allows the kernel
 bool executes;  // a launch in front is run, not only noted
+
+unsigned &dynamic_limit() {
+  return dynamic_limits[answers.device >= 0 && answers.device < OFTEN ? answers.device : OFTEN];
+}
 
 // The error of a launch that a GPU would refuse, else 0.
 int error_of(const GgLaunch &launch) {
@@ -57,7 +64,7 @@ int error_of(const GgLaunch &launch) {
   if (launch.grid[0] == 0 || launch.grid[0] > 0x7fffffff) return INVALID_CONFIGURATION;
   if (launch.grid[1] - 1 > 65534 || launch.grid[2] - 1 > 65534) return INVALID_CONFIGURATION;
   if (launch.grid[0] % gg_cluster_blocks != 0) return INVALID_CLUSTER;
-  return launch.shared > dynamic_limit ? INVALID_VALUE : 0;
+  return launch.shared > dynamic_limit() ? INVALID_VALUE : 0;
 }
 
 // Whether a GPU runs as many of the one as of the other.
@@ -72,7 +79,10 @@ void call(const GgArgument *arguments) {
   asked = {};
   pending_error = 0;
   forget_maps();
-  dynamic_limit = DEFAULT_LIMIT > gg_static_shared ? DEFAULT_LIMIT - gg_static_shared : 0;
+  const unsigned limit = DEFAULT_LIMIT > gg_static_shared ? DEFAULT_LIMIT - gg_static_shared : 0;
+  for (unsigned &each : dynamic_limits) {
+    if (&each == &dynamic_limits[OFTEN] || each < limit) each = limit;
+  }
   void *stream;
   memcpy(&stream, &answers.stream, sizeof stream);
   called.error = gg_call_launcher(arguments, stream);
@@ -89,6 +99,8 @@ void launch_by_launcher() {
   const Header &header = state.header;
   answers = {};
   answers.multiprocessors = static_cast<int32_t>(header.multiprocessors);
+  static int32_t last_device = 1 << 20;
+  answers.device = ++last_device;
   blockIdx = {};
   state.thread = 0;
   executes = true;
@@ -161,12 +173,13 @@ bool answer_calls(uint32_t count) {
 extern "C" int gg_note_attribute(const void *kernel, int attribute, int value) {
   using namespace gg;
   ++called.attributes;
+  ++called.questions;
   called.attribute = attribute;
   called.attribute_value = value;
   called.is_kernel &= kernel == gg_kernel;
   called.late |= called.launches != 0;
   if (answers.attribute_error == 0 && attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
-    dynamic_limit = value < 0 ? 0 : static_cast<unsigned>(value);
+    dynamic_limit() = value < 0 ? 0 : static_cast<unsigned>(value);
   }
   return answers.attribute_error;
 }
@@ -218,7 +231,9 @@ extern "C" void gg_end_in_front() {
 
 extern "C" int gg_active_clusters(int *clusters, const GgLaunch *launch) {
   using namespace gg;
-  if (answers.device_error != 0) return answers.device_error;
+  ++called.questions;
+  *clusters = NO_COUNT;
+  if (answers.count_error != 0) return answers.count_error;
   if (gg_cluster_blocks == 1) return INVALID_CLUSTER;
   const int error = error_of(*launch);
   if (error != 0) return error;
@@ -243,14 +258,16 @@ extern "C" int gg_note_entry(const char *name, unsigned version, void **function
 }
 
 extern "C" int gg_current_device(int *device) {
-  *device = gg::CURRENT_DEVICE;
+  *device = gg::answers.device;
   return gg::answers.device_error;
 }
 
 extern "C" int gg_device_attribute(int *value, int attribute, int device) {
   using namespace gg;
-  if (answers.device_error != 0) return answers.device_error;
-  if (device != CURRENT_DEVICE) return INVALID_DEVICE;
+  ++called.questions;
+  *value = NO_COUNT;
+  if (answers.count_error != 0) return answers.count_error;
+  if (device != answers.device) return INVALID_DEVICE;
   if (attribute != cudaDevAttrMultiProcessorCount) return INVALID_VALUE;
   *value = answers.multiprocessors;
   return 0;

@@ -16,11 +16,13 @@ CALLED = 4
 """The status of an answer to calls."""
 _MAGIC = 0x67676D63
 _COUNTS = struct.Struct("=5I")
-_HEAD = struct.Struct("=Q3iIiI2i")
+_HEAD = struct.Struct("=Q3iIiI4i")
 _CALLED = struct.Struct("=i4I2i3I3I3I2Q128s")
 _WORD = struct.Struct("=Q")
 _MARK = 0x6D746767
 _MAP = struct.Struct("=Q5Q4Q5H5B6B3xI20x")
+OFTEN = 8
+"""Devices that are remembered from call to call."""
 MAX_DYNAMIC_SHARED = 8
 """``cudaFuncAttributeMaxDynamicSharedMemorySize``."""
 
@@ -32,7 +34,11 @@ class LauncherCall:
 
     If ``attribute_error``, ``launch_error`` or ``device_error`` is not 0, the runtime returns it,
     and the driver ``map_error`` where it encodes the tensor map ``refused_map`` (from 0).  Whoever
-    asks for the driver's function gets ``entry_error``, or with ``no_entry`` none.
+    asks for the driver's function gets ``entry_error``, or with ``no_entry`` none.  Who asks how
+    many multiprocessors there are, or how many clusters run, gets ``count_error``.
+
+    ``device``: the current one, a new one if it is None; below ``OFTEN`` it is the same in several
+    calls.  ``is_set_up``: the launcher has nothing to ask of it and nothing to set.
     """
 
     values: Mapping[str, int | float]
@@ -45,6 +51,9 @@ class LauncherCall:
     no_entry: bool = False
     device_error: int = 0
     multiprocessors: int = 1
+    count_error: int = 0
+    device: int | None = None
+    is_set_up: bool = False
 
 
 @record
@@ -71,7 +80,8 @@ class Called:
     ``arguments`` are those that reached the kernel, as their bits; ``attribute`` is a pair of the
     attribute set last and its value, None if none was set.  ``maps`` are the tensor maps that
     reached the kernel, None for one that was not encoded; ``refusal`` is why the last one to be
-    encoded could not be, or "".
+    encoded could not be, or "".  ``questions``: attributes set, and figures of the device or of the
+    kernel asked for.
     """
 
     error: int
@@ -85,6 +95,7 @@ class Called:
     shared: int
     stream: int
     overlaps: bool
+    questions: int
     arguments: tuple[int, ...]
     maps: tuple[EncodedMap | None, ...]
     refusal: str
@@ -94,7 +105,7 @@ def packed_calls(interface: Interface, calls: Sequence[LauncherCall]) -> bytes:
     """The request for any number of calls."""
     sizes = len(interface.params), len(interface.kernel_params), len(interface.maps)
     request = bytearray(_COUNTS.pack(_MAGIC, len(calls), *sizes))
-    for call in calls:
+    for number, call in enumerate(calls):
         request += _HEAD.pack(
             call.stream,
             call.attribute_error,
@@ -105,6 +116,8 @@ def packed_calls(interface: Interface, calls: Sequence[LauncherCall]) -> bytes:
             call.no_entry,
             call.device_error,
             call.multiprocessors,
+            call.count_error,
+            OFTEN + number if call.device is None else call.device,
         )
         for param in interface.params:
             request += _WORD.pack(bits_of(param, call.values[param.name]))
@@ -124,7 +137,7 @@ def _called(packed: bytes, count: int) -> Called:
     error, launches, attributes, taken, is_kernel, attribute, value, *rest = _CALLED.unpack(
         packed[: _CALLED.size]
     )
-    (x, y, z), (block_x, block_y, block_z), (late, overlaps, _, shared, stream, refusal) = (
+    (x, y, z), (block_x, block_y, block_z), (late, overlaps, questions, shared, stream, refusal) = (
         rest[:3],
         rest[3:6],
         rest[6:],
@@ -142,6 +155,7 @@ def _called(packed: bytes, count: int) -> Called:
         shared,
         stream,
         bool(overlaps),
+        questions,
         struct.unpack(f"={count}Q", packed[_CALLED.size : first_map]),
         tuple(_encoded(*found) for found in _MAP.iter_unpack(packed[first_map:])),
         refusal.rstrip(b"\0").decode(),

@@ -348,14 +348,20 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
     gg_tensor_map A_map, B_map;
     // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
-    int clusters = 0;  // that the GPU runs at a time
-    const cudaLaunchConfig_t together = {CLUSTER, THREADS, 0, stream, nullptr, 0};
-    cudaError_t error =
-        gg_encode_map(A_map, 7, A, {M, K}, {4LL * lda}, {BM, BK / CLUSTER_N});
+    // the device that this thread has set up last, and the clusters that it runs at a time
+    static thread_local int ready = -1, clusters = 0;
+    int device = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess && device != ready) {
+        ready = -1;
+        const cudaLaunchConfig_t together = {CLUSTER, THREADS, 0, stream, nullptr, 0};
+        error = cudaOccupancyMaxActiveClusters(&clusters, gemm, &together);
+        if (error == cudaSuccess) ready = device;
+    }
+    if (error == cudaSuccess)
+        error = gg_encode_map(A_map, 7, A, {M, K}, {4LL * lda}, {BM, BK / CLUSTER_N});
     if (error == cudaSuccess)
         error = gg_encode_map(B_map, 7, B, {N, K}, {4LL * ldb}, {BN, BK / CLUSTER_M});
-    if (error == cudaSuccess)
-        error = cudaOccupancyMaxActiveClusters(&clusters, gemm, &together);
     if (error != cudaSuccess) return error;
     const long long blocks = tiles < CLUSTER * clusters ? tiles : CLUSTER * clusters;
     gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(

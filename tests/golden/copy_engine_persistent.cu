@@ -322,12 +322,18 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (alpha == 0) K = 0;  // as in BLAS
     const long long tiles = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
-    int device = 0, multiprocessors = 0;
     gg_tensor_map A_map, B_map;
     // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+    // the device that this thread has set up last, and its multiprocessors
+    static thread_local int ready = -1, multiprocessors = 0;
+    int device = 0;
     cudaError_t error = cudaGetDevice(&device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    if (error == cudaSuccess && device != ready) {
+        ready = -1;
+        error =
+            cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+        if (error == cudaSuccess) ready = device;
+    }
     if (error == cudaSuccess)
         error = gg_encode_map(A_map, 7, A, {M, K}, {4LL * lda}, {BM, BK});
     if (error == cudaSuccess)

@@ -407,12 +407,20 @@ cudaError_t launch_gemm(int M, int N, int K,
     gg_tensor_map A_map, B_map;
     // 0: CU_TENSOR_MAP_DATA_TYPE_UINT8
     // 3: CU_TENSOR_MAP_SWIZZLE_128B
-    cudaError_t error = gg_encode_map(A_map, 0, A, {K, M}, {1LL * lda}, {128, BM}, 3);
+    // the device that this thread has set up last
+    static thread_local int ready = -1;
+    int device = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess && device != ready) {
+        ready = -1;
+        error =
+            cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
+        if (error == cudaSuccess) ready = device;
+    }
+    if (error == cudaSuccess)
+        error = gg_encode_map(A_map, 0, A, {K, M}, {1LL * lda}, {128, BM}, 3);
     if (error == cudaSuccess)
         error = gg_encode_map(B_map, 0, B, {K, N}, {1LL * ldb}, {128, BN}, 3);
-    if (error == cudaSuccess)
-        error = cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize,
-            SHARED_BYTES);
     if (error != cudaSuccess) return error;
     gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(
         M, N, K, A_map, B_map, C, ldc, bias);

@@ -250,8 +250,16 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (alpha == 0) K = 0;  // as in BLAS
     const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    const cudaError_t error =
-        cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
+    // the device that this thread has set up last
+    static thread_local int ready = -1;
+    int device = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess && device != ready) {
+        ready = -1;
+        error =
+            cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
+        if (error == cudaSuccess) ready = device;
+    }
     if (error != cudaSuccess) return error;
     gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(
         M, N, K, alpha, A, lda, B, ldb, beta, C, ldc);

@@ -478,17 +478,24 @@ cudaError_t launch_gemm(int M, int N, int K,
     gg_tensor_map A_map, B_map;
     // 9: CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
     // 3: CU_TENSOR_MAP_SWIZZLE_128B
-    int clusters = 0;  // that the GPU runs at a time
-    const cudaLaunchConfig_t together = {CLUSTER, THREADS, SHARED_BYTES, stream, nullptr, 0};
-    cudaError_t error = gg_encode_map(A_map, 9, A, {K, M}, {2LL * lda}, {BK, BM}, 3);
+    // the device that this thread has set up last, and the clusters that it runs at a time
+    static thread_local int ready = -1, clusters = 0;
+    int device = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess && device != ready) {
+        ready = -1;
+        const cudaLaunchConfig_t together = {CLUSTER, THREADS, SHARED_BYTES, stream, nullptr, 0};
+        error =
+            cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
+        if (error == cudaSuccess)
+            error = cudaOccupancyMaxActiveClusters(&clusters, gemm, &together);
+        if (error == cudaSuccess) ready = device;
+    }
+    if (error == cudaSuccess)
+        error = gg_encode_map(A_map, 9, A, {K, M}, {2LL * lda}, {BK, BM}, 3);
     if (error == cudaSuccess)
         error = gg_encode_map(B_map, 9, B, {N, K}, {2LL * ldb}, {BN / CLUSTER_M, BK / CLUSTER_M},
             3);
-    if (error == cudaSuccess)
-        error = cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize,
-            SHARED_BYTES);
-    if (error == cudaSuccess)
-        error = cudaOccupancyMaxActiveClusters(&clusters, gemm, &together);
     if (error != cudaSuccess) return error;
     const long long blocks = tiles < CLUSTER * clusters ? tiles : CLUSTER * clusters;
     gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(

@@ -443,14 +443,22 @@ cudaError_t launch_gemm(int M, int N, int K,
     gg_tensor_map A_map, B_map, C_map;
     // 9: CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
     // 3: CU_TENSOR_MAP_SWIZZLE_128B, 2: CU_TENSOR_MAP_SWIZZLE_64B
-    cudaError_t error = gg_encode_map(A_map, 9, A, {M, K}, {2LL * lda}, {64, BK}, 3);
+    // the device that this thread has set up last
+    static thread_local int ready = -1;
+    int device = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess && device != ready) {
+        ready = -1;
+        error =
+            cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
+        if (error == cudaSuccess) ready = device;
+    }
+    if (error == cudaSuccess)
+        error = gg_encode_map(A_map, 9, A, {M, K}, {2LL * lda}, {64, BK}, 3);
     if (error == cudaSuccess)
         error = gg_encode_map(B_map, 9, B, {K, N}, {2LL * ldb}, {BK, BN}, 2);
     if (error == cudaSuccess)
         error = gg_encode_map(C_map, 9, C, {N, M}, {2LL * ldc}, {BN, 8}, 3);
-    if (error == cudaSuccess)
-        error = cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize,
-            SHARED_BYTES);
     if (error != cudaSuccess) return error;
     gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(
         M, N, K, A_map, B_map, C_map, bias);
