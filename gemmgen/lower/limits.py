@@ -51,7 +51,7 @@ def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) ->
     block = (
         # A micro-tile that must change changes the threads too.
         *(
-            tuple(check_blocks(schedule, program))
+            tuple(_blocks(schedule, program, kernel))
             or tuple(_registers(schedule, program))
             or tuple(_threads(schedule, program, kernel))
             or tuple(check_launch_registers(schedule, program))
@@ -137,6 +137,14 @@ def _bytes(tile: Buffer) -> str:
     rows += f"({sizes[0]} + {tile.spare})" if tile.spare else str(sizes[0])
     row = str(tile.slab) if tile.spare and tile.slab else row
     return f"{tile.name}: {stages}{rows} x {row} x {size} bytes = {tile.bytes:,}"
+
+
+def _blocks(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iterator[Mistake]:
+    """Resident blocks of a kernel that multiplies by ``wgmma``: more than a multiprocessor holds,
+    or than leave it enough registers."""
+    if ATOMS[program.main.spread.atom].in_place and program.main.bounds.blocks > 1:
+        found = tuple(check_residency(schedule, program, kernel, _sums(program)))
+        yield from found or check_blocks(schedule, program)
 
 
 def _registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
