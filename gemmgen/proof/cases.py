@@ -167,6 +167,8 @@ def _far_addresses(emitted: Emitted) -> Iterator[Case]:
     """Offsets that don't fit an int."""
     for shape in default_shapes.far_shapes(emitted):
         yield Case(shape, "normal", 0.7, -1.0, far=True)
+        if emitted.interface.arithmetic.products > 1:  # what is not finite is computed again
+            yield Case(shape, "NaN in A", 1.0, 0.0, far=True)
 
 
 _REACHING: tuple[Callable[[Emitted], Iterator[Case]], ...] = (

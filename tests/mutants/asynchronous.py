@@ -92,7 +92,7 @@ def elected(body: str, start: int) -> Iterator[Change]:
 
 def declarations(code: str) -> Iterator[Change]:
     """Attributes left out or changed; in the whole text."""
-    for word in ("__grid_constant__ ", "__shared__ ", 'extern "C" ', "__restrict__ "):
+    for word in ("__grid_constant__ ", "__shared__ ", 'extern "C" '):
         for found in re.finditer(re.escape(word), code):
             if not code.startswith('extern "C" {', found.start()):
                 yield found.start(), word, ""
@@ -104,7 +104,7 @@ def declarations(code: str) -> Iterator[Change]:
         yield found.start(1), found[1], f"{found[1]} + 32"
     for found in re.finditer(r"const gg_tensor_map &(?=\w)", code):
         yield found.start(), found[0], "const gg_tensor_map "
-    for found in re.finditer(r"(?<=[a-z] \*)(?=(?:workspace|arrived|planes|C)\b)", code):
+    for found in re.finditer(r"(?<=[a-z] \*)(?=(?:workspace|arrived)\b[^;]*\{)", code):
         yield found.start(), "", "__restrict__ "
 
 

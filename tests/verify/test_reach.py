@@ -45,6 +45,16 @@ warp_specialize producers=1
 cluster         m=2 n=2
 """
 BANDS = f"{CLUSTERS}raster group=2\n"
+DECOMPOSED = """\
+gemm            C[m, n] = A[m, k] * B[n, k]
+target          sm_80
+tile            m=32 n=16 k=16
+cache_shared    A B
+warp_tile       m=16 n=16
+decompose       into=bf16
+tensor_core     via=mma promote=32
+pad             A B by=4
+"""
 MATVEC = read_source(str(examples.path_of("matvec"))).text
 FILL = "target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0.0f;"
 A_NEXT, B_NEXT = "        load4(A_next, A,", "        load4(B_next, B,"
@@ -56,6 +66,16 @@ PLANTED = {
     "an int in an operand's after a guard": (WIDE, "? X[(long long)i", "? X[i"),
     "an int in A's": (SMALL, " A[(long long)m", " A[m"),
     "an int in B's": (SMALL, " B[(long long)k", " B[k"),
+    "an int in A's of sums computed again": (
+        DECOMPOSED,
+        "A[(long long)m * lda + k]",
+        "A[m * lda + k]",
+    ),
+    "an int in B's of sums computed again": (
+        DECOMPOSED,
+        "B[(long long)n * ldb + k]",
+        "B[n * ldb + k]",
+    ),
     "an int in C's": (WIDE, "&C[(long long)m", "&C[m"),
     "an int in the epilogue's": (FUSED, "residual[(long long)m", "residual[m"),
     "an int in a batch's": (BATCHED, "A += stride_A_b * b", "A += (int)(stride_A_b * b)"),
