@@ -19,7 +19,7 @@ format:
 	ruff check --fix .
 
 mutants:
-	python -m tests.mutants --each 26 --seed 1 --budget 600 --update docs/proof.md
+	python -m tests.mutants --each 24 --seed 20261124 --budget 3600 --update docs/proof.md
 
 names:
 	python -m tests.hostile.names --count 20000 --compile 500 --run 10
