@@ -12,7 +12,7 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from struct import Struct, calcsize
-from typing import Any
+from typing import Any, Protocol
 
 from gemmgen.calling.binding import Binding
 from gemmgen.gpu.device import cupy
@@ -85,6 +85,13 @@ class Loaded:
         cupy().cuda.runtime.setDevice(self.gpu)
 
 
+class Pointed(Protocol):
+    """Packed arguments."""
+
+    pointers: int
+    """The address of the driver's pointers to them."""
+
+
 class Packed:
     """Memory for the arguments of a launch, and the driver's pointers to them."""
 
@@ -144,7 +151,7 @@ class Prepared:
 
     __slots__ = ("_keep", "_launch", "_loaded", "_packed")
 
-    def __init__(self, loaded: Loaded, launch: Launch, packed: Packed, keep: object) -> None:
+    def __init__(self, loaded: Loaded, launch: Launch, packed: Pointed, keep: object) -> None:
         self._loaded, self._launch, self._packed, self._keep = loaded, launch, packed, keep
 
     def start(self, stream: int) -> None:

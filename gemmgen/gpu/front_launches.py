@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from functools import partial
 from struct import Struct
 
 from gemmgen.gpu.device import cupy
@@ -18,20 +19,60 @@ _ARGUMENTS = Struct("@iiQiQ")
 _OFFSETS = (0, 4, 8, 16, 24)
 
 
+class _Arguments:
+    """Memory for the arguments of a launch in front, and the driver's pointers to them."""
+
+    __slots__ = ("_table", "memory", "pointers")
+
+    def __init__(self) -> None:
+        self.memory = bytearray(_ARGUMENTS.size)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self._table = (ctypes.c_void_p * len(_OFFSETS))(*(start + offset for offset in _OFFSETS))
+        self.pointers = ctypes.addressof(self._table)
+
+
 class _Front:
     """One launch in front, but for its addresses: their places in those of a call."""
 
-    __slots__ = ("blocks", "integers", "planes", "source")
+    __slots__ = ("_free", "_integers", "_launch", "_loaded", "_places")
 
     def __init__(
-        self, blocks: int, integers: tuple[int, int, int], source: int, planes: int
+        self,
+        loaded: Loaded,
+        blocks: int,
+        integers: tuple[int, int, int],
+        places: tuple[int, int],
     ) -> None:
-        self.blocks, self.integers, self.source, self.planes = blocks, integers, source, planes
+        self._loaded, self._integers, self._places = loaded, integers, places
+        shape = (loaded.front.ptr, blocks, 1, 1, THREADS, 1, 1, 0)
+        self._launch = partial(cupy().cuda.driver.launchKernel, *shape)
+        self._free: list[_Arguments] = []  # pop and append are atomic
 
-    def packed(self, values: Sequence[Value]) -> bytearray:
-        rows, columns, pitch = self.integers
-        source, planes = int(values[self.source]), int(values[self.planes])
-        return bytearray(_ARGUMENTS.pack(rows, columns, source, pitch, planes))
+    def start(self, stream: int, values: Sequence[Value]) -> None:
+        """Launches on ``stream``; the driver copies the arguments before it returns."""
+        try:
+            arguments = self._free.pop()
+        except IndexError:
+            arguments = _Arguments()
+        self._fill(arguments, values)
+        try:
+            self._launch(stream, arguments.pointers, 0)
+        except RuntimeError as failure:
+            self._loaded.adopt_context(failure)
+            self._launch(stream, arguments.pointers, 0)
+        self._free.append(arguments)
+
+    def prepared(self, values: Sequence[Value]) -> Prepared:
+        """A repeatable launch with ``values``."""
+        arguments = _Arguments()
+        self._fill(arguments, values)
+        return Prepared(self._loaded, self._launch, arguments, None)
+
+    def _fill(self, arguments: _Arguments, values: Sequence[Value]) -> None:
+        rows, columns, pitch = self._integers
+        source, planes = self._places
+        addresses = int(values[source]), int(values[planes])
+        _ARGUMENTS.pack_into(arguments.memory, 0, rows, columns, addresses[0], pitch, addresses[1])
 
 
 class SplittingStarter(MappedStarter):
@@ -47,28 +88,25 @@ class SplittingStarter(MappedStarter):
 
     def start(self, stream: int, values: Sequence[Value]) -> None:
         for front in self._fronts:
-            _launch(self._loaded, front.blocks, front.packed(values), stream)
+            front.start(stream, values)
         super().start(stream, values)
 
     def prepared(self, values: Sequence[Value], keep: object) -> Prepared:
-        packed = tuple((front.blocks, front.packed(values)) for front in self._fronts)
-        return _Both(packed, self._loaded, super().prepared(values, keep))
+        fronts = tuple(front.prepared(values) for front in self._fronts)
+        return _InOrder(super().prepared(values, keep), fronts)
 
 
-class _Both(Prepared):
-    """A prepared launch, and those in front of it."""
+class _InOrder(Prepared):
+    """A prepared launch, and those in front of it: each packed once, when it was prepared."""
 
-    __slots__ = ("_behind", "_packed_fronts")
+    __slots__ = ("_starts",)
 
-    def __init__(
-        self, fronts: tuple[tuple[int, bytearray], ...], loaded: Loaded, behind: Prepared
-    ) -> None:
-        self._packed_fronts, self._loaded, self._behind = fronts, loaded, behind
+    def __init__(self, last: Prepared, fronts: tuple[Prepared, ...]) -> None:
+        self._starts = tuple(one.start for one in (*fronts, last))
 
     def start(self, stream: int) -> None:
-        for blocks, packed in self._packed_fronts:
-            _launch(self._loaded, blocks, packed, stream)
-        self._behind.start(stream)
+        for start in self._starts:
+            start(stream)
 
 
 def _fronts(loaded: Loaded, interface: Interface, extents: Mapping[str, int]) -> tuple[_Front, ...]:
@@ -82,19 +120,6 @@ def _fronts(loaded: Loaded, interface: Interface, extents: Mapping[str, int]) ->
         rows, columns = extents[own.rows], extents[own.columns]
         if rows * columns:
             integers = rows, columns, extents[pitches[own.source]]
-            blocks = blocks_of(rows, columns)
-            found.append(_Front(blocks, integers, places[own.source], places[param.name]))
+            pair = places[own.source], places[param.name]
+            found.append(_Front(loaded, blocks_of(rows, columns), integers, pair))
     return tuple(found)
-
-
-def _launch(loaded: Loaded, blocks: int, packed: bytearray, stream: int) -> None:
-    """Launches the kernel in front; the driver copies its arguments before it returns."""
-    start = ctypes.addressof(ctypes.c_char.from_buffer(packed))
-    table = (ctypes.c_void_p * len(_OFFSETS))(*(start + offset for offset in _OFFSETS))
-    shape = (loaded.front.ptr, blocks, 1, 1, THREADS, 1, 1, 0)
-    launch, pointers = cupy().cuda.driver.launchKernel, ctypes.addressof(table)
-    try:
-        launch(*shape, stream, pointers, 0)
-    except RuntimeError as failure:
-        loaded.adopt_context(failure)
-        launch(*shape, stream, pointers, 0)

@@ -1,0 +1,104 @@
+"""Launches of kernels that split operands in front: what each launch gets, and what it costs."""
+
+from __future__ import annotations
+
+import ctypes
+from types import SimpleNamespace
+
+import pytest
+
+from gemmgen.gpu import front_launches
+from gemmgen.gpu.driver import INVALID_CONTEXT, Prepared
+
+Seen = tuple[int, int, tuple[int, ...]]
+"""The blocks of a launch, its stream and its arguments."""
+NUMBERS = (ctypes.c_int, ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64)
+
+
+class NoContext(RuntimeError):
+    status = INVALID_CONTEXT
+
+
+class Driver:
+    """A driver that copies the arguments of launches, in whose thread no context may be current."""
+
+    def __init__(self) -> None:
+        self.seen: list[Seen] = []
+        self.adopted, self.is_ready = 0, True
+
+    def launchKernel(self, function: int, blocks: int, *rest: int) -> None:
+        if not self.is_ready:
+            raise NoContext
+        *shape, stream, pointers, extra = rest
+        assert function == 42 and extra == 0
+        assert shape == [1, 1, front_launches.THREADS, 1, 1, 0]
+        table = ctypes.cast(pointers, ctypes.POINTER(ctypes.c_void_p))
+        given = (ctypes.cast(table[at], ctypes.POINTER(kind))[0] for at, kind in enumerate(NUMBERS))
+        self.seen.append((blocks, stream, tuple(given)))
+
+    def adopt_context(self, failure: RuntimeError) -> None:
+        assert isinstance(failure, NoContext)
+        self.adopted, self.is_ready = self.adopted + 1, True
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
+    made = Driver()
+    cuda = SimpleNamespace(cuda=SimpleNamespace(driver=made))
+    monkeypatch.setattr(front_launches, "cupy", lambda: cuda)
+    return made
+
+
+def front(driver: Driver) -> front_launches._Front:
+    loaded = SimpleNamespace(front=SimpleNamespace(ptr=42), adopt_context=driver.adopt_context)
+    return front_launches._Front(loaded, 5, (7, 9, 12), (1, 3))  # type: ignore[arg-type]
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The memories that are made from here on."""
+    made: list[object] = []
+    plain = front_launches._Arguments.__init__
+
+    def noted(self: front_launches._Arguments) -> None:
+        made.append(self)
+        plain(self)
+
+    monkeypatch.setattr(front_launches._Arguments, "__init__", noted)
+    return made
+
+
+def test_each_call_has_its_addresses_and_uses_the_memory_again(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, made = front(driver), counted(monkeypatch)
+    for stream, source in ((3, 0x1000), (4, 0x2000), (3, 0x3000)):
+        one.start(stream, (0, source, 0, source + 8))
+    assert driver.seen == [
+        (5, stream, (7, 9, source, 12, source + 8))
+        for stream, source in ((3, 0x1000), (4, 0x2000), (3, 0x3000))
+    ]
+    assert len(made) == 1
+
+
+def test_a_prepared_launch_packs_nothing_when_it_starts(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fronts = tuple(front(driver).prepared((0, at, 0, at + 8)) for at in (16, 32))
+    last = front(driver).prepared((0, 64, 0, 72))
+    launch: Prepared = front_launches._InOrder(last, fronts)
+    made = counted(monkeypatch)
+    for stream in (1, 2):
+        launch.start(stream)
+    assert made == []
+    assert driver.seen == [
+        (5, stream, (7, 9, at, 12, at + 8)) for stream in (1, 2) for at in (16, 32, 64)
+    ]
+
+
+def test_the_first_launch_of_a_thread_adopts_the_context(driver: Driver) -> None:
+    one = front(driver)
+    prepared = one.prepared((0, 16, 0, 24))
+    for start in (lambda: one.start(1, (0, 16, 0, 24)), lambda: prepared.start(1)):
+        driver.is_ready = False
+        start()
+    assert driver.adopted == 2 and len(driver.seen) == 2
