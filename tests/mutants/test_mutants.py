@@ -211,14 +211,14 @@ def test_the_page_shows_enough_of_them() -> None:
     ]
 
 
-def test_the_samples_of_the_proof_have_all_kinds() -> None:
+def test_the_samples_of_the_proof_have_most_kinds() -> None:
     chosen = [m for name in PATHS for m in sampled(everywhere(text_of(name)), EACH, SEED)]
-    assert len({mutant.kind for mutant in chosen}) >= len(KINDS) - 4
+    assert len({mutant.kind for mutant in chosen}) >= 0.75 * len(KINDS)
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("name", PATHS)
 def test_a_sample_is_found_out_or_argued(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each of another kind; all kernels together have almost all kinds."""
+    """Each of another kind; all kernels together have most kinds."""
     status = main([PATHS[name], "--each", str(EACH), "--seed", str(SEED)])
     assert status == 0, capsys.readouterr().out
