@@ -158,5 +158,6 @@ class AccessCounter:
     def weighted(self, weights: Ints) -> Iterator[tuple[Site, Counts]]:
         """The counts of each site, each block's taken as often as its weight says."""
         for site, total in self.totals.items():
-            sums = [int(number) for number in total @ weights]
+            # Python's integers: a launch may have more than 2^63 accesses.
+            sums = [int(number) for number in total.astype(object) @ weights.astype(object)]
             yield site, Counts(*sums, ways=self.ways.get(site, 0))

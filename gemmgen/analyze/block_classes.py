@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from gemmgen.analyze import transactions
+from gemmgen.analyze.folded_extents import Folded
 from gemmgen.analyze.tile_origins import origins_of
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.lowered import LoweredKernel
@@ -26,8 +27,9 @@ MOST_KINDS = 1 << 62
 """Numbers of kinds that fit an element."""
 
 
-def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tuple[Ints, Ints]:
-    """One block of each class, and how many blocks it counts for."""
+def classes_of(kernel: LoweredKernel, launch: Folded) -> tuple[Ints, Ints]:
+    """One block of each class of a launch, and how many blocks it counts for."""
+    values = launch.values
     found: dict[tuple[int, ...], tuple[int, int]] = {}
     period = period_of(kernel)
     for blocks, origins, matrices, ranges in origins_of(kernel, values):
@@ -40,7 +42,7 @@ def classes_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> tupl
             start, stop = ranges
             parts += [start % period, np.maximum(stop - start, 0)]
             parts.append(_role(kernel, values, blocks))
-        for at, count in _alike(parts):
+        for at, count in _alike(parts, launch.weights(kernel, blocks, origins)):
             key = tuple(int(part[at]) for part in parts)
             block, before = found.get(key, (int(blocks[at]), 0))
             found[key] = (block, before + count)
@@ -69,8 +71,8 @@ def _role(kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints
     return (part % size == size - 1) + 2 * is_last.astype(np.int64)
 
 
-def _alike(parts: Sequence[Ints]) -> Iterator[tuple[int, int]]:
-    """The index of the first of each kind of rows of ``parts``, and how many are of that kind."""
+def _alike(parts: Sequence[Ints], weights: Ints) -> Iterator[tuple[int, int]]:
+    """The index of the first of each kind of rows of ``parts``, and the sum of their weights."""
     kinds, count = np.zeros(parts[0].size, np.int64), 1
     for part in parts:
         size = int(part.max(initial=0)) + 1
@@ -78,5 +80,7 @@ def _alike(parts: Sequence[Ints]) -> Iterator[tuple[int, int]]:
             kinds = np.unique(kinds, return_inverse=True)[1]
             count = int(kinds.max(initial=0)) + 1
         kinds, count = kinds * size + part, count * size
-    _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
+    _, first, kind = np.unique(kinds, return_index=True, return_inverse=True)
+    counts = np.zeros(first.size, np.int64)
+    np.add.at(counts, kind, weights)
     yield from zip(first.tolist(), counts.tolist(), strict=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from gemmgen.analyze.access_counts import AccessCounter, Counts, LaunchCounts
 from gemmgen.analyze.block_classes import classes_of, period_of, tiles_of
+from gemmgen.analyze.folded_extents import folded
 from gemmgen.analyze.load_joining import as_written, widest_of
 from gemmgen.analyze.loop_periods import every_trip, periodic_trips
 from gemmgen.analyze.recorder import record_accesses
@@ -25,7 +26,8 @@ MOST_LANES = 16384
 def count_compiled(kernel: LoweredKernel, values: Mapping[str, int | float]) -> LaunchCounts:
     """The counts of each site, over all blocks, and those of reads that the compiler may join
     (``load_joining``)."""
-    return _total(kernel, values, classes_of(kernel, values), abridged=True)
+    launch = folded(kernel, values, period_of(kernel))
+    return _total(kernel, launch.values, classes_of(kernel, launch), abridged=True)
 
 
 def count_launch(kernel: LoweredKernel, values: Mapping[str, int | float]) -> LaunchCounts:

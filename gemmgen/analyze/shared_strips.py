@@ -11,10 +11,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gemmgen.analyze.tile_origins import origins_of
+from gemmgen.analyze.tile_origins import origins_at
 from gemmgen.base.record import record
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.numerics.operators import Ints
+
+MOST_BLOCKS = 1 << 17
+"""Blocks whose tiles are looked at."""
 
 
 @record
@@ -30,26 +33,34 @@ class SharedStrips:
 def shared_strips(
     kernel: LoweredKernel, values: Mapping[str, int | float], at_once: int
 ) -> SharedStrips:
-    """Of waves of ``at_once`` blocks, the last one perhaps of fewer; the grid is not empty."""
+    """Of waves of ``at_once`` blocks, the last one perhaps of fewer; the grid is not empty.
+
+    Of a launch with more than ``MOST_BLOCKS`` some waves are taken, evenly spaced.
+    """
     interface = kernel.interface
     tiles = interface.tile_count({name: int(values[name]) for name in interface.shaping()})
     (rows, tall), (columns, wide) = interface.tiles
     across = -(-int(values[columns]) // wide)
     of_each = -(-int(values[rows]) // tall) * across
-    numbers: list[Ints] = []
-    found: list[tuple[Ints, Ints]] = []
-    for blocks, (row, column), _, _ in origins_of(kernel, values):
-        numbers.append(blocks)
-        found.append((row // tall, column // wide))
-    block = np.concatenate(numbers)
-    matrix, wave = block % tiles // of_each, block // at_once
-    row, column = (np.concatenate(part) for part in zip(*found, strict=True))
-    number = block % of_each
+    wave, block = _some_waves(tiles * interface.parts, at_once)
+    _, (row, column), _, _ = origins_at(kernel, values, block)
+    row, column = row // tall, column // wide
+    matrix, number = block % tiles // of_each, block % of_each
 
     def mean(strip: Ints) -> float:
         """Different strips of a wave; those of another matrix are others."""
-        each = (wave * (int(matrix.max()) + 1) + matrix) * of_each + strip
+        own = np.unique(matrix, return_inverse=True)[1]
+        each = (wave * (int(own.max()) + 1) + own) * of_each + strip
         return np.unique(each).size / (int(wave.max()) + 1)
 
     plain = mean(number // across) + mean(number % across)
     return SharedStrips(mean(row), mean(column), plain)
+
+
+def _some_waves(grid: int, at_once: int) -> tuple[Ints, Ints]:
+    """Blocks of a ``grid``, and the number of the wave of each, counted from 0."""
+    waves, taken = -(-grid // at_once), max(2, MOST_BLOCKS // at_once)
+    first = np.arange(waves) if waves <= taken else np.arange(taken) * (waves - 1) // (taken - 1)
+    block = (first[:, None] * at_once + np.arange(at_once)).ravel()
+    wave = np.repeat(np.arange(first.size), at_once)
+    return wave[block < grid], block[block < grid]

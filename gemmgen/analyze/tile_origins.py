@@ -22,11 +22,10 @@ from gemmgen.ir.thread_code import Advance, Node, is_over_tiles
 from gemmgen.numerics.operators import Ints
 
 AT_ONCE = 1 << 18
+Origins = tuple[Ints, tuple[Ints, ...], tuple[Ints, ...], tuple[Ints, ...]]
 
 
-def origins_of(
-    kernel: LoweredKernel, values: Mapping[str, int | float]
-) -> Iterator[tuple[Ints, tuple[Ints, ...], tuple[Ints, ...], tuple[Ints, ...]]]:
+def origins_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> Iterator[Origins]:
     """Numbers of blocks; for each of ``interface.tiles`` the first index of their tiles; for each
     tensor with batches the offset of their matrix; and if several share a tile, the start and stop
     of their parts of k."""
@@ -34,8 +33,12 @@ def origins_of(
     tiles = interface.tile_count({name: int(values[name]) for name in interface.shaping()})
     grid = tiles * interface.parts
     for first in range(0, grid, AT_ONCE):
-        blocks = np.arange(first, min(first + AT_ONCE, grid))
-        yield blocks, *_origins(kernel, values, blocks)
+        yield origins_at(kernel, values, np.arange(first, min(first + AT_ONCE, grid)))
+
+
+def origins_at(kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints) -> Origins:
+    """The same of some ``blocks``, by their numbers."""
+    return blocks, *_origins(kernel, values, blocks)
 
 
 def _origins(

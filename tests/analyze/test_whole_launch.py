@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from time import process_time
+
 import numpy as np
 import pytest
 
-from gemmgen.analyze import block_classes, count
-from gemmgen.analyze.access_counts import AccessCounter
+from gemmgen.analyze import block_classes, count, shared_strips
+from gemmgen.analyze.access_counts import AccessCounter, Counts
 from gemmgen.analyze.accesses import Site
 from gemmgen.analyze.count import count_every_block, count_launch
-from gemmgen.analyze.explain import compile_kernel
+from gemmgen.analyze.explain import compile_kernel, explain
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.loop_periods import periodic_trips
 from gemmgen.base.source import Source
+from gemmgen.gpu.gpus import GPUS
 from gemmgen.interpreter.simt import Lanes
 from gemmgen.language import parse_schedule
+from gemmgen.schedule.read import read_source
 
 TILE = "tile m=32 n=64 k={k}\ncache_shared A[k, m] B[k, n]\nregister_block m=4 n=8\n"
 ORDERS = [
@@ -45,9 +50,11 @@ SCHEDULES = [
     "gemm C[m, b, n] = A[b, m, k] * B[b, k, n]\nassume ldc == N\n" + TILE.format(k=8),
     TILE.format(k=8) + "double_buffer A B\nasync_copy A B via=cp_async\nlaunch_bounds blocks=12",
 ]
-SHAPES: tuple[Shape, ...] = ((64, 64, 320), (35, 132, 334))
-SQUARE: tuple[Shape, ...] = ((64, 64, 64), (70, 70, 70))
+SHAPES: tuple[Shape, ...] = ((64, 64, 320), (35, 132, 334), (299, 452, 22))
+SQUARE: tuple[Shape, ...] = ((64, 64, 64), (70, 70, 70), (420, 420, 420))
+"""In the last ones periods are left out."""
 BATCHES = (3, 5)
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.by_default("*raster group=3*", "assume N == K*")
@@ -59,6 +66,31 @@ def test_classes_and_periods_count_like_all_blocks_and_trips(text: str) -> None:
         shape = (*matrix, *BATCHES[: len(problem.batch)])
         values = arguments_of(kernel.lowered.interface, problem, shape, beta=1.0)
         assert count_launch(kernel.lowered, values) == count_every_block(kernel.lowered, values)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("batches", [(131, 1), (3, 200)])
+def test_matrices_of_a_batch_are_left_out(batches: tuple[int, int]) -> None:
+    text = "gemm C[b, c, m, n] = A[b, c, k, m] * B[b, n, k]\ntile m=16 n=8 k=8\ncache_shared A\n"
+    kernel = compile_kernel(parse_schedule(Source(text)))
+    shape = (33, 9, 11, *batches)
+    values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape, beta=1.0)
+    assert count_launch(kernel.lowered, values) == count_every_block(kernel.lowered, values)
+
+
+@pytest.mark.parametrize("text", [TILE.format(k=8), TILE.format(k=8) + "raster group=4"])
+def test_counts_of_the_largest_launch_take_no_longer(text: str) -> None:
+    """And are exact beyond 64 bits: the same blocks, so many times."""
+    kernel = compile_kernel(parse_schedule(Source(text)))
+    small, large = (320, 640, 64), (320 * 6000, 640 * 3000, 64 * 300000)
+    found: list[Counts] = []
+    start = process_time()
+    for shape in (small, large):
+        values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape)
+        launch = count_launch(kernel.lowered, values)
+        found.append(sum((launch[s] for s in launch if s.space == "shared"), Counts()))
+    assert process_time() - start < 5
+    assert found[1].elements == found[0].elements * 6000 * 3000 * 300000 > 1 << 63
 
 
 def test_a_long_sum_is_not_walked_trip_by_trip(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,3 +172,22 @@ def test_a_choice_by_data_reads_both_sides() -> None:
         read = {s.buffer: c.elements for s, c in counts.items() if not s.write}
         assert read["row"] == 64 * 70
         assert read.get("residual", 0) == beta * 64 * 70
+
+
+def test_strips_of_some_waves_are_about_those_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = compile_kernel(parse_schedule(Source(TILE.format(k=8) + "raster group=4")))
+    problem = kernel.program.problem
+    values = arguments_of(kernel.lowered.interface, problem, (4096, 8192, 64))
+    every = shared_strips.shared_strips(kernel.lowered, values, 132)
+    monkeypatch.setattr(shared_strips, "MOST_BLOCKS", 20 * 132)
+    some = shared_strips.shared_strips(kernel.lowered, values, 132)
+    for name in ("a", "b", "row_by_row"):
+        assert getattr(some, name) == pytest.approx(getattr(every, name), rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["vectorized", "best/bf16_8192", "hopper/persistent"])
+def test_the_largest_shape_is_explained_in_seconds(name: str) -> None:
+    source = read_source(str(EXAMPLES / f"{name}.sched"))
+    start = process_time()
+    explain(parse_schedule(source), (2_000_000,) * 3, GPUS["H200"])
+    assert process_time() - start < 8
