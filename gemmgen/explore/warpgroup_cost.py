@@ -90,32 +90,32 @@ class WarpgroupCosts:
     """Constants, in clocks unless said otherwise.
 
     ``launch``: microseconds from one launch to the next; ``begin``: clocks of a launch before its
-    first step.  ``latency`` of a TMA load, ``meet`` more for each doubling of the cluster.
-    ``operand``: clocks of a wgmma to read A from shared memory; ``narrow_b``: by how much reading
-    B costs more for each halving of its rows.  ``step``: of a step in
-    addition to its loads and arithmetic, ``alone`` more without a producer.  ``tile``: of a tile's
-    epilogue; ``store``: bytes of C a clock; ``narrow_c``, ``odd``: by how much storing them costs
-    more.  ``split``: of split K, ``part`` for each part.  ``flop``: picojoules of a multiply-add's
-    two operations, ``byte`` of a byte from L2.  ``memory``: TB/s.  ``norm``: the exponent that
-    combines what overlaps.
+    first step, ``meet`` more for each doubling of the cluster.  ``latency`` of a TMA load.
+    ``operand``: clocks of a wgmma to read A from shared memory; ``narrow_b``: by how much reading B
+    costs more for each halving of its rows.  ``step``: of a step in addition to its loads and
+    arithmetic, ``alone`` more without a producer.  ``tile``: of a tile's epilogue; ``store``: bytes
+    of C a clock; ``narrow_c``, ``odd``: by how much storing them costs more.  ``split``: of split
+    K, ``part`` for each part.  ``flop``: picojoules of one of a multiply-add's two operations,
+    ``byte`` of a byte from L2.  ``memory``: TB/s.  ``norm``: the exponent that combines what
+    overlaps.
     """
 
-    launch: float = 0.41
-    begin: float = 596
-    latency: float = 2410
-    meet: float = 225
-    operand: float = 26.4
-    narrow_b: float = 2.05
-    step: float = 99.1
-    alone: float = 123
-    tile: float = 1500
+    launch: float = 0.242
+    begin: float = 558
+    latency: float = 2680
+    meet: float = 452
+    operand: float = 23.5
+    narrow_b: float = 1.29
+    step: float = 103
+    alone: float = 130
+    tile: float = 1660
     store: float = 8.72
-    narrow_c: float = 0.171
-    odd: float = 0.0676
-    split: float = 1140
-    part: float = 252
-    flop: float = 0.355
-    byte: float = 38.5
+    narrow_c: float = 0.226
+    odd: float = 0.002
+    split: float = 900
+    part: float = 355
+    flop: float = 0.274
+    byte: float = 56.3
     memory: float = 4.0
     norm: float = 12.0
 
@@ -163,11 +163,10 @@ def _step(sizes: WarpgroupSizes, share: int, costs: WarpgroupCosts) -> float:
     rows, columns = sizes.tile
     read = costs.operand + columns / 4 * (1 + costs.narrow_b * (sizes.narrow[0] - 1))
     multiplied = 4 * sizes.slabs * rows / GROUP * max(columns / 2, read)
-    latency = costs.latency + costs.meet * log2(prod(sizes.cluster))
     bound = _norm(
         costs.norm,
         multiplied * share,
-        latency / max(1, sizes.stages - 1),
+        costs.latency / max(1, sizes.stages - 1),
     )
     return bound + costs.step + (0 if sizes.producer else costs.alone)
 

@@ -16,17 +16,17 @@ from gemmgen.schedule.roles import batches, matrix, roles
 from gemmgen.torch.siblings import compiled
 
 LEAST = 2**21
-"""Multiply-adds below which launch overhead hides the gain of a better schedule."""
+"""Multiply-adds of f32 or f64 below which launch overhead hides the gain of a better schedule."""
 
 
 def suggested(
     schedule: Schedule, extents: Mapping[str, int], views: Mapping[str, View], gpu: Gpu
 ) -> Emitted | None:
     """The kernel that ``suggest`` chooses for these tensors, without its ``assume`` lines, so that
-    it runs at other extents too; None for small products."""
+    it runs at other extents too; None for small products that tensor cores don't multiply."""
     gemm = schedule.gemm
     shape = tuple(extents[letter] for letter in (*roles(gemm), *batches(gemm)))
-    if prod(shape) < LEAST:
+    if prod(shape) < LEAST and dict(schedule.dtypes)[gemm.a.tensor] in ("f32", "f64"):
         return None
     from gemmgen.explore.suggest.choose import choose
     from gemmgen.explore.suggest.request import Request

@@ -33,14 +33,14 @@ NN, NT, TN, TT = (
     "C[m, n] = A[k, m] * B[n, k]",
 )
 BATCHES = "C[b, m, n] = A[b, m, k] * B[b, n, k]"
-LOSS, WORST, SHARE = 1.07, 1.6, 0.89
+LOSS, WORST, SHARE = 1.08, 1.6, 0.91
 """How much longer than the fastest plan that was timed the chosen one takes, the geometric mean and
 the most; PyTorch's time over it, the geometric mean."""
 
 
 def test_the_choice_is_near_the_fastest_of_the_plans_that_were_timed() -> None:
     found = chosen(read(), H200)
-    assert len(found) >= 120
+    assert len(found) >= 160
     product = share = 1.0
     for loss, of_torch in found:
         product, share = product * loss, share * of_torch
@@ -123,6 +123,12 @@ def test_each_type_of_tensor_cores_gets_warpgroups_on_hopper(dtype: str, size: i
 def test_others_get_none(gemm: str, dtype: str, shape: tuple[int, ...], gpu: str) -> None:
     assert not fastest(Request.of(gemm, shape, dtype=dtype, gpu=gpu), 1)
     assert "wgmma" not in suggest(gemm, shape, dtype=dtype, gpu=gpu).text
+
+
+def test_small_products_get_warpgroups_and_few_rows_lanes() -> None:
+    assert "via=wgmma" in suggest(NT, (96, 192, 72), dtype="bf16").text
+    assert "via=wgmma" in suggest(NN, (32, 80, 1456), dtype="bf16").text
+    assert "within=warp" in suggest(NT, (1, 4096, 4096), dtype="bf16").text
 
 
 def test_rows_of_c_that_are_too_short_for_tma_are_stored_by_threads() -> None:

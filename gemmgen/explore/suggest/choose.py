@@ -45,6 +45,9 @@ RASTER = 2
 TRIED = 12
 """The most schedules for warpgroups that are compiled to find a legal one."""
 
+FEW = 4
+"""Rows or columns up to which lanes that split K may be faster than tensor cores."""
+
 
 @record
 class Option:
@@ -116,13 +119,15 @@ def choose(request: Request) -> Suggestion:
 
 
 def _ranked(request: Request) -> list[Option]:
-    """All options; mma.sync last where warpgroups can use the tensor cores, since wgmma is faster
-    there and the two models were fitted apart."""
+    """All options; those without warpgroups last where warpgroups can use the tensor cores, which
+    are faster, but for a few rows or columns: the two models were fitted apart."""
     of_warpgroups = [Option(plan, plan.seconds) for plan in fastest(request, TRIED)]
+    few = min(request.shape[:2]) <= FEW
 
     def rank(option: Option) -> tuple[bool, float]:
-        by_mma = isinstance(option.plan, SettledForm) and option.plan.form.kind == "tensor"
-        return by_mma and bool(of_warpgroups), option.seconds
+        if isinstance(option.plan, WarpgroupPlan) or not of_warpgroups:
+            return False, option.seconds
+        return not (few and option.plan.form.kind == "lanes"), option.seconds
 
     return sorted((*of_warpgroups, *options(request)), key=rank)
 

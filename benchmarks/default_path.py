@@ -1,0 +1,182 @@
+"""What a user gets without a schedule: ``gemmgen.torch.op`` of a bare gemm against ``torch.mm``.
+
+    python benchmarks/default_path.py [--seed 1] [--count 60] [--dtype bf16] [--json FILE]
+
+``count`` shapes are drawn, extents log-uniform from 32 to 8192 in multiples of 8, with a storage
+order each, and the named ones of ``NAMED`` come first.  Both sides are replayed from a CUDA graph,
+at least 20 ms after 15 ms of themselves, in an order drawn anew each round; the result is the
+median ratio of the rounds.  Outputs are compared with a product in f32.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import random
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+NAMED = (
+    *((size, size, size) for size in (512, 1024, 2048, 4096, 8192)),
+    *((2048, 768, 768), (2048, 2304, 768), (2048, 3072, 768), (2048, 768, 3072)),
+    *((4096, 4096, 14336), (8192, 28672, 4096), (128, 7168, 16384), (512, 4096, 4096)),
+)
+ORDERS = {"TN": "A[m, k] * B[n, k]", "NN": "A[m, k] * B[k, n]", "NT": "A[k, m] * B[k, n]"}
+ORDERS["TT"] = "A[k, m] * B[n, k]"
+"""The storage orders, by the letters of a column-major library."""
+WARM, TIMED, ROUNDS = 15.0, 20.0, 3
+"""Milliseconds."""
+MOST_ERROR = 4e-3
+"""Of a result of 16 bits, relative to its norm."""
+
+
+@dataclass(frozen=True)
+class Row:
+    shape: tuple[int, int, int]
+    order: str
+    torch_us: float
+    ours_us: float
+    share: float
+    error: float
+    schedule: str
+
+
+def cases(seed: int, count: int) -> list[tuple[tuple[int, int, int], str]]:
+    draw = random.Random(seed)
+    found = [(shape, "TN") for shape in NAMED]
+    for _ in range(count):
+        m, n, k = (int(2 ** draw.uniform(5, 13)) // 8 * 8 for _ in range(3))
+        found.append(((m, n, k), draw.choice(list(ORDERS))))
+    return found
+
+
+def compiled(case: tuple[tuple[int, int, int], str], dtype: str) -> None:
+    """Fills the cache of cubins: compiling is not what is measured."""
+    from gemmgen.explore.suggest import suggest
+    from gemmgen.gpu import device, store
+
+    shape, order = case
+    emitted = suggest(f"C[m, n] = {ORDERS[order]}", shape, dtype=dtype).emitted
+    store.stored(emitted.text, device.arch_for(emitted.target, *device.capability(0)))
+
+
+def graph(call: Callable[[], Any], most_us: float) -> tuple[Any, int]:
+    import torch
+
+    count = max(1, min(20, int(400 / most_us)))
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        call()
+    torch.cuda.synchronize()
+    made = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(made, stream=stream):
+        for _ in range(count):
+            call()
+    return made, count
+
+
+def microseconds(made: Any, count: int) -> float:
+    """Of one call; the graph was warmed by itself."""
+    import torch
+
+    def run(times: int) -> float:
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for _ in range(times):
+            made.replay()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end)
+
+    one = max(run(1), run(1), 1e-3)
+    run(math.ceil(WARM / one))
+    times = math.ceil(TIMED / one)
+    return run(times) / times / count * 1e3
+
+
+def measured(case: tuple[tuple[int, int, int], str], dtype: str, draw: random.Random) -> Row:
+    import torch
+
+    import gemmgen.torch
+    from gemmgen.explore.suggest import suggest
+
+    (m, n, k), order = case
+    kind = {"bf16": torch.bfloat16, "f16": torch.float16}[dtype]
+    a = torch.randn((m, k) if order in ("TN", "NN") else (k, m), device="cuda").to(kind)
+    b = torch.randn((n, k) if order in ("TN", "TT") else (k, n), device="cuda").to(kind)
+    left = a if order in ("TN", "NN") else a.t()
+    right = b.t() if order in ("TN", "TT") else b
+    text = f"gemm C[m, n] = {ORDERS[order]}\ndtype A={dtype} B={dtype} C={dtype}\n"
+    op = gemmgen.torch.op(text, name=f"bench::{order.lower()}_{dtype}")
+    guess = 2 * m * n * k / 6e8 + 2
+    sides = {
+        "torch": graph(lambda: torch.mm(left, right), guess),
+        "ours": graph(lambda: op(a, b), guess),
+    }
+    ratios, times = list[float](), {name: list[float]() for name in sides}
+    for _ in range(ROUNDS):
+        names = draw.sample(list(sides), 2)
+        us = {name: microseconds(*sides[name]) for name in names}
+        ratios.append(us["torch"] / us["ours"])
+        for name in names:
+            times[name].append(us[name])
+    torch.backends.cuda.matmul.allow_tf32 = False
+    wanted = left.float() @ right.float()
+    error = float((op(a, b).float() - wanted).norm() / wanted.norm())
+    lines = suggest(f"C[m, n] = {ORDERS[order]}", (m, n, k), dtype=dtype).text.splitlines()
+    said = " ".join(" ".join(x.split()) + ";" for x in lines if x.split()[0] in SAID)
+    return Row((m, n, k), order, *(median(times[x]) for x in sides), median(ratios), error, said)
+
+
+SAID = ("tile", "tensor_core", "warp_specialize", "cluster", "split_k")
+"""The lines of a schedule that are printed."""
+
+
+def summary(rows: Sequence[Row]) -> str:
+    shares = sorted(row.share for row in rows)
+    mean = math.exp(fmean(map(math.log, shares)))
+    return f"{len(rows)} shapes: {mean:.3f} of torch (5%: {shares[len(rows) // 20]:.2f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--dtype", choices=("bf16", "f16"), default="bf16")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    began, drawn = time.monotonic(), cases(asked.seed, asked.count)
+    with ProcessPoolExecutor(16, multiprocessing.get_context("spawn")) as pool:
+        for each in [pool.submit(compiled, case, asked.dtype) for case in drawn]:
+            each.result()
+    print(f"compiled in {time.monotonic() - began:.0f} s", flush=True)
+    draw, rows = random.Random(asked.seed), list[Row]()
+    for case in drawn:
+        row = measured(case, asked.dtype, draw)
+        rows.append(row)
+        right = "" if row.error < MOST_ERROR else f"  WRONG: {row.error:.1e}"
+        print(
+            f"{'x'.join(map(str, row.shape)):>16} {row.order} torch {row.torch_us:8.2f} us, ours "
+            f"{row.ours_us:8.2f} us, {row.share:.3f}  {row.schedule}{right}",
+            flush=True,
+        )
+    named = len(NAMED)
+    print(f"named, {summary(rows[:named])}")
+    if rows[named:]:
+        print(f"drawn, {summary(rows[named:])}")
+    print(
+        f"wrong: {sum(row.error >= MOST_ERROR for row in rows)}; {time.monotonic() - began:.0f} s"
+    )
+    if asked.json:
+        asked.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
