@@ -40,7 +40,7 @@ def check_declarations(text: str, interface: Interface) -> None:
     """Raises TextFailure, which says where, for a declaration that is wrong on a GPU."""
     code = re.sub(r"//[^\n]*", lambda found: " " * len(found[0]), text)
     complaints = [*_of_maps(code), *(x for head in heads(code) for x in _of_head(head, interface))]
-    complaints += _of_launches(code, interface)
+    complaints += [*_of_launches(code, interface), *_of_statics(code)]
     for line, complaint in sorted(complaints):
         raise TextFailure(f"{interface.name}.cu:{line}: {complaint}")
 
@@ -94,6 +94,12 @@ def _of_maps(code: str) -> Iterator[tuple[int, str]]:
             _line(code, found.start(1)),
             "a function takes a tensor map by value: its address would be that of a copy",
         )
+
+
+def _of_statics(code: str) -> Iterator[tuple[int, str]]:
+    """What a function keeps from call to call; all threads may share the driver's function."""
+    for found in re.finditer(r"^ +static (?!thread_local |const |Encode )\w[^;\n]*;", code, re.M):
+        yield _line(code, found.start()), "what a launcher keeps is not thread_local"
 
 
 def _of_launches(code: str, interface: Interface) -> Iterator[tuple[int, str]]:

@@ -142,7 +142,12 @@ def _undefined_macros(functions: str) -> list[str]:
 
 
 def _configured(launcher: str, interface: Interface, line: int) -> str:
-    """The launcher with its one ``<<<...>>>`` as a call; those of a kernel in front are run."""
+    """The launcher with its one ``<<<...>>>`` as a call; those of a kernel in front are run.
+
+    What it keeps for each thread is not ``thread_local`` here: thread-local memory stands for a
+    block's shared memory (``host.h``), and one thread makes all calls.
+    """
+    launcher = re.sub(r"\bthread_local ", "", launcher)
     kernel, front = interface.name, IN_FRONT.format(kernel=interface.name)
     if interface.split:
         launcher = re.sub(

@@ -92,7 +92,7 @@ def elected(body: str, start: int) -> Iterator[Change]:
 
 def declarations(code: str) -> Iterator[Change]:
     """Attributes left out or changed; in the whole text."""
-    for word in ("__grid_constant__ ", "__shared__ ", 'extern "C" '):
+    for word in ("__grid_constant__ ", "__shared__ ", "thread_local ", 'extern "C" '):
         for found in re.finditer(re.escape(word), code):
             if not code.startswith('extern "C" {', found.start()):
                 yield found.start(), word, ""

@@ -61,6 +61,7 @@ PLANTED = {
     "other threads of the pre-pass": ("256, 0, stream>>>", "512, 0, stream>>>"),
     "a name in C++": ('extern "C" __global__ void __cluster', "__global__ void __cluster"),
     "the name of the pre-pass": ('extern "C" __global__ void __launch', "__global__ void __launch"),
+    "a device that threads share": ("static thread_local int", "static int"),
     "a wait that may be moved": ('asm volatile("wgmma.wait', 'asm("wgmma.wait'),
     "sums that may be read early": ('asm volatile("" : "+f"', 'asm("" : "+f"'),
     "a wait that memory passes": ('0;" ::: "memory"', '0;" ::'),
