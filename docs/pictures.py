@@ -42,9 +42,13 @@ def faults(driver: Any) -> Iterator[str]:
     light = driver.execute_script(FOUND)
     if not light:
         return
+    dark = _in_scheme(driver, SCHEMES[1], light)
+    if _alike(light, dark):
+        # A page that was opened after one in a dark scheme may have begun in that.
+        light = _in_scheme(driver, SCHEMES[0], dark)
     papers: dict[str, set[str]] = {}
-    for scheme in SCHEMES:
-        for picture in light if scheme == SCHEMES[0] else _in_other_scheme(driver, light):
+    for scheme, pictures in zip(SCHEMES, (light, dark), strict=True):
+        for picture in pictures:
             name = f"{picture['name']} ({scheme})"
             if not all(picture["size"]):
                 yield f"a picture without a size: {name}"
@@ -56,25 +60,31 @@ def faults(driver: Any) -> Iterator[str]:
                 papers.setdefault(picture["name"], set()).add(picture["paper"])
     _prefer(driver, SCHEMES[0])
     for log in ("browser", "performance"):
-        driver.get_log(log)  # of the page's second visit
+        driver.get_log(log)  # of the page's other visits
     for name, colors in papers.items():
         if len(colors) < len(SCHEMES):
             yield f"a picture with one background in both schemes: {name}"
 
 
-def _in_other_scheme(driver: Any, light: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The pictures of the page in the other scheme, once each has a background of its own there;
-    as they are at last, if that does not happen."""
-    _prefer(driver, SCHEMES[1])
+def _in_scheme(
+    driver: Any, scheme: str, other: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """The pictures of the page in ``scheme``, once each has another background than in the
+    ``other`` one; as they are at last, if that does not happen."""
+    _prefer(driver, scheme)
     driver.refresh()
     until = time.monotonic() + LATEST
     while True:
-        dark = driver.execute_script(FOUND)
-        papers = [[picture["paper"] for picture in found] for found in (light, dark)]
-        alike = len(light) != len(dark) or any(a and a == b for a, b in zip(*papers, strict=True))
-        if not alike or time.monotonic() > until:
-            return dark
+        found = driver.execute_script(FOUND)
+        if not _alike(found, other) or time.monotonic() > until:
+            return found
         time.sleep(0.05)
+
+
+def _alike(found: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether some picture has the same background in both, or there are not as many."""
+    papers = [[picture["paper"] for picture in pictures] for pictures in (found, other)]
+    return len(found) != len(other) or any(a and a == b for a, b in zip(*papers, strict=True))
 
 
 def _prefer(driver: Any, scheme: str) -> None:
