@@ -55,6 +55,8 @@ def check_box_addresses(schedule: Schedule, kernel: LoweredKernel) -> None:
 
 def unfit(kernel: LoweredKernel) -> Iterator[Unfit]:
     """Every rule of TMA that a kernel breaks."""
+    if not kernel.interface.maps:
+        return
     divisors = Divisors(kernel)
     maps = {one.parameter: one for one in kernel.interface.maps}
     maps |= {one.tensor: one for one in kernel.interface.maps}
