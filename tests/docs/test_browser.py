@@ -82,6 +82,17 @@ def test_a_site_without_a_fault_has_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.proof
+def test_a_page_that_begins_in_the_dark_scheme_has_no_fault(tmp_path: Path) -> None:
+    """As a theme's page may that is opened after one in a dark scheme."""
+    begins = (
+        "<script>if (!sessionStorage.seen) { sessionStorage.seen = 1;"
+        " document.querySelector('.background').style.fill = '#123' }</script>"
+    )
+    found, pages = browse.faults(site_with(tmp_path, PICTURE + begins))
+    assert (found, pages) == ([], 2)
+
+
+@pytest.mark.proof
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_fault_is_found(tmp_path: Path, name: str) -> None:
     body, wanted = PLANTED[name]
