@@ -10,6 +10,7 @@ from cli.running import gemmgen
 
 from gemmgen.base.installing import install
 from gemmgen.base.source import Source
+from gemmgen.ir.dtypes import DTYPES
 from gemmgen.ir.target import nvcc_flag
 from gemmgen.language import VOCABULARY
 from gemmgen.pipeline import compile_source
@@ -81,6 +82,11 @@ def test_pages_that_build_by_nvcc_say_what_sm_90a_needs() -> None:
     pages = {n: t for n, t in texts().items() if n.endswith(".md") and not n.startswith("docs/adr")}
     native = [name for name, text in pages.items() if "nvcc" in text and "-arch=native" in text]
     assert native and all(nvcc_flag("sm_90a") in pages[name] for name in native)
+
+
+def test_limits_name_every_type_and_instruction() -> None:
+    limits = README.partition("## Limits of this version")[2]
+    assert all(re.search(rf"\b{name}\b", limits) for name in (*DTYPES, "wgmma", "mma", "WMMA"))
 
 
 def test_ladder_order_is_that_of_directives_alone() -> None:
