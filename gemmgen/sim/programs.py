@@ -21,21 +21,19 @@ from gemmgen.sim.unit import unit_text
 
 _RUNNER = (
     *("runner", "scheduler", "named_barriers", "clocks", "fibers", "warp"),
-    *("launcher", "tensor_map", "wmma", "mma", "mma_doubles", "blocks"),
+    *("launcher", "tensor_map", "blocks"),
     *("async_copies", "mbarriers", "box_copies", "box_loads", "box_stores", "register_pool"),
     *("clusters", "cluster_barrier", "griddepcontrol"),
-    *("wgmma", "wgmma_sums", "wgmma_operands", "wgmma_products"),
     *("guarded_memory", "faults", "launch_request"),
 )
-_CHECKS = (
-    "access_checks",
-    "engine_checks",
-    "wgmma_checks",
-    "shadow",
-    "reads",
-    "order",
-    "integer_checks",
-)
+_CHECKS = ("access_checks", "engine_checks", "shadow", "reads", "order", "integer_checks")
+_PRODUCTS = {
+    "wmma.": ("wmma",),
+    "mma.sync": ("mma", "mma_doubles"),
+    "wgmma.": ("wgmma", "wgmma_sums", "wgmma_operands", "wgmma_products", "wgmma_checks"),
+}
+"""Models of tensor cores, which take a third of the runner's time to compile, by what the text of a
+kernel that needs them has."""
 _LINKED = ("-no-pie", "-nodefaultlibs", "-lm", "-lc", "-lgcc")
 _PROGRAM, _SYMBOLS = "kernel", "symbols"
 
@@ -80,7 +78,8 @@ def program(
         directory = temporary.folder()
         path = Path(directory.name, _PROGRAM)
         kernel = toolchain.compile_unit(unit, Path(directory.name), flags)
-        _link(kernel, path, checked=checked, ucontext=ucontext)
+        products = tuple(each for each in _PRODUCTS if each in text)
+        _link(kernel, path, products, checked=checked, ucontext=ucontext)
         symbols = _symbols(path) if checked else ""
         files = {_PROGRAM: path.read_bytes(), _SYMBOLS: symbols.encode()}
     written = caches.write(name, files, executable=_PROGRAM)
@@ -99,11 +98,17 @@ def _kept(name: str, files: Mapping[str, bytes] | None, cache: Path | None) -> H
     return HostProgram(path, files[_SYMBOLS].decode()) if os.access(path, os.X_OK) else None
 
 
-def _link(kernel: Path, path: Path, *, checked: bool, ucontext: bool) -> None:
+def _link(
+    kernel: Path, path: Path, products: tuple[str, ...], *, checked: bool, ucontext: bool
+) -> None:
     runner = _runner_objects(ucontext)
     names = (*_RUNNER, *(_CHECKS if checked else ()))
-    objects = (str(kernel), *(str(runner / f"{name}.o") for name in names))
-    toolchain.gxx(*objects, *_LINKED, "-o", str(path))
+    objects = [runner / f"{name}.o" for name in names]
+    for each in products:
+        folder = _runner_objects(ucontext, each)
+        parts = (name for name in _PRODUCTS[each] if checked or not name.endswith("_checks"))
+        objects += [folder / f"{name}.o" for name in parts]
+    toolchain.gxx(str(kernel), *map(str, objects), *_LINKED, "-o", str(path))
 
 
 def _symbols(path: Path) -> str:
@@ -112,22 +117,24 @@ def _symbols(path: Path) -> str:
 
 
 @functools.cache
-def _runner_objects(ucontext: bool) -> Path:
-    """A folder of this process with the runner's objects, from the cache or compiled; ``ucontext``
-    selects the portable fibers.
+def _runner_objects(ucontext: bool, product: str = "") -> Path:
+    """A folder of this process with the runner's objects, or the models of ``product``, from the
+    cache or compiled; ``ucontext`` selects the portable fibers.
 
     The cache's own files are not linked: they may be evicted while this process runs.
     """
     directory = temporary.folder()
     _held.append(directory)
-    own, name = Path(directory.name), f"runner-{identity(ucontext)}"
+    parts = _PRODUCTS[product] if product else (*_RUNNER, *_CHECKS)
+    which = "".join(filter(str.isalpha, product)) or "runner"
+    own, name = Path(directory.name), f"{which}-{identity(ucontext)}"
     kept = caches.read(name)
     if kept is not None:
         for file, data in kept.items():
             (own / file).write_bytes(data)
         return own
     folder = resources.files("gemmgen.sim")
-    sources = [str(folder / f"{part}.cpp") for part in (*_RUNNER, *_CHECKS)]
+    sources = [str(folder / f"{part}.cpp") for part in parts]
     toolchain.gxx(*_runner_flags(ucontext), "-c", *sources, directory=own)
     caches.write(name, {path.name: path.read_bytes() for path in own.iterdir()})
     return own

@@ -20,7 +20,7 @@ void run_thread() {
   gg_call_kernel(state.arguments);
   end_copies();
   end_stores();
-  end_multiplications();
+  if (end_multiplications != nullptr) end_multiplications();
   leave_block();
 }
 

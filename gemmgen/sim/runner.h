@@ -242,7 +242,8 @@ void end_mbarriers();  // called when all threads of a block have left the kerne
 void end_loads(unsigned rank);  // likewise
 void end_registers();  // likewise
 void end_stores();     // called when a thread leaves the kernel
-void end_multiplications();  // likewise; wgmma.cpp
+// Likewise; wgmma.cpp, which only programs with wgmma have.
+void end_multiplications() __attribute__((weak));
 
 // An asynchronous copy: its first `valid` bytes are the source's, the others are zeros.
 struct Issue {
