@@ -13,16 +13,15 @@ from typing import Any, cast
 import click
 
 from gemmgen import __version__
+from gemmgen.__main__ import INTERRUPTED
 from gemmgen.base.errors import GemmgenError, UsageError
 from gemmgen.base.source import shown
 from gemmgen.cli.files import complain, forget_output
 from gemmgen.schedule.words import close
 
-INTERRUPTED = 130
 OBJECTS = 100_000
 """How many more objects there are before the next search for cycles.  Imports and a compilation
 make many objects and hardly a cycle: searches as often as by default are 3% of ``emit``."""
-"""The exit code after Ctrl-C, by the convention of shells."""
 
 COMMANDS = {
     "emit": "Print a schedule's kernel as CUDA C.",

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count as numbers
 from itertools import islice
 
-from gemmgen.base.processes import end_with_parent
+from gemmgen.base.processes import interrupts_held, serve_quietly, worker_pool
 from gemmgen.base.record import record
 from gemmgen.fuzz.blame import blamed
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import EVERY_PAIR, Pair, pairs
 from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.fuzz.shrink import Small, shrink
-from gemmgen.fuzz.trial import Failure, Verdict, judge
+from gemmgen.fuzz.trial import Failure, Late, Verdict, judge
 
 BATCH = 4
 """Schedules of one job of a process."""
@@ -94,16 +95,17 @@ class Limits:
         return iter(range(self.schedules)) if self.schedules is not None else numbers()
 
 
-def trial_at(seed: int, index: int, without: Words = (), *, compiled: bool = False) -> Judged:
-    """Draws one schedule and tests it."""
-    return tested(seed, index, schedule_at(seed, index, without), without, compiled=compiled)
-
-
-def tested(
-    seed: int, index: int, text: str, without: Words = (), *, compiled: bool = False
+def trial_at(
+    seed: int,
+    index: int,
+    without: Words = (),
+    *,
+    compiled: bool = False,
+    deadline: float = math.inf,
 ) -> Judged:
-    """Tests a drawn schedule."""
-    verdict = judge(text, Dice(seed, index, "cases"), compiled=compiled)
+    """Draw one schedule and test it; raises ``Late`` after the ``deadline``."""
+    text = schedule_at(seed, index, without)
+    verdict = judge(text, Dice(seed, index, "cases"), compiled=compiled, deadline=deadline)
     return Judged(seed, index, text, verdict, without)
 
 
@@ -120,44 +122,47 @@ def run(
 
     No schedule has a word in ``without`` (of ``factors.WORDS``).
     """
-    tally, start = Tally(), time.monotonic()
-    deadline = start + limits.seconds if limits.seconds is not None else None
+    tally, start = Tally(), time.time()
+    deadline = math.inf if limits.seconds is None else start + limits.seconds
     source = _here(seed, limits, compiled, without, deadline)
     if jobs > 1:
         source = _spread(seed, limits, compiled, without, deadline, jobs)
     for trial in source:
-        count(tally, trial)
-        tally.seconds = time.monotonic() - start
+        count(tally, trial, deadline)
+        tally.seconds = time.time() - start
         progress(tally)
-    tally.seconds = time.monotonic() - start
+    tally.seconds = time.time() - start
     return tally
 
 
-def count(tally: Tally, trial: Judged) -> None:
-    """Adds a trial to the tally; a failure is attributed to a pass and shrunk."""
+def count(tally: Tally, trial: Judged, deadline: float = math.inf) -> None:
+    """Add a trial to the tally; a failure is attributed to a pass and, until ``deadline``,
+    shrunk."""
     tally.add(trial)
     if trial.verdict.failure is not None:
-        tally.found.append(_known(trial, tally.found))
+        tally.found.append(_known(trial, tally.found, deadline))
 
 
 def replay(seed: int, index: int, without: Words = (), *, compiled: bool = False) -> Tally:
     """Repeats one schedule's trial, with all layers."""
-    tally, start = Tally(), time.monotonic()
+    tally, start = Tally(), time.time()
     count(tally, trial_at(seed, index, without, compiled=compiled))
-    tally.seconds = time.monotonic() - start
+    tally.seconds = time.time() - start
     return tally
 
 
-def _known(trial: Judged, before: list[Found]) -> Found:
-    """The failure with its pass; shrunk if it is the first of its kind."""
+def _known(trial: Judged, before: list[Found], deadline: float) -> Found:
+    """The failure with its pass; shrunk if it is the first of its kind, and time is left."""
     failure = trial.verdict.failure
     assert failure is not None
+    if time.time() > deadline:
+        return Found(trial, failure)
     failure = blamed(trial.text, failure)
     same_kind = [f for f in before if f.small and _kind(f.failure) == _kind(failure)]
     shrunk = sum(1 for f in before if f.small)
-    if same_kind or shrunk >= SHRUNK:
+    if same_kind or shrunk >= SHRUNK or time.time() > deadline:
         return Found(trial, failure)
-    small = shrink(trial.text, failure)
+    small = shrink(trial.text, failure, deadline)
     return Found(trial, failure, Small(small.text, blamed(small.text, small.failure), small.tried))
 
 
@@ -166,38 +171,48 @@ def _kind(failure: Failure) -> tuple[str, str, str]:
 
 
 def _here(
-    seed: int, limits: Limits, compiled: bool, without: Words, deadline: float | None
+    seed: int, limits: Limits, compiled: bool, without: Words, deadline: float
 ) -> Iterator[Judged]:
     """All trials in this process."""
     for index in limits.indices():
-        if deadline is not None and time.monotonic() > deadline:
+        both = compiled and index % COMPILED == 0
+        with suppress(Late):
+            yield trial_at(seed, index, without, compiled=both, deadline=deadline)
+        if time.time() > deadline:
             return
-        yield trial_at(seed, index, without, compiled=compiled and index % COMPILED == 0)
 
 
 def batch(
-    seed: int, drawn: tuple[tuple[int, str], ...], compiled: bool, without: Words
+    seed: int,
+    drawn: tuple[tuple[int, str], ...],
+    compiled: bool,
+    without: Words,
+    deadline: float = math.inf,
 ) -> list[Judged]:
-    """One job of a process: drawn schedules, since each depends on those before it."""
-    return [
-        tested(seed, index, text, without, compiled=compiled and index % COMPILED == 0)
-        for index, text in drawn
-    ]
+    """One job of a process: drawn schedules, since each depends on those before it; the trials
+    that end before the ``deadline`` of all."""
+    found: list[Judged] = []
+    with suppress(Late):
+        for index, text in drawn:
+            both = compiled and index % COMPILED == 0
+            verdict = judge(text, Dice(seed, index, "cases"), compiled=both, deadline=deadline)
+            found.append(Judged(seed, index, text, verdict, without))
+    return found
 
 
 def _spread(
-    seed: int, limits: Limits, compiled: bool, without: Words, deadline: float | None, jobs: int
+    seed: int, limits: Limits, compiled: bool, without: Words, deadline: float, jobs: int
 ) -> Iterator[Judged]:
     """Trials from ``jobs`` processes, in the order in which they end."""
     drawn = ((index, schedule_at(seed, index, without)) for index in limits.indices())
     running: set[Future[list[Judged]]] = set()
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, initializer=end_with_parent) as pool:
+    with worker_pool(jobs, serve_quietly) as pool:
         while True:
-            late = deadline is not None and time.monotonic() > deadline
+            late = time.time() > deadline
             some = () if late or len(running) > 2 * jobs else tuple(islice(drawn, BATCH))
             if some:
-                running.add(pool.submit(batch, seed, some, compiled, without))
+                with interrupts_held():
+                    running.add(pool.submit(batch, seed, some, compiled, without, deadline))
             elif not running:
                 return
             # Results are taken between draws, each of which takes a while.

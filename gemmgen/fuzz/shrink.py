@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -27,9 +28,10 @@ class Small:
     tried: int
 
 
-def shrink(text: str, failure: Failure, seconds: float | None = None) -> Small:
-    """The smallest schedule that fails like ``text``, within ``seconds`` (``SECONDS``)."""
-    return _Shrinking(text, failure, time.monotonic() + (seconds or SECONDS)).run()
+def shrink(text: str, failure: Failure, deadline: float = math.inf) -> Small:
+    """The smallest schedule that fails like ``text``, found within ``SECONDS`` and before the
+    ``deadline``."""
+    return _Shrinking(text, failure, min(deadline, time.time() + SECONDS)).run()
 
 
 class _Shrinking:
@@ -81,12 +83,12 @@ class _Shrinking:
 
     def _fails(self, text: str, cases: tuple[Case, ...]) -> Failure | None:
         self.tried += 1
-        found = again(text, self.failure, cases)
+        found = again(text, self.failure, cases, self.deadline)
         same_kind = found and (found.layer, found.kind) == (self.failure.layer, self.failure.kind)
         return found if same_kind else None
 
     def _is_late(self) -> bool:
-        return time.monotonic() > self.deadline
+        return time.time() > self.deadline
 
 
 def _cases(case: Case | None) -> tuple[Case, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 import traceback
 from collections.abc import Generator
 from dataclasses import field, replace
@@ -69,14 +71,21 @@ class Verdict:
     runs: int = 0
 
 
+class Late(Exception):
+    """The time for trials has ended; what was being tried is left."""
+
+
 class _Failed(Exception):
     def __init__(self, failure: Failure):
         super().__init__(failure.detail)
         self.failure = failure
 
 
-def judge(text: str, dice: Dice, *, compiled: bool = False) -> Verdict:
-    """Runs all layers; ``compiled`` includes NVRTC.  A refused schedule is no failure."""
+def judge(text: str, dice: Dice, *, compiled: bool = False, deadline: float = math.inf) -> Verdict:
+    """Run all layers; ``compiled`` includes NVRTC.  A refused schedule is no failure.
+
+    Raises ``Late`` between two runs after the ``deadline``, by ``time.time``.
+    """
     try:
         with _guarded("C0"):
             emitted = compile_schedule(parse_schedule(Source(text)))
@@ -88,7 +97,8 @@ def judge(text: str, dice: Dice, *, compiled: bool = False) -> Verdict:
     plan, runs = plan_of(emitted.schedule, x * y), 0
     try:
         for layer in ("C0", "C1", "C2", *(["C3"] if compiled else [])):
-            runs += _check(layer, emitted, dice)
+            _check_time(deadline)
+            runs += _check(layer, emitted, dice, deadline=deadline)
     except _Failed as failed:
         return Verdict(failed.failure, plan=plan)
     return Verdict(plan=plan, runs=runs)
@@ -102,21 +112,37 @@ def compile_text(text: str) -> Emitted | None:
         return None
 
 
-def again(text: str, failure: Failure, chosen: tuple[Case, ...]) -> Failure | None:
-    """The failure of ``failure``'s layer that ``text`` has at ``chosen``, if any."""
+def _check_time(deadline: float) -> None:
+    if time.time() > deadline:
+        raise Late
+
+
+def again(
+    text: str, failure: Failure, chosen: tuple[Case, ...], deadline: float = math.inf
+) -> Failure | None:
+    """The failure of ``failure``'s layer that ``text`` has at ``chosen``, if any; none is found
+    after the ``deadline``."""
     try:
         with _guarded("C0"):
             emitted = compile_schedule(parse_schedule(Source(text)))
         fitted = (replace(case, shape=fit(emitted, case.shape)) for case in chosen)
-        _check(failure.layer, emitted, Dice("again"), tuple(dict.fromkeys(fitted)))
-    except GemmgenError:
+        chosen = tuple(dict.fromkeys(fitted))
+        _check(failure.layer, emitted, Dice("again"), chosen, deadline=deadline)
+    except (GemmgenError, Late):
         return None
     except _Failed as failed:
         return failed.failure
     return None
 
 
-def _check(layer: str, emitted: Emitted, dice: Dice, chosen: tuple[Case, ...] | None = None) -> int:
+def _check(
+    layer: str,
+    emitted: Emitted,
+    dice: Dice,
+    chosen: tuple[Case, ...] | None = None,
+    *,
+    deadline: float = math.inf,
+) -> int:
     """Runs one layer; returns the number of C2's runs, which are at ``chosen`` or at random."""
     match layer:
         case "C0":
@@ -128,7 +154,7 @@ def _check(layer: str, emitted: Emitted, dice: Dice, chosen: tuple[Case, ...] | 
             if chosen is None:
                 with _guarded("C2"):
                     chosen = cases(emitted, dice)
-            return check_runs(emitted, chosen)
+            return check_runs(emitted, chosen, deadline)
         case _:
             check_compiled(emitted)
     return 0
@@ -167,13 +193,14 @@ def check_meaning(emitted: Emitted, dice: Dice) -> None:
         raise _Failed(Failure("C1", "meaning", f"{spelled(shape)}: {found.text()}"))
 
 
-def check_runs(emitted: Emitted, chosen: tuple[Case, ...]) -> int:
+def check_runs(emitted: Emitted, chosen: tuple[Case, ...], deadline: float = math.inf) -> int:
     """C2: the text run on the CPU, with every access checked; returns the number of runs."""
     with _guarded("C2", "g++"):
         kernel = CompiledKernel(emitted.text, emitted.interface, checked=True)
     caller = Caller(emitted)
     try:
         for case in chosen:
+            _check_time(deadline)
             with _guarded("C2", case=case):
                 complaint = caller.complaint(case, kernel)
             if complaint is not None:

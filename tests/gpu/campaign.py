@@ -16,8 +16,7 @@ from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolEx
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from gemmgen.base.processes import end_with_parent
-from gemmgen.explore.tune.workers import kill
+from gemmgen.base.processes import end_with_parent, kill
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.fuzz.trial import ARCH, cases, compile_text

@@ -13,9 +13,8 @@ from itertools import chain
 from typing import TypeVar, cast
 
 from gemmgen.base.errors import CannotCheck, GemmgenError
-from gemmgen.base.processes import serve_quietly
+from gemmgen.base.processes import interrupts_held, kill, serve_quietly
 from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Reading, Rejection, Runner, Screen
-from gemmgen.explore.tune.workers import kill
 
 T = TypeVar("T")
 PATIENCE, BEGINNING = 120.0, 120.0
@@ -95,7 +94,8 @@ class RemoteRunner:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(1, context, initializer=serve_quietly)
-        self._begun = self._pool.submit(_begin, self._make)
+        with interrupts_held():
+            self._begun = self._pool.submit(_begin, self._make)
 
     def _greeting(self) -> DeviceInfo:
         try:

@@ -8,7 +8,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, ParamSpec, TypeVar
 
-from gemmgen.base.processes import serve_last
+from gemmgen.base.processes import interrupts_held, kill, serve_last
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -21,14 +21,6 @@ class Job(Generic[T]):
     start: Callable[[], Future[T]]
     future: Future[T]
     pool: ProcessPoolExecutor
-
-
-def kill(pool: ProcessPoolExecutor) -> None:
-    """Ends the processes of ``pool``, whatever they are doing."""
-    processes = list((pool._processes or {}).values())  # pyright: ignore[reportPrivateUsage]
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.kill()
 
 
 class Workers:
@@ -44,7 +36,8 @@ class Workers:
 
     def submit(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Job[T]:
         def start() -> Future[T]:
-            return self.pool.submit(do, *args, **kwargs)
+            with interrupts_held():
+                return self.pool.submit(do, *args, **kwargs)
 
         return Job(start, self._started(start), self.pool)
 
