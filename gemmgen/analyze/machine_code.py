@@ -45,7 +45,7 @@ def machine_code(kernel: AnalyzedKernel, gpu: Gpu) -> tuple[Section, str]:
     A kernel without a loop that computes is shown as a whole.  Raises ``CannotCheck`` if nothing
     here compiles, or reads machine code.
     """
-    arch = architecture(kernel.emitted.target, gpu)
+    arch = architecture(kernel.emitted.schedule, gpu)
     code = sass.disassemble(compile_text(kernel.emitted.text, arch).cubin)
     body = sass_loops.main_loop(code)
     what = "main loop" if body else "kernel, which has no loop that computes"

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 from gemmgen.analyze.loop import LoopCode, loop_code
 from gemmgen.analyze.register_estimate import compiled_registers
-from gemmgen.base.errors import CannotCheck, UsageError
+from gemmgen.base.errors import CannotCheck, ScheduleError, UsageError
 from gemmgen.base.record import record
 from gemmgen.gpu.compiler import compile_text
-from gemmgen.gpu.gpus import GPC, REGISTERS, SCHEDULERS, Gpu
+from gemmgen.gpu.gpus import GPC, GPUS, REGISTERS, SCHEDULERS, Gpu
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.target import WARP
-from gemmgen.pipeline import Emitted
+from gemmgen.pipeline import Emitted, compile_schedule
+from gemmgen.schedule.model import Schedule
 
 REGISTER_UNIT = 256
 SHARED_UNIT = 128
@@ -146,7 +148,7 @@ def resources_of(emitted: Emitted, kernel: LoweredKernel, gpu: Gpu) -> Resources
     """Registers and spills are those of the text compiled for ``gpu``."""
     interface = emitted.interface
     threads, shared = interface.threads, interface.shared
-    arch = architecture(emitted.target, gpu)
+    arch = architecture(emitted.schedule, gpu)
     try:
         compiled = compile_text(emitted.text, arch)
     except CannotCheck as missing:
@@ -184,14 +186,34 @@ def _instructions(ptx: str) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(names.items()))
 
 
-def architecture(target: str, gpu: Gpu) -> str:
-    """What to compile for: the GPU's own, with the target's features if they are its own."""
+def architecture(schedule: Schedule, gpu: Gpu) -> str:
+    """What to compile for: the GPU's own, with the target's features if they are its own.
+
+    Raises ``UsageError`` for a GPU that lacks the target's instructions: those of an older one, or
+    of one whose name ends with ``a``, if the schedule is not legal without them.
+    """
+    target = schedule.target
     if target.rstrip("a") == gpu.arch:
         return target
-    if _number(target) > _number(gpu.arch):
-        why = f"the schedule needs {target}, and {gpu.name} is {gpu.arch}"
-        raise UsageError(f"{why}: --arch {gpu.arch} asks for less")
-    return gpu.arch
+    older = _number(target) > _number(gpu.arch)
+    if not older and not target.endswith("a"):
+        return gpu.arch
+    legal = _is_legal(replace(schedule, target=gpu.arch))
+    if legal and not older:
+        return gpu.arch
+    why = f"the schedule needs {target}, and {gpu.name} is {gpu.arch}"
+    known = [other for other in GPUS.values() if _number(other.arch) >= _number(target)]
+    own = [other for other in known if other.arch == target.rstrip("a")]
+    other = f"--arch {gpu.arch}" if legal else f"--gpu {(own or known)[0].name}"
+    raise UsageError(f"{why}: use {other}")
+
+
+def _is_legal(schedule: Schedule) -> bool:
+    try:
+        compile_schedule(schedule)
+    except ScheduleError:
+        return False
+    return True
 
 
 def _number(arch: str) -> int:

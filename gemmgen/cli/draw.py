@@ -34,7 +34,7 @@ _KINDS = "; ".join(f"{kind}: {line}" for kind, line in KINDS.items())
     metavar=shape_option.METAVAR,
     help=f"{shape_option.HELP}; a few tiles by default.",
 )
-@click.option("--gpu", type=click.Choice(list(GPUS)), default=DEFAULT, show_default=True)
+@click.option("--gpu", type=options.GPU, default=DEFAULT, show_default=True)
 @click.option(
     "--format",
     "form",

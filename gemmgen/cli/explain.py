@@ -26,7 +26,7 @@ shape = click.option(
     metavar=shape_option.METAVAR,
     help=f"{shape_option.HELP}; 4096 of each by default.",
 )
-gpu = click.option("--gpu", type=click.Choice(list(GPUS)), default=DEFAULT, show_default=True)
+gpu = click.option("--gpu", type=options.GPU, default=DEFAULT, show_default=True)
 beta = click.option("--beta", type=float, default=0.0, help="1: C is read too; 0 by default.")
 
 

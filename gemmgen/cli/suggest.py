@@ -10,7 +10,7 @@ from gemmgen.cli import options
 from gemmgen.cli.files import put_in
 from gemmgen.cli.shape_option import METAVAR, WrittenShape, shape
 from gemmgen.explore.suggest import GEMM, suggest
-from gemmgen.gpu.gpus import DEFAULT, GPUS
+from gemmgen.gpu.gpus import DEFAULT
 
 _LD = re.compile(r"([A-Za-z_]\w*)=([0-9]{1,10})", re.ASCII)
 
@@ -50,7 +50,7 @@ def _leading(text: str) -> tuple[str, int]:
 )
 @click.option(
     "--gpu",
-    type=click.Choice(list(GPUS), case_sensitive=False),
+    type=options.GPU,
     default=DEFAULT,
     help="H200 by default.",
 )

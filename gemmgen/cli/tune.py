@@ -63,7 +63,7 @@ INTERRUPTED, TERMINATED = 130, 143
 )
 @click.option(
     "--gpu",
-    type=click.Choice(list(GPUS)),
+    type=options.GPU,
     default=DEFAULT,
     help="The GPU of --list; H200 by default.",
 )

@@ -197,12 +197,29 @@ class _DirectiveChecker:
             hint=f"did you mean `{near}`? {takes}" if near else takes,
         )
 
+    def _says_nothing(self) -> bool:
+        """Whether all arguments are left out, and their defaults ask for nothing.  ``persistent``
+        takes none."""
+        idle = (
+            spec.default is not None and spec.default == spec.identity
+            for spec in self.spec.arguments
+        )
+        given = self.raw.operands or self.raw.arguments
+        return bool(self.spec.arguments) and not given and all(idle)
+
     def _check_required(self, seen: set[str], found: dict[str, Argument]) -> None:
         missing = [
             self.written[spec.name]
             for spec in self.spec.arguments
             if spec.required and spec.name not in found and self.written[spec.name] not in seen
         ]
+        if self._says_nothing() and not self.has_unknown_letters:
+            known = " or ".join(self.written[spec.name] for spec in self.spec.arguments)
+            raise Refusal(
+                f"{self.word} has neither operands nor arguments: it takes {known}",
+                at=self.raw.word.span,
+                hint=f"write it like `{self._example()}`, or leave the line out",
+            )
         unknown = seen - set(self.written.values())
         # A misspelt argument is reported once, not a second time as a missing one.
         if not missing or unknown:

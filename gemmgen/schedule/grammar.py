@@ -22,7 +22,7 @@ from lark.lexer import TerminalDef
 from gemmgen.base import caches
 from gemmgen.base.errors import Refusal
 from gemmgen.base.source import Span, shown
-from gemmgen.schedule.statements import Statement
+from gemmgen.schedule.statements import COMMENT, Statement, begins_comment
 
 FORMS = {
     "gemm": "gemm",
@@ -175,6 +175,9 @@ def _refusal(statement: Statement, wrong: _Syntax, example: str | None) -> Refus
         return Refusal("the statement ends too early", at=span, hint=hint, notes=notes)
     start = statement.start + len(statement.word) + wrong.offset
     hint = _HINTS.get((form, wrong.text)) or _EVERYWHERE.get(wrong.text, hint)
+    at = start - statement.start
+    if begins_comment(statement.text[at:]) or begins_comment(statement.text[at - 1 :]):
+        hint = COMMENT
     if form == "name" and statement.word == "kernel" and hint == f"write it like `{example}`":
         hint = f"a name is one word of letters, digits and `_`: `{example}`"
     empty = _EMPTY.search(statement.rest[: wrong.offset])

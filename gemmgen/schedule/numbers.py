@@ -19,7 +19,7 @@ def integer(word: Word, what: str, minimum: int, maximum: int, notes: tuple[str,
     number = text.removeprefix("-")
     if not _DECIMAL.fullmatch(number):
         raise Refusal(
-            f"{what} is a whole number, not `{shown(text)}`",
+            f"{what} is an integer, not `{shown(text)}`",
             at=word.span,
             hint=_plain(number, minimum, maximum),
             notes=notes,
@@ -29,14 +29,14 @@ def integer(word: Word, what: str, minimum: int, maximum: int, notes: tuple[str,
         raise Refusal(
             f"{what} is {shown(text)}, out of range",
             at=word.span,
-            hint=f"a whole number from {minimum} to {maximum}",
+            hint=f"an integer from {minimum} to {maximum}",
             notes=notes,
         )
     return int(number)
 
 
 def _plain(text: str, minimum: int, maximum: int) -> str:
-    """The hint: the decimal number that an odd spelling seems to mean, or the range."""
+    """The hint: the integer that an odd spelling seems to mean, or the range."""
     value: int | None = None
     if len(text) <= _LONGEST:
         if re.fullmatch(r"0[xX][0-9a-fA-F]+", text):
@@ -48,4 +48,4 @@ def _plain(text: str, minimum: int, maximum: int) -> str:
     if value is not None and minimum <= value <= maximum:
         return f"write it as {value}"
     other = ", or a name that `let` gives" if text.isidentifier() else ""
-    return f"a decimal number from {minimum} to {maximum}{other}"
+    return f"an integer from {minimum} to {maximum}{other}"

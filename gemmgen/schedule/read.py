@@ -9,12 +9,20 @@ from gemmgen.base.errors import Mistake, ScheduleError, UsageError
 from gemmgen.base.source import Source, Span
 from gemmgen.schedule.statements import MOST_BYTES
 
+_C = (".cu", ".cuh", ".c", ".h", ".cc", ".cpp", ".hpp", ".cxx", ".ptx")
+
 
 def read_source(path: str) -> Source:
     """The schedule at ``path``, or standard input for ``-``.
 
-    Raises ``UsageError`` if nothing can be read, ``ScheduleError`` if it is no text.
+    Raises ``UsageError`` if nothing can be read, or if the file's name is that of CUDA C,
+    ``ScheduleError`` if it is no text.
     """
+    if Path(path).suffix.lower() in _C:
+        raise UsageError(
+            f"{printable(path)} is CUDA C, not a schedule: name the .sched file that it was "
+            "emitted from"
+        )
     name = "<stdin>" if path == "-" else printable(path)
     try:
         data = _bytes(path)
@@ -48,7 +56,7 @@ def _bytes(path: str) -> bytes:
 def decode(data: bytes, name: str) -> Source:
     """The text of UTF-8 bytes, without byte order mark and with plain line ends."""
     try:
-        return Source(data.decode("utf-8"), name).cleaned()
+        source = Source(data.decode("utf-8"), name).cleaned()
     except UnicodeDecodeError as wrong:
         shown = Source(data.decode("utf-8", errors="replace"), name)
         at = len(data[: wrong.start].decode("utf-8"))
@@ -56,3 +64,8 @@ def decode(data: bytes, name: str) -> Source:
         hint = "a schedule is plain UTF-8 text; save the file as UTF-8"
         mistake = Mistake(f"the byte {code} is not UTF-8", Span(at, at + 1), hint)
         raise ScheduleError(shown, (mistake,)) from None
+    if source.text.startswith("\ufeff"):  # the parser would take it for the first one
+        hint = "delete it: a text has at most one, which is not needed"
+        mistake = Mistake("a second byte order mark", Span(0, 1), hint)
+        raise ScheduleError(source, (mistake,))
+    return source

@@ -179,11 +179,21 @@ def _too_long(message: str, at: Span | None) -> Refusal:
     return Refusal(message, at=at, hint="a schedule is about ten lines; is this the right file?")
 
 
+COMMENT = "a comment begins with `#`: `# a comment`"
+
+
+def begins_comment(text: str) -> bool:
+    """Whether ``text`` begins a comment in other languages."""
+    return text.startswith(("//", "/*", "--", ";;", "<!--"))
+
+
 def no_word(statement: Statement) -> Refusal:
     """The refusal of a statement that begins with no name."""
     first = next(iter(statement.text.split(maxsplit=1)), "")  # "" for spaces of other alphabets
     meant = _WORD.match(normalize("NFKC", first))
     hint = "one statement a line, such as `tile m=128 n=128 k=8`"
+    if begins_comment(statement.text):
+        hint = COMMENT
     return Refusal(
         f"a statement begins with a word, not with `{shown(statement.text[:1])}`",
         at=statement.word_span,

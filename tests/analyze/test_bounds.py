@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import compilers
 import pytest
 
-from gemmgen.analyze.explain import explain
+from gemmgen.analyze.explain import compile_kernel, explain
 from gemmgen.analyze.register_estimate import ADDRESSES
 from gemmgen.analyze.resource_tables import registers_line
 from gemmgen.analyze.resources import Resources, Waves, architecture, occupancy_of
@@ -14,6 +18,8 @@ from gemmgen.base.source import Source
 from gemmgen.gpu.gpus import GPUS
 from gemmgen.ir.target import TARGETS
 from gemmgen.language import parse_schedule
+from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.read import read_source
 
 H200 = GPUS["H200"]
 VECTORIZED = """
@@ -66,11 +72,36 @@ def test_every_gpu_has_a_target_and_holds_its_largest_block():
         assert occupancy_of(Resources(1024, 0, 64, 0), gpu).blocks >= 1
 
 
+def load(name: str) -> Schedule:
+    path = Path(__file__).parents[2] / "examples" / f"{name}.sched"
+    return parse_schedule(read_source(str(path)))
+
+
 def test_a_gpu_older_than_the_target_is_refused():
-    assert architecture("sm_80", H200) == "sm_90"
-    assert architecture("sm_90a", H200) == "sm_90a"
-    with pytest.raises(UsageError, match="the schedule needs sm_90, and A100 is sm_80"):
-        architecture("sm_90", GPUS["A100"])
+    plain, fast = (load(name) for name in ("vectorized", "best/bf16_8192"))
+    assert architecture(plain, H200) == "sm_90"
+    assert architecture(fast, H200) == "sm_90a"
+    needs = "the schedule needs sm_90, and A100 is sm_80: use --arch sm_80"
+    with pytest.raises(UsageError, match=needs):
+        architecture(replace(plain, target="sm_90"), GPUS["A100"])
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("name", ["vectorized", "best/bf16_8192", "async_copy", "mma/fp8"])
+def test_the_hint_on_a_gpu_is_one_that_works(name: str, gpu: str):
+    schedule = load(name)
+    for model in (GPUS[gpu], None):
+        try:
+            assert architecture(schedule, model or GPUS[gpu])
+            return
+        except UsageError as error:
+            option, value = re.search(r": use (--\w+) (\S+)$", str(error)).groups()
+        if option == "--gpu":
+            gpu = value
+        else:
+            schedule = replace(schedule, target=value)
+            compile_kernel(schedule)
+    raise AssertionError(schedule)
 
 
 def test_peaks_are_those_of_the_data_sheets():

@@ -14,7 +14,7 @@ _SPAN_BECOMES = (
     re.compile(r"^did you mean `?([A-Za-z_.]+)`?\?"),
     re.compile(r"^write it as ([0-9]+)$"),
     re.compile(r"^write `(.+)` in plain letters$"),
-    re.compile(r"^a (?:whole|decimal) number from ([0-9]+) to "),
+    re.compile(r"^an integer from ([0-9]+) to "),
     re.compile(r"^write ([0-9.]+)$"),
 )
 _ARGUMENT = re.compile(r"^(?:a divisor of [0-9]+: )?([a-z_]+)=([0-9]+)\b")
@@ -123,6 +123,10 @@ def followed(text: str, mistake: Mistake) -> str | None:
         end = re.compile(r"[ ]*(#|$)", re.MULTILINE).search(text, span.start)
         assert end is not None
         return f"{text[:end.start()]}{found.group(1)} {text[end.start():]}"
+    if hint.startswith("a comment begins with"):
+        start, end = _bounds(text, span.start)
+        line = re.sub(r"//|/\*|--|;;|<!--", "#", text[start:end], count=1)
+        return text[:start] + line + text[end:]
     if "delete it" in hint:
         return before + after
     if hint.endswith("write a space"):

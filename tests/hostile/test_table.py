@@ -15,7 +15,9 @@ from click.testing import CliRunner
 from gemmgen.base.errors import Mistake, ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.cli import main
+from gemmgen.language import VOCABULARY
 from gemmgen.pipeline import compile_source
+from gemmgen.schedule.spec import DirectiveSpec
 
 from .hints import followed
 from .rows import ROWS, Row
@@ -110,6 +112,38 @@ def test_hints_can_be_followed_to_the_end() -> None:
         else:
             raise AssertionError(f"{row.name}: {said}")
     assert arrived >= 200
+
+
+@pytest.mark.parametrize("spec", VOCABULARY.specs, ids=lambda spec: spec.name)
+def test_a_directive_that_says_nothing_is_refused(spec: DirectiveSpec) -> None:
+    """A word alone is a statement only where it takes neither an operand nor an argument."""
+    tile = "" if spec.name == "tile" else "tile m=32 n=32 k=8\n"
+    text = f"target sm_90a\n{tile}{spec.name}\n"
+    if not spec.arguments and not spec.operands:
+        compile_source(Source(text))
+        return
+    with pytest.raises(ScheduleError) as error:
+        compile_source(Source(text))
+    assert all(mistake.span is not None for mistake in error.value.mistakes)
+
+
+@pytest.mark.parametrize("command", ["check", "verify", "emit", "explain", "fmt", "show"])
+@pytest.mark.parametrize("suffix", [".cu", ".CPP", ".h", ".ptx"])
+def test_a_file_of_cuda_is_refused_with_one_sentence(
+    command: str, suffix: str, folder: Path
+) -> None:
+    (folder / f"my{suffix}").write_text("// a kernel\n" * 60)
+    result = CliRunner().invoke(main, [command, f"my{suffix}"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.strip().count("\n") == 0 and "is CUDA C, not a schedule" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["explain", "draw", "suggest"])
+def test_gpus_have_names_in_capitals_or_not(command: str, folder: Path) -> None:
+    (folder / FILE).write_text("tile m=32 n=32\n")
+    what = ["--shape", "64"] if command == "suggest" else [FILE, "--shape", "64"]
+    said = {CliRunner().invoke(main, [command, *what, "--gpu", x]).stdout for x in ("H100", "h100")}
+    assert len(said) == 1 and said != {""}
 
 
 WAYS = ("check", "show", "emit", "fmt")
