@@ -1,7 +1,7 @@
 // gemm: S[b, h, i, j] = where(j > i, -1e+30, acc * scale + mask[b, j] - slope[h] * (i - j)), acc =
 // sum over d of Q[b, h, i, d] * K[b, h, j, d] (f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            S[b, h, i, j] = Q[b, h, i, d] * K[b, h, j, d]
 //     tile            i=32 j=64 d=8
 //     cache_shared    Q[d, i] K[d, j]

@@ -1,7 +1,7 @@
 // gemm: C[b, m, n] = alpha * acc + beta * C[b, m, n], acc = sum over k of A[b, m, k] * B[b, k, n]
 // (f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[b, m, n] = A[b, m, k] * B[b, k, n]
 //     tile            m=64 n=64 k=8
 //     cache_shared    A[k, m] B[k, n]

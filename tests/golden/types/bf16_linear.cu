@@ -1,7 +1,7 @@
 // gemm: C[m, n] = gelu_tanh(acc + bias[n]) + residual[m, n], acc = sum over k of A[m, k] * B[n, k]
 // (A bf16, B bf16, C bf16, sums f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]
 //     dtype           A=bf16 B=bf16 C=bf16 bias=f32
 //     tile            m=128 n=128 k=16

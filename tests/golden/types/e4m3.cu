@@ -1,7 +1,7 @@
 // gemm: C[m, n] = acc * sa * sb, acc = sum over k of A[m, k] * B[k, n] (A e4m3, B e4m3, C f32, sums
 // f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]
 //     dtype           A=e4m3 B=e4m3
 //     target          sm_89

@@ -1,7 +1,7 @@
 // gemm: C[m, n] = acc * SA[m] * SB[n], acc = sum over k of A[m, k] * B[n, k] (A e4m3, B e5m2, C
 // bf16, sums f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]
 //     dtype           A=e4m3 B=e5m2 C=bf16 SA=f32 SB=f32
 //     target          sm_89

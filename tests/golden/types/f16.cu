@@ -1,7 +1,7 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (A f16, B
 // f16, C f16, sums f32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]
 //     dtype           A=f16 B=f16 C=f16
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to unsigned

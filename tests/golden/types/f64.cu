@@ -1,6 +1,6 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (f64)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]
 //     dtype           A=f64 B=f64 C=f64 acc=f64
 // call (extents, leading dimensions: int; scalars: double; tensors: device pointers to double):

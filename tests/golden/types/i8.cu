@@ -1,7 +1,7 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (A i8, B i8,
 // C i32, sums i32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]
 //     dtype           A=i8 B=i8 C=i32 acc=i32
 // call (extents, leading dimensions: int; scalars: int; tensors: device pointers to signed char for

@@ -1,7 +1,7 @@
 // gemm: C[m, n] = acc * SA[m] * SB[n], acc = sum over k of A[m, k] * B[n, k] (A i8, B i8, C f32,
 // sums i32)
 //
-// schedule:
+// schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]
 //     dtype           A=i8 B=i8 acc=i32
 //     tile            m=128 n=128 k=32
