@@ -267,7 +267,7 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
     typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
                           const long long *, const unsigned *, const unsigned *,
                           int, int, int, int);
-    static Encode encode = nullptr;
+    static thread_local Encode encode = nullptr;
     if (encode == nullptr) {
         void *found = nullptr;
         cudaDriverEntryPointQueryResult result;
