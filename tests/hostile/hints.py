@@ -105,10 +105,14 @@ def followed(text: str, mistake: Mistake) -> str | None:
         if "can't be a kernel's name" in mistake.message:
             return before + found.group(1) + after
         word, other = there.split("[")[0], found.group(1)
-        text = re.sub(rf"\b{re.escape(word)}\b", other, text)
-        if "can't be a letter" not in mistake.message:
+        if "pass the number by a name of its own" in hint:
+            start, end = _bounds(text, span.start)
+            return text[:start] + re.sub(rf"\b{word}\b", other, text[start:end]) + text[end:]
+        # A leading dimension has the name of its tensor, and an argument that of its letter.
+        text = re.sub(rf"\b(tile_)?{re.escape(word)}\b", rf"\g<1>{other}", text)
+        text = re.sub(rf"\bld{word.lower()}\b", f"ld{other.lower()}", text)
+        if "letter" not in mistake.message:
             return text
-        # The extent of a letter has the letter's name.
         return re.sub(rf"\b({word.upper()}|extent_{word})\b", other.upper(), text)
     if found := _ADDED.search(hint):
         return f"{text.rstrip()}\n{found.group(1)}\n"

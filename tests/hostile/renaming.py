@@ -18,7 +18,8 @@ from gemmgen.base.source import Source
 from gemmgen.calling.dimensions import solve
 from gemmgen.emit.scopes import KEYWORDS, TYPES, names_of
 from gemmgen.fuzz.random_schedules import schedule_at
-from gemmgen.ir.expr import Element, Var, walk
+from gemmgen.ir.dtypes import DTYPES
+from gemmgen.ir.expr import FUNCTIONS, Element, Var, walk
 from gemmgen.ir.identifiers import language_word
 from gemmgen.ir.parameters import ld_name
 from gemmgen.language import VOCABULARY
@@ -36,6 +37,7 @@ FOLDERS = ("examples", "tests/golden", "tests/cases")
 ARGUMENTS = {*STATEMENTS, *(spec.name for spec in VOCABULARY.specs)} | {
     argument.name for spec in VOCABULARY.specs for argument in spec.arguments
 }
+ARGUMENTS |= {*DTYPES, *FUNCTIONS}
 """Words that a text may have in addition to names: who follows a hint tells them apart."""
 ROUNDS = 4
 """Hints that are followed, one after another, until a schedule is taken."""
@@ -122,7 +124,7 @@ def renamed(base: Base, old: str, new: str) -> str:
     """The text of the schedule with a name changed, and those that its lines derive from it."""
     gemm = base.schedule.gemm
     other = Gemm(*(_access(access, old, new) for access in (gemm.c, gemm.a, gemm.b)))
-    changed = {old: new}
+    changed = {old: new, f"tile_{old}": f"tile_{new}"}
     if base.places()[old] != "letter":
         changed[ld_name(old)] = ld_name(new)
     try:
@@ -154,7 +156,8 @@ def outcome(base: Base, old: str, new: str) -> tuple[str, Emitted | None]:
         emitted = compile_source(Source(text))
         program = program_of(emitted)
     except ScheduleError as error:
-        if new in (*base.places(), *BUILT_IN, *ARGUMENTS):
+        derived = {ld_name(name) for name in base.places()}
+        if new in (*base.places(), *BUILT_IN, *ARGUMENTS) or ld_name(new) in derived:
             assert all(m.span is not None and m.hint for m in error.mistakes)
             return "refused as another thing", None
         _follow(text, error)
@@ -162,7 +165,7 @@ def outcome(base: Base, old: str, new: str) -> tuple[str, Emitted | None]:
     if new in (*base.places(), *BUILT_IN):
         return "taken as another thing", None
     if _order(base, old, old) == _order(base, old, new):
-        _compare(base.program, program)
+        _compare(base.emitted.text, emitted.text)
     names = names_of(program)
     assert not names.repeated, names.repeated
     unknown = {name for name in names.loose if not language_word(name)}
@@ -211,7 +214,7 @@ def _compare(one: str, other: str) -> None:
 def _functions(text: str) -> list[list[str]]:
     """The tokens of each function, alike however its lines are broken: without braces, and with
     neighbouring declarations in one."""
-    code = re.sub(r"^}", "\f", _SKIPPED.sub("", text), flags=re.MULTILINE)
+    code = re.sub(r"^(\S.*)?}$", r"\1\f", _SKIPPED.sub("", text), flags=re.MULTILINE)
     code = _DECLARES.sub(", ", code)
     return [_TOKEN.findall(re.sub(r"[{}]", " ", function)) for function in code.split("\f")]
 
