@@ -156,7 +156,7 @@ def _switch(kernel: Kernel, request: CopyRequest) -> Kernel:
         raise Refusal(
             f"async_copy {tensor}: with one stage there is nothing for a copy to overlap with",
             at=fact.operand.span,
-            hint=f"add double_buffer {tensor}",
+            hint=f"double_buffer {tensor} stages=2",
         )
     (copy,) = (c for c in copies(kernel) if c.dst == tile.name)
     check = check_boxes if request.via == "tma" else _check_pieces

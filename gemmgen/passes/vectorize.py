@@ -268,16 +268,20 @@ def _check_run(
         hint=_width_hint(
             axis.width,
             dtype,
-            f"cache_shared {fact.tensor}" if by_warp else _longer_run(axis, fact.value),
+            f"cache_shared {fact.tensor}" if by_warp else _longer_run(axis, fact),
         ),
     )
 
 
-def _longer_run(axis: AxisSpread, width: int) -> str:
-    """The ``register_block`` that gives a thread runs of ``width``."""
+def _longer_run(axis: AxisSpread, fact: OperandArgument) -> str:
+    """The ``register_block`` that gives a thread runs of the width, if the tile is a multiple."""
+    width = fact.value
     if axis.pieces > 1 and axis.registers % width == 0:
         return f"register_block with interleave={width}"
-    return f"register_block with {axis.letter}={-(-axis.registers // width) * width}"
+    run = -(-axis.registers // width) * width
+    if axis.extent % run:
+        return f"leave {fact.tensor} out of vectorize"
+    return f"register_block with {axis.letter}={run}"
 
 
 def _width_hint(extent: int, dtype: DType, otherwise: str) -> str:

@@ -38,6 +38,10 @@ TurnOrder = Literal["together", "in_turn"]
 """How consumers share the tiles of a block: each tile together, or one after another."""
 
 
+MOST_CONSUMERS = 7
+"""Warpgroups beside a producer in a block of 1024 threads."""
+
+
 @record
 class WarpSpecialize:
     SPEC: ClassVar = DirectiveSpec(
@@ -47,7 +51,7 @@ class WarpSpecialize:
             ArgumentSpec(
                 "producers", minimum=0, maximum=1, required=True, identity=0, fuzz=((1,),)
             ),
-            ArgumentSpec("consumers", maximum=7, fuzz=((1,), (2,))),
+            ArgumentSpec("consumers", maximum=MOST_CONSUMERS, fuzz=((1,), (2,))),
             ArgumentSpec(
                 "order",
                 "word",
@@ -154,5 +158,9 @@ class WarpSpecialize:
             f"the tile has not {self.consumers} warpgroups of consumers",
             at=self.stated.span_of("consumers"),
             notes=(f"{sums} = {threads} threads; {found}",),
-            hint="leave consumers out" if rest else f"consumers={count}, or leave consumers out",
+            hint=(
+                "leave consumers out"
+                if rest or count > MOST_CONSUMERS
+                else f"consumers={count}, or leave consumers out"
+            ),
         )

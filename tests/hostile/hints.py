@@ -52,10 +52,10 @@ def _directed(text: str, hint: str) -> str | None:
     tensors = [part.split(".")[0] for part in parts if "=" not in part]
     kept: list[str] = []
     for old in text.splitlines():
-        if added or old.split(" ", maxsplit=1)[0] != word:
+        if added or old.split(maxsplit=1)[:1] != [word]:
             kept.append(old)
             continue
-        left = [x for x in old.split(" ")[1:] if x.split(".")[0] not in tensors]
+        left = [x for x in old.split()[1:] if x.split(".")[0] not in tensors]
         if word != "target" and any("=" not in x for x in left):
             kept.append(" ".join([word, *left]))
     if found := re.search(r" in place of (\w+) (\w+)", hint):
