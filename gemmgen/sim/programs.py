@@ -24,7 +24,7 @@ _RUNNER = (
     *("launcher", "tensor_map", "blocks"),
     *("async_copies", "mbarriers", "box_copies", "box_loads", "box_stores", "register_pool"),
     *("clusters", "cluster_barrier", "griddepcontrol"),
-    *("guarded_memory", "faults", "launch_request"),
+    *("guarded_memory", "faults", "launch_request", "instruction_checks"),
 )
 _CHECKS = ("access_checks", "engine_checks", "shadow", "reads", "order", "integer_checks")
 _PRODUCTS = {
