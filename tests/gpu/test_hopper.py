@@ -72,7 +72,7 @@ class Call:
     def output(self) -> Param:
         return contraction(self.kernel.interface).c
 
-    def prepared(self, **others: DeviceArray):
+    def prepared(self, **others: object):
         scalars = self.case.scalars(self.kernel.interface)
         return self.kernel.prepare(**{**self.arrays, **others, **scalars})
 
@@ -146,11 +146,28 @@ def test_gives_the_same_bits_beside_another_kernel(name: str) -> None:
     assert int(wrong) == 0
 
 
+VIEWED = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+"""PyTorch's types for what CuPy holds as raw bits."""
+
+
+def in_pytorch(call: Call) -> dict[str, object]:
+    """The call's tensors as PyTorch's, of the same memory."""
+    torch, found = pytest.importorskip("torch"), dict[str, object]()
+    for param in call.kernel.interface.params:
+        if param.name in call.arrays:
+            tensor = torch.from_dlpack(call.arrays[param.name])
+            kind = VIEWED.get(param.dtype)
+            found[param.name] = tensor.view(getattr(torch, kind)) if kind else tensor
+    return found
+
+
 @pytest.mark.timing
+@pytest.mark.parametrize("library", ("CuPy", "PyTorch"))
 @pytest.mark.parametrize("name", NAMES)
-def test_a_prepared_launch_costs_no_more_with_maps(name: str) -> None:
+def test_a_prepared_launch_costs_no_more_with_maps(name: str, library: str) -> None:
     call = Call.of(name, (128, 128, 16), "normal")
-    launch, kernels = call.prepared(), 1 + len(call.kernel.interface.split)
+    given = in_pytorch(call) if library == "PyTorch" else {}
+    launch, kernels = call.prepared(**given), 1 + len(call.kernel.interface.split)
     each = []
     for _ in range(20):
         cp.cuda.Device().synchronize()
@@ -158,5 +175,5 @@ def test_a_prepared_launch_costs_no_more_with_maps(name: str) -> None:
         for _ in range(200):
             launch()
         each.append((time.perf_counter() - start) / 200 * 1e6)
-    print(f"\n{name}: a prepared launch takes {sorted(each)[10]:.1f} us")
+    print(f"\n{name}, {library}: a prepared launch takes {sorted(each)[10]:.1f} us")
     assert min(each) < MOST_US * kernels
