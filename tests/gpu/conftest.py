@@ -1,6 +1,8 @@
 """What is in this folder needs an NVIDIA GPU and CuPy; elsewhere it's skipped, with the reason."""
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,22 @@ def private_cache(
 ) -> None:
     """Cubins of a test run go to a folder of their own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def unused_memory_is_given_back() -> Iterator[None]:
+    """A dozen processes share the GPU, and each one's pool would keep what its largest test had."""
+    yield
+    if "cupy" in sys.modules and device.missing() is None:
+        device.cupy().get_default_memory_pool().free_all_blocks()
+    if "torch" in sys.modules:
+        sys.modules["torch"].cuda.empty_cache()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Names a failure at once: a run that is cut short prints no summary."""
+    if report.failed:
+        print(f"\nfailed: {report.nodeid}\n{report.longreprtext[-2000:]}", flush=True)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
