@@ -56,13 +56,39 @@ def step_of(name: str, size: int = 4096) -> NextStep | None:
         ("tiled", ("register_block m=4 n=4",)),
         ("transposed", ("tile m=128 n=128 k=8", "register_block m=8 n=8")),
         pytest.param("register_blocked", ("vectorize A B C width=4",), marks=PROOF),
-        pytest.param("types/f16_fast", ("tensor_core via=mma",), marks=PROOF),
     ],
 )
 def test_the_step_is_the_ladders_next_one(name: str, statements: tuple[str, ...]) -> None:
     found = step_of(name)
     assert found is not None and found.statements == statements
     assert found.expected * (1 - GAIN) > found.now and found.attainable >= found.expected
+
+
+@pytest.mark.by_default("mma/ahead")
+@pytest.mark.parametrize("name", ["mma/ahead", "types/f16_fast", "mma/fp8"])
+def test_the_step_after_mma_is_wgmma(name: str) -> None:
+    """A schedule of ``suggest`` takes the place of this one, where the GPU has wgmma."""
+    found = step_of(name)
+    assert found is not None and found.rewrite
+    assert found.statements[0] == "tensor_core via=wgmma"
+    assert found.expected > 1.5 * found.now
+    said = wording.sentence(explained(name), found)
+    assert "`gemmgen suggest` writes a schedule with `tensor_core via=wgmma`" in said
+    assert wording.as_json(found)["rewrite"] is True
+
+
+@PROOF
+def test_the_step_of_halves_without_wgmma_is_mma() -> None:
+    text = (EXAMPLES / "types" / "f16_fast.sched").read_text(encoding="utf-8")
+    schedule = parse_schedule(Source(text))
+    found = next_step(explain(schedule, (4096, 4096, 4096), GPUS["A100"]))
+    assert found is not None and found.statements == ("tensor_core via=mma",)
+
+
+@pytest.mark.parametrize("name", ["hopper/wgmma", "vectorized"])
+def test_wgmma_is_no_step_of_its_own_kernels_or_of_f32(name: str) -> None:
+    found = step_of(name)
+    assert found is None or not found.rewrite
 
 
 def test_few_blocks_share_their_tiles() -> None:

@@ -20,6 +20,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.explore.cost import estimate, launched
 from gemmgen.explore.next_step.candidates import Variant, candidates
+from gemmgen.explore.next_step.warpgroups import warpgroups
 from gemmgen.explore.tune.legal_points import sized
 from gemmgen.language import parse_schedule
 from gemmgen.schedule.model import Schedule
@@ -37,7 +38,8 @@ class NextStep:
     """``statements`` to add or change.  Operations a second: ``now`` and ``expected`` are what the
     models expect of the schedule as it is and of the changed one, ``attainable`` the latter's
     bound.  ``binding`` is what bounds the schedule now; the least time for it falls to one
-    ``less``-th, or it is no bound of the changed one (None)."""
+    ``less``-th, or it is no bound of the changed one (None).  ``rewrite``: the statements are those
+    of another schedule, which ``suggest`` writes."""
 
     statements: tuple[str, ...]
     now: float
@@ -45,6 +47,7 @@ class NextStep:
     attainable: float
     binding: str
     less: float | None
+    rewrite: bool = False
 
 
 @record
@@ -69,7 +72,30 @@ class _Counted:
 
 
 def next_step(e: Explanation) -> NextStep | None:
-    """None if no candidate is expected to save ``GAIN`` of the time."""
+    """None if no candidate is expected to save ``GAIN`` of the time.  Where warpgroups can take the
+    operands they are the step."""
+    return _rewritten(e) or _changed(e)
+
+
+def _rewritten(e: Explanation) -> NextStep | None:
+    """The schedule of warpgroups, if it is expected to be faster than this one."""
+    plan, flops = warpgroups(e), e.roofline.flops
+    if plan is None:
+        return None
+    now = max(_estimated(e.kernel.emitted.schedule, e) or 0.0, flops / e.attainable)
+    if plan.seconds > now * (1 - GAIN):
+        return None
+    words = ("tensor_core", "async_copy", "warp_specialize")
+    lines = [" ".join(line.split()) for line in plan.text.splitlines()]
+    statements = tuple(line for line in lines if line.split()[0] in words)
+    expected = flops / plan.seconds
+    return NextStep(
+        statements, flops / now, expected, expected, e.roofline.binding.name, None, rewrite=True
+    )
+
+
+def _changed(e: Explanation) -> NextStep | None:
+    """The statement to add or to change that is expected to save the most."""
     own, flops = _estimated(e.kernel.emitted.schedule, e), e.roofline.flops
     if own is None:
         return None

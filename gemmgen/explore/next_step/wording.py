@@ -25,6 +25,12 @@ def sentence(e: Explanation, step: NextStep | None) -> str:
             f"statement that was tried is expected to save {GAIN:.0%} of the time"
         )
     tried = ", ".join(f"`{statement}`" for statement in step.statements)
+    if step.rewrite:
+        return (
+            f"limited by {step.binding}: this GPU has wgmma and TMA: `gemmgen suggest` writes a "
+            f"schedule with {tried}; the model expects {step.expected / 1e12:.1f} TFLOP/s in place "
+            f"of {step.now / 1e12:.1f}"
+        )
     if step.less is None:
         does = "would do without it"
     elif step.less > NOTABLE:
@@ -47,5 +53,6 @@ def as_json(step: NextStep | None) -> Json:
         "binding_falls_by": step.less,
         "expected_flops_now": step.now,
         "expected_flops": step.expected,
+        "rewrite": step.rewrite,
         "attainable_flops": step.attainable,
     }
