@@ -151,7 +151,8 @@ def emitted() -> str:
     """The text as a process makes it that has nothing in memory."""
     grammar._lark.cache_clear()
     grammar._tree.cache_clear()
-    printing._templates.cache_clear()
+    printing._codes.cache_clear()
+    printing._template.cache_clear()
     return compile_source(Source(NAIVE, "naive.sched")).text
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from passes.schedules import CASES
 
+from gemmgen import pipeline
 from gemmgen.base.source import Source
 from gemmgen.calling.launches import Shape
 from gemmgen.expand import way_out
@@ -133,5 +134,6 @@ def test_a_box_that_begins_within_16_bytes_is_found() -> None:
     right = box_stores.add
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(box_stores, "add", lambda *terms: right(*terms, Int(1)))
+        patch.setattr(pipeline, "check_box_addresses", lambda *_: None)  # which finds it first
         found = difference()
     assert found is not None and "no box begins here: no multiple of 16 bytes" in found, found
