@@ -127,7 +127,7 @@ def _runner_objects(ucontext: bool, product: str = "") -> Path:
     _held.append(directory)
     parts = _PRODUCTS[product] if product else (*_RUNNER, *_CHECKS)
     which = "".join(filter(str.isalpha, product)) or "runner"
-    own, name = Path(directory.name), f"{which}-{identity(ucontext)}"
+    own, name = Path(directory.name), f"{which}-{caches.key(identity(ucontext), *parts)}"
     kept = caches.read(name)
     if kept is not None:
         for file, data in kept.items():
