@@ -23,7 +23,7 @@ KEPT = 3
 
 
 @record
-class Fold:
+class ExtentFold:
     """``times`` periods of so many steps, tiles or matrices, are left out."""
 
     period: int
@@ -40,8 +40,8 @@ class Folded:
     and each batch letter."""
 
     values: Mapping[str, int | float]
-    tiles: tuple[Fold, ...]
-    batches: tuple[Fold, ...]
+    tiles: tuple[ExtentFold, ...]
+    batches: tuple[ExtentFold, ...]
 
     def weights(self, kernel: LoweredKernel, blocks: Ints, origins: tuple[Ints, ...]) -> Ints:
         """How many blocks of the whole launch each of these blocks stands for."""
@@ -63,7 +63,7 @@ class Folded:
 
 def unfolded(kernel: LoweredKernel, values: Mapping[str, int | float]) -> Folded:
     """All blocks, each for itself."""
-    interface, once = kernel.interface, Fold(1, 0)
+    interface, once = kernel.interface, ExtentFold(1, 0)
     return Folded(values, (once,) * len(interface.tiles), (once,) * len(interface.batches))
 
 
@@ -86,8 +86,8 @@ def folded(kernel: LoweredKernel, values: Mapping[str, int | float], line: int) 
     shorter = {name: int(values[name]) - times[name] * period for name, period in periods.items()}
     return Folded(
         {**values, **shorter},
-        tuple(Fold(periods[name] // size, times[name]) for name, size in interface.tiles),
-        tuple(Fold(periods[name], times[name]) for _, name in interface.batches),
+        tuple(ExtentFold(periods[name] // size, times[name]) for name, size in interface.tiles),
+        tuple(ExtentFold(periods[name], times[name]) for _, name in interface.batches),
     )
 
 

@@ -59,7 +59,7 @@ _AGAIN = ("device function", "namespace")
 
 
 @record
-class Names:
+class ScopeNames:
     """``repeated``: names declared although they are visible, in the order of the text; ``loose``:
     names that are used and that the text does not declare; ``declared``: the names at file scope,
     and what each is."""
@@ -69,7 +69,7 @@ class Names:
     declared: tuple[tuple[str, _What], ...]
 
 
-def names_of(text: str) -> Names:
+def names_of(text: str) -> ScopeNames:
     """The names of an emitted file."""
     above, marker, below = text.partition(BEGINS)
     if not marker:
@@ -77,11 +77,11 @@ def names_of(text: str) -> Names:
     outside = _device_functions(above)
     found = _Scanner(dict(outside.declared)).scan(below)
     repeated = (*outside.repeated, *found.repeated)
-    return Names(repeated, outside.loose | found.loose, found.declared)
+    return ScopeNames(repeated, outside.loose | found.loose, found.declared)
 
 
 @lru_cache(256)
-def _device_functions(text: str) -> Names:
+def _device_functions(text: str) -> ScopeNames:
     return _Scanner({}).scan(text)
 
 
@@ -110,7 +110,7 @@ class _Scanner:
         self.kept: list[tuple[int, bool]] = []
         """Parentheses of attributes, and ``typed`` before them."""
 
-    def scan(self, text: str) -> Names:
+    def scan(self, text: str) -> ScopeNames:
         tokens: list[str] = [found for found in _TOKEN.findall(text) if found]
         before = ["", ""]
         for token, following in pairwise((*tokens, "")):
@@ -122,7 +122,7 @@ class _Scanner:
                 self._mark(token, before, following)
             before = [token, before[0]]
         outside = tuple(self.scopes[0].names.items())
-        return Names(tuple(self.repeated), frozenset(self.loose), outside)
+        return ScopeNames(tuple(self.repeated), frozenset(self.loose), outside)
 
     def _name(self, name: str, before: list[str], following: str) -> None:
         last = before[0]

@@ -26,7 +26,7 @@ _MAP_ARGUMENT = re.compile(r"[(,]\s*((?:const )?gg_tensor_map )(?=\w)")
 
 
 @record
-class Head:
+class SignatureHead:
     """``extern "C" __global__ void __launch_bounds__(256) name(parameters) {`` in a line."""
 
     before: str
@@ -45,10 +45,12 @@ def check_declarations(text: str, interface: Interface) -> None:
         raise TextFailure(f"{interface.name}.cu:{line}: {complaint}")
 
 
-def heads(code: str) -> list[Head]:
+def heads(code: str) -> list[SignatureHead]:
     """The heads of the kernels in ``code``."""
     return [
-        Head(found[1], found[2], found[3], _parameters(found[4]), _line(code, found.start()))
+        SignatureHead(
+            found[1], found[2], found[3], _parameters(found[4]), _line(code, found.start())
+        )
         for found in _HEAD.finditer(code)
     ]
 
@@ -61,7 +63,7 @@ def _line(code: str, at: int) -> int:
     return code.count("\n", 0, at) + 1
 
 
-def _of_head(head: Head, interface: Interface) -> Iterator[tuple[int, str]]:
+def _of_head(head: SignatureHead, interface: Interface) -> Iterator[tuple[int, str]]:
     if 'extern "C"' not in head.before:
         yield head.line, f'{head.name} is loaded by its name: it lacks extern "C"'
     if not _BOUNDS.search(head.attributes):
