@@ -26,8 +26,9 @@ THREADS = 128
 """Of a warpgroup."""
 SLICE = 32
 """Rows of C that a consumer stages in shared memory at a time."""
-HELD = {1: 132, 2: 132, 4: 120, 8: 112}
-"""SMs of an H200 that clusters of so many blocks fill: a cluster lies within a GPC."""
+HELD = {1: 132, 2: 132, 4: 120, 8: 120}
+"""SMs that clusters fill, by their blocks: 66, 30 and 15 clusters of 2, 4 and 8 blocks are active
+at once on an NVIDIA H200 (the driver's occupancy query), since a cluster lies in one GPC."""
 WHOLE = 132
 """SMs that ``HELD`` is of."""
 CLOCK = 1.98e9

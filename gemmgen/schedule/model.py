@@ -6,7 +6,7 @@ whatever order they were written.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 
 from gemmgen.base.record import record
 from gemmgen.base.source import Source, Span
@@ -141,3 +141,8 @@ class Schedule:
     epilogue: Epilogue | None = None
     dtype_span: Span = field(default=NOWHERE, compare=False)
     source: Source = field(default=Source(""), compare=False)
+
+    @property
+    def problem_alone(self) -> Schedule:
+        """The problem: without directives, assumptions and ``require`` lines."""
+        return replace(self, assumes=(), requires=(), directives=())

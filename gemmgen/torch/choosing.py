@@ -16,7 +16,7 @@ from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Access, Schedule
 from gemmgen.schedule.roles import roles
-from gemmgen.torch.siblings import compiled, owners, plain, problem_alone, siblings
+from gemmgen.torch.siblings import compiled, owners, plain, siblings
 from gemmgen.torch.storage import storage_order
 from gemmgen.torch.suggested import nearest, suggested
 
@@ -117,7 +117,7 @@ def _candidates(
     elif call.known:
         yield from nearest(call.known, schedule.gemm, call.extents)
     elif call.gpu is not None:
-        best = suggested(problem_alone(schedule), call.extents, views, call.gpu)
+        best = suggested(schedule.problem_alone, call.extents, views, call.gpu)
         if best is not None:
             yield from _related(best, views, call)
     yield compiled(plain(schedule, (m, n, k), call.gpu is not None))

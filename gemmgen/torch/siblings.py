@@ -27,11 +27,6 @@ ASYNC_BYTES = 4
 """The smallest asynchronous copy."""
 
 
-def problem_alone(schedule: Schedule) -> Schedule:
-    """The problem of a schedule: without directives, assumptions and ``require`` lines."""
-    return replace(schedule, assumes=(), requires=(), directives=())
-
-
 def narrowed(schedule: Schedule, tensors: frozenset[str]) -> Schedule:
     """The schedule with accesses of ``tensors`` in global memory one element wide, and nothing
     assumed of extents."""
@@ -117,7 +112,7 @@ def plain(schedule: Schedule, shape: tuple[int, int, int], on_gpu: bool) -> str:
 
     ``shape`` is M, N, K.  On a CPU it is the naive schedule, which compiles and runs fastest there.
     """
-    text = format_schedule(replace(problem_alone(schedule), epilogue=None))
+    text = format_schedule(replace(schedule.problem_alone, epilogue=None))
     if on_gpu:
         text += _tiles(schedule, shape)
     if schedule.epilogue:

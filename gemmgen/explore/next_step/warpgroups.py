@@ -1,12 +1,10 @@
 """The rung after ``mma.sync``: warpgroups (wgmma) fed by TMA, where the GPU has them.
 
-It is no statement to add but another schedule, which ``suggest`` writes; its cost model says what
-it reaches.
+It is not a statement to add but another schedule, which ``suggest`` writes, with the time that its
+cost model estimates.
 """
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from gemmgen.analyze.explain import Explanation
 from gemmgen.base.errors import ScheduleError, UsageError
@@ -16,7 +14,6 @@ from gemmgen.explore.suggest.taking import takes
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan, fastest
 from gemmgen.ir.atoms import VIA
 from gemmgen.pipeline import compile_source
-from gemmgen.schedule.model import Schedule
 
 TRIED = 4
 """Schedules that are compiled to find a legal one."""
@@ -29,15 +26,10 @@ def warpgroups(e: Explanation) -> WarpgroupPlan | None:
     if e.kernel.program.main.spread.atom in VIA["wgmma"]:
         return None
     try:
-        request = Request(_alone(schedule), e.shape, e.gpu)
+        request = Request(schedule.problem_alone, e.shape, e.gpu)
         for plan in fastest(request, TRIED):
             if takes(compile_source(Source(plan.text)), request):
                 return plan
     except (ScheduleError, UsageError):
         pass
     return None
-
-
-def _alone(schedule: Schedule) -> Schedule:
-    """The problem of a schedule, without directives."""
-    return replace(schedule, assumes=(), requires=(), directives=())

@@ -13,7 +13,7 @@ from gemmgen.base.source import Source
 from gemmgen.explore.suggest.forms import forms
 from gemmgen.explore.suggest.reasons import as_comments, reasons
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.suggest.schedules import Form, SettledForm
+from gemmgen.explore.suggest.schedules import GROUPED, Form, SettledForm, groups_of
 from gemmgen.explore.suggest.sizes import blocks_of, residents, seconds, shared_of
 from gemmgen.explore.suggest.taking import takes
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan, fastest
@@ -26,8 +26,6 @@ PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64,
 """Splits of k that are tried, in addition to those that fill the GPU."""
 PAIRED = 6
 """From so many parts on, even numbers of them may be reduced in two groups."""
-GROUPED = 16
-"""From so many parts on they are reduced in groups."""
 STEPS = 2
 """The fewest steps of k in a part."""
 OVER = 2
@@ -191,13 +189,6 @@ def _split(plan: SettledForm) -> Iterator[SettledForm]:
             yield replace(plan, parts=parts, groups=groups_of(parts))
             if PAIRED <= parts < GROUPED and parts % 2 == 0:
                 yield replace(plan, parts=parts, groups=2)
-
-
-def groups_of(parts: int) -> int:
-    """The number of groups for a two-stage reduction: about the square root of many parts."""
-    if parts < GROUPED:
-        return 1
-    return max(d for d in range(1, int(parts**0.5) + 1) if parts % d == 0)
 
 
 def _grouped(parts: int) -> int:

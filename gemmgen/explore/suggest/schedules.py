@@ -24,6 +24,15 @@ PAIR = 2
 """Neighbouring sums of a lane of tensor cores."""
 ASYNC_BYTES = 4
 """Its smallest copy."""
+GROUPED = 16
+"""The number of parts of K from which on they are reduced in groups."""
+
+
+def groups_of(parts: int) -> int:
+    """The number of groups for a two-stage reduction: about the square root of many parts."""
+    if parts < GROUPED:
+        return 1
+    return max(each for each in range(1, int(parts**0.5) + 1) if parts % each == 0)
 
 
 @record

@@ -13,6 +13,7 @@ from math import ceil, inf, prod
 
 from gemmgen.base.record import record
 from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.suggest.schedules import groups_of
 from gemmgen.explore.warpgroup_cost import GROUP, SLAB, WarpgroupSizes, estimate
 from gemmgen.ir.atoms import ATOMS, VIA
 from gemmgen.ir.dtypes import BYTES
@@ -22,18 +23,16 @@ from gemmgen.schedule.formatting import format_schedule
 
 TARGET = "sm_90a"
 VECTOR = 16
-"""Bytes of which TMA requires rows to be a multiple."""
+"""TMA requires rows of a multiple of these bytes."""
 MOST_STAGES = 16
 BARRIERS = 256
-"""Bytes of two mbarriers for each of so many stages."""
+"""Bytes of two mbarriers for each stage."""
 SLABS = (1, 2, 4)
 """Widths of a tile along k, in units of 128 bytes: wide ones take fewer steps."""
 CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (8, 1), (1, 8), (4, 2), (2, 4))
 PATTERN = 8
 """Rows after which the pattern of a swizzle repeats."""
 MOST_PARTS = 32
-GROUPED = 16
-"""From so many parts on they are reduced in groups."""
 RASTER = 8
 COOPERATIVE = {
     (64, 1): (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256),
@@ -121,7 +120,7 @@ class WarpgroupPlan:
             order = " order=in_turn" if form.pingpong else ""
             yield f"warp_specialize producers=1 consumers={form.consumers}{order}"
         else:
-            groups = _groups(self.parts)
+            groups = groups_of(self.parts)
             yield f"split_k parts={self.parts}" + (f" groups={groups}" if groups > 1 else "")
         if form.cluster != (1, 1):
             sides = zip((m, n), form.cluster, strict=True)
@@ -158,10 +157,10 @@ def _takes(request: Request) -> bool:
     atoms = [ATOMS[atom] for atom in VIA["wgmma"] if (a, b, sums) in ATOMS[atom].products]
     if not request.gpu.arch.startswith("sm_90") or not atoms or request.along["c"] != "n":
         return False
-    turned = all(
+    takes_order = all(
         request.along[role] == "k" or request.dtype[role] in atoms[0].turned for role in "ab"
     )
-    return turned and all(request.width[x] * BYTES[request.dtype[x]] >= VECTOR for x in "ab")
+    return takes_order and all(request.width[x] * BYTES[request.dtype[x]] >= VECTOR for x in "ab")
 
 
 def _tiles(m: int, n: int) -> Iterator[tuple[int, int, int, bool]]:
@@ -230,12 +229,6 @@ def _parts(tiles: int, steps: int, sms: int) -> Iterator[int]:
     """Parts of K that give half a wave of blocks, one, or two; each with two steps or more."""
     found = {max(2, sms * waves // (2 * tiles)) for waves in (1, 2, 4)}
     yield from sorted(parts for parts in found if parts <= min(MOST_PARTS, steps // 2))
-
-
-def _groups(parts: int) -> int:
-    if parts < GROUPED:
-        return 1
-    return max(each for each in range(1, int(parts**0.5) + 1) if parts % each == 0)
 
 
 def _width(side: int) -> int:
