@@ -24,13 +24,13 @@ KEPT = 3
 
 @record
 class ExtentFold:
-    """``times`` periods of so many steps, tiles or matrices, are left out."""
+    """``times`` periods of ``period`` steps, tiles or matrices are left out."""
 
     period: int
     times: int
 
     def weights(self, step: Ints) -> Ints:
-        """How many steps each one stands for."""
+        """The number of steps that each one represents."""
         return np.where(step < self.period, 1 + self.times, 1)
 
 
@@ -44,7 +44,7 @@ class Folded:
     batches: tuple[ExtentFold, ...]
 
     def weights(self, kernel: LoweredKernel, blocks: Ints, origins: tuple[Ints, ...]) -> Ints:
-        """How many blocks of the whole launch each of these blocks stands for."""
+        """The number of the launch's blocks that each of these blocks represents."""
         found = np.ones(blocks.size, np.int64)
         sizes = (size for _, size in kernel.interface.tiles)
         for fold, origin, size in zip(self.tiles, origins, sizes, strict=True):

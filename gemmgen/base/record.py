@@ -3,7 +3,7 @@
 Python up to 3.12 compiles each method of each dataclass when its module is imported.  gemmgen has
 about 300 of them, and ``emit`` loads 150: that took a quarter of its time.  Here comparison, hash,
 representation and the refusal to be changed are one function for all classes, and a constructor is
-compiled when it is first called.  Annotations are no strings while dataclass reads them.
+compiled when it is first called.  Annotations must not be strings while dataclass reads them.
 """
 
 from __future__ import annotations

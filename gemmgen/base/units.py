@@ -20,7 +20,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def numeral(value: float) -> str:
-    """A number that somebody wrote, in full: 0.75, 1,000,000."""
+    """A number as its author wrote it, in full: 0.75, 1,000,000."""
     return significant(value, 15) if isfinite(value) and abs(value) >= 1e-9 else f"{value:g}"
 
 
@@ -41,7 +41,7 @@ def size(count: float) -> str:
 
 
 def _scaled(value: float, units: Sequence[tuple[str, float]], digits: int) -> str:
-    """``value`` in the first of ``units``, largest first, of which there is at least one."""
+    """``value`` in the largest of ``units`` that gives at least 1."""
     for unit, each in units:
         if abs(_rounded(value / each, digits)) >= 1 or (unit, each) == units[-1]:
             return f"{significant(value / each, digits)} {unit}".rstrip()

@@ -37,7 +37,7 @@ def _leading(text: str) -> tuple[str, int]:
     "--dtype",
     default="f32",
     metavar="TYPE",
-    help="f32 (the default), f64, f16 or bf16 for A, B and C; or A=bf16 B=bf16 C=f32.",
+    help="f32 (the default), f64, f16, bf16, tf32, i8, e4m3 or e5m2; or A=bf16 B=bf16 C=f32.",
 )
 @click.option("--epilogue", metavar="EXPRESSION", help="The result: relu(acc + bias[n]).")
 @click.option(
@@ -67,7 +67,8 @@ def command(
     """Write a schedule for a product at a shape, with the reasons for its directives.
 
     A cost model chooses the tile by the matrices' size and the waves of blocks, split-K if tiles
-    are few, and vector widths that rows allow.  Nothing is measured: `gemmgen tune` does that.
+    are few, and vector widths that rows allow; on sm_90 wgmma with TMA, warp roles and clusters for
+    types of tensor cores.  Nothing is measured: `gemmgen tune` does that.
     """
     from gemmgen.cli.shape_option import resolve
     from gemmgen.explore.suggest.request import gemm_of

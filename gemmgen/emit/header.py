@@ -86,7 +86,7 @@ def launch_lines(interface: Interface) -> list[str]:
 def _parts_lines(interface: Interface) -> list[str]:
     """What products of parts give, and the bound of their error (``Arithmetic.split_share``).
 
-    The last bit of a number from 2^-110 on is no smaller than bf16's least, 2^-133.  What
+    The last bit of a number from 2^-110 on is not smaller than bf16's least, 2^-133.  What
     underflows f32 is below 2^-126 a term.
     """
     a, b, *_ = (param for param in interface.tensors if not param.written)

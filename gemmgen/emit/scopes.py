@@ -97,7 +97,7 @@ class _Scope:
 
 class _Scanner:
     """Reads tokens one after another.  ``typed``: the next name may be one that is declared;
-    ``heading``: the name of a struct comes, or its body."""
+    ``heading``: the name of a struct follows, or its body."""
 
     def __init__(self, outside: dict[str, _What]):
         self.scopes = [_Scope("file", 0, outside)]
@@ -170,7 +170,7 @@ class _Scanner:
             self.typed = False
 
     def _add(self, name: str, what: _What, outward: int = 1) -> None:
-        """A name in the scope that is so many from the innermost."""
+        """Declare a name in a scope, counted from the innermost."""
         for scope in self.scopes:
             if name in scope.names and not (scope.names[name] == what in _AGAIN):
                 self.repeated.append(name)

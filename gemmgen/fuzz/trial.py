@@ -82,7 +82,7 @@ class _Failed(Exception):
 
 
 def judge(text: str, dice: Dice, *, compiled: bool = False, deadline: float = math.inf) -> Verdict:
-    """Run all layers; ``compiled`` includes NVRTC.  A refused schedule is no failure.
+    """Run all layers; ``compiled`` includes NVRTC.  A refused schedule is not a failure.
 
     Raises ``Late`` between two runs after the ``deadline``, by ``time.time``.
     """

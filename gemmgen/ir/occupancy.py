@@ -72,7 +72,7 @@ def overhead_of(kernel: Kernel) -> int:
 
 
 def can_multiply(kernel: Kernel, blocks: int) -> bool:
-    """Whether so many resident blocks leave ptxas enough registers for the kernel's ``wgmma``."""
+    """Whether ptxas has registers for the kernel's ``wgmma`` with this many resident blocks."""
     if not ATOMS[kernel.spread.atom].in_place:
         return True
     at_once = kernel.spread.registers + BESIDE_WGMMA

@@ -1,6 +1,6 @@
 """What divides the values of a lowered kernel's expressions: facts about every address at once.
 
-A name stands for all of its definitions, loops and assignments in the kernel, so a divisor holds
+A name represents all of its definitions, loops and assignments in the kernel, so a divisor holds
 whatever path a thread takes.
 """
 

@@ -53,7 +53,7 @@ def check_blocks(schedule: Schedule, program: Program) -> Iterator[Mistake]:
 
 def check_launch_registers(schedule: Schedule, program: Program) -> Iterator[Mistake]:
     """ptxas compiles a ``wgmma`` only if its accumulators fit in what each thread has at the
-    launch: ``setmaxnreg`` comes too late."""
+    launch: ``setmaxnreg`` runs too late."""
     kernel = program.main
     blocks = blocks_per_multiprocessor(kernel)
     had, needed = registers_at_launch(kernel.threads, blocks), registers_of_instruction(kernel)

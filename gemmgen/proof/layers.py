@@ -39,7 +39,7 @@ def verify(subject: Subject) -> Iterator[Outcome]:
 
 
 def _outcome(layer: str, file: str, subject: Subject) -> Outcome:
-    """The outcome of one layer; what this machine's file system refuses is no mistake of the
+    """The outcome of one layer; what this machine's file system refuses is not a mistake of the
     kernel's."""
     module = importlib.import_module(f"gemmgen.proof.{file}")
     try:

@@ -86,7 +86,7 @@ def _blamed(schedule: Schedule, name: str) -> tuple[str, Span]:
 
 
 def _spans(schedule: Schedule) -> dict[str, Span]:
-    """The words that the schedule chose as names, each where it first stands."""
+    """The words that the schedule chose as names, each at its first place."""
     text, spans = schedule.source.text, {schedule.kernel: _kernel_span(schedule)}
     for access in _accesses(schedule):
         for word in (access.tensor, *access.indices):

@@ -16,7 +16,7 @@ def read_source(path: str) -> Source:
     """The schedule at ``path``, or standard input for ``-``.
 
     Raises ``UsageError`` if nothing can be read, or if the file's name is that of CUDA C,
-    ``ScheduleError`` if it is no text.
+    ``ScheduleError`` if it is not text.
     """
     if Path(path).suffix.lower() in _C:
         raise UsageError(

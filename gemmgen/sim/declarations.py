@@ -80,7 +80,7 @@ def _of_head(head: SignatureHead, interface: Interface) -> Iterator[tuple[int, s
         if "__restrict__" not in parameter or head.name != interface.name:
             continue
         if name in shared or map_name(name) in shared:
-            yield head.line, f"{name} is __restrict__, and others write to it meanwhile"
+            yield head.line, f"{name} is __restrict__, and other threads write to it"
 
 
 def _of_maps(code: str) -> Iterator[tuple[int, str]]:

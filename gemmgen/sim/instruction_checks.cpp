@@ -6,7 +6,7 @@
 #include <cstdio>
 
 // A sum is infinite, or no number: of finite numbers none is, and what is computed again would hide
-// that something was read that nobody wrote.
+// that something was read that was not written.
 extern "C" void gg_not_finite() {
   using namespace gg;
   if (!state.header.finite) return;

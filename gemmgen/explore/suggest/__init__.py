@@ -37,8 +37,8 @@ def suggest(
 
     ``shape``: extents by letter, ``{"b": 24, "m": 512, "n": 512, "k": 64}``, or M, N, K and batches
     in order, or one number for these, or the text of ``--shape``, ``"300x200x5000"``.  ``dtype``:
-    one of f32, f64, f16, bf16 for A, B and C, or the text after that word, ``"A=bf16 B=bf16
-    C=f32"``.  ``epilogue``: the expression of ``fuse_epilogue``.  ``gpu``: a name of
+    an element type (f32, bf16, e4m3, ...), or the text after that word, ``"A=bf16 B=bf16 C=f32"``.
+    ``epilogue``: the expression of ``fuse_epilogue``.  ``gpu``: a name of
     ``gemmgen.gpu.gpus.GPUS``.  ``ld``: leading dimensions in elements by tensor, for those that are
     not dense; the schedule is legal for them.
 

@@ -152,7 +152,7 @@ class Request:
 
 
 def _check_texts(given: Mapping[str, object]) -> None:
-    """Raises ``UsageError`` for an argument that is no text; a shape is easily the first one."""
+    """Raises ``UsageError`` for an argument that is not text; a shape is easily passed first."""
     for name, value in given.items():
         if not isinstance(value, str):
             is_shape = name == "gemm" and value is not None
