@@ -27,6 +27,7 @@ from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.interpreter.together import Together
 from gemmgen.interpreter.turns import Turns
 from gemmgen.interpreter.workspace import LaunchState
+from gemmgen.ir.edit import contraction
 from gemmgen.ir.lowered import SharedArray
 from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import RegisterArray
@@ -161,7 +162,9 @@ class LoggedBarriers(CheckedBarriers):
 
 
 class LoggedMachine(CheckedMachine):
-    """A machine whose memories and barriers log; ``acc`` logs its stores."""
+    """A machine whose memories and barriers log; the ``sums`` of its products log their stores."""
+
+    sums = "acc"
 
     def __init__(
         self,
@@ -201,7 +204,7 @@ class LoggedMachine(CheckedMachine):
         self, array: RegisterArray | FragmentArray, size: int
     ) -> tuple[Memory, Step | None]:
         memory, declare = super().registers(array, size)
-        if array.name == "acc":
+        if array.name == self.sums:
             store, log = memory.store, self.log
 
             def logged(index: Index, value: Value, mask: Mask) -> None:
@@ -265,6 +268,7 @@ def run_duties(
     }
 
     def running(machine: LoggedMachine) -> None:
+        machine.sums = contraction(kernel.program.main).acc
         step = code_for(machine).kernel(kernel.lowered)
         assert step is not None
         step(None)

@@ -84,9 +84,9 @@ OTHERS = {
     "beyond the greatest number": ("fuse_epilogue exp(40 * acc)\n", "std::exp(40.0f * acc)"),
     "no numbers": ("fuse_epilogue sqrt(acc)\n", "std::sqrt(acc)"),
     "C without beta": ("fuse_epilogue max(acc, C[m, n]) / 2\n", "std::fmax(acc, C_at) / 2"),
-    "names of the program's functions": (
-        "gemm host[m, n] = Tensor[m, k] * check[k, n]\nfuse_epilogue acc + timed[n] * Comparison\n",
-        "acc + timed_at * Comparison",
+    "names of the program's types": (
+        "gemm C[m, n] = Tensor[m, k] * B[k, n]\nfuse_epilogue acc + v[n] * Comparison\n",
+        "acc + v_at * Comparison",
     ),
     "sums of doubles": (
         "dtype A=f64 B=f64 C=f64 acc=f64\nfuse_epilogue 0.1 * acc + clamp(acc, -1, s)\n",
@@ -177,6 +177,16 @@ def test_a_name_of_the_programs_own_is_refused_with_its_place(name: str) -> None
     ) as e:
         program(emitted, 4, 4, 4)
     assert (e.value.line, e.value.column) == (1, 6)
+
+
+@pytest.mark.parametrize("name", ["host", "check", "timed"])
+def test_a_name_of_one_of_its_functions_is_refused(name: str) -> None:
+    """Elsewhere the kernel has it."""
+    emitted = of(f"fuse_epilogue acc + {name}[n]\n")
+    with pytest.raises(ScheduleError, match=f"has its own {name}") as e:
+        program(emitted, 4, 4, 4)
+    assert (e.value.line, e.value.column) == (1, 21)
+    assert e.value.mistakes[0].hint == f"any other name will do, such as `my_{name}`"
 
 
 def test_the_first_lines_say_how_it_is_compiled_and_called(tmp_path: Path) -> None:

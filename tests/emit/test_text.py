@@ -254,6 +254,8 @@ def plus_scalar(name: str) -> Want:
 
 FAILED = "failed"
 """The launcher's error while it encodes a map, where no parameter is named."""
+LAUNCHER = "launch_gemm"
+"""A letter of this name is a variable of the kernel, above the launcher."""
 ENCODER = r"template <int RANK>\ncudaError_t gg_encode_map.*?\n}"
 """The launcher's function that encodes tensor maps."""
 
@@ -303,7 +305,8 @@ def test_the_names_it_uses_can_be_given_to_nothing_else(use: str, proof: bool) -
         check(kernel, call(3, 35, 4, 0.7, -1.0), want)
         free.add(name)
     free -= not_derived(use)
-    assert free <= names_in_functions() | {FAILED} and len(free) <= len(tried) / 4, sorted(free)
+    harmless = names_in_functions() | {FAILED, LAUNCHER}
+    assert free <= harmless and len(free) <= len(tried) / 4, sorted(free)
 
 
 @pytest.mark.by_default("tm", "thread_m", "ldc")

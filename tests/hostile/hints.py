@@ -109,9 +109,10 @@ def followed(text: str, mistake: Mistake) -> str | None:
             start, end = _bounds(text, span.start)
             return text[:start] + re.sub(rf"\b{word}\b", other, text[start:end]) + text[end:]
         # A leading dimension has the name of its tensor, and an argument that of its letter.
+        letter = re.search(rf"^gemm\b.*[\[ ]{re.escape(word)}[,\]]", text, re.MULTILINE)
         text = re.sub(rf"\b(tile_)?{re.escape(word)}\b", rf"\g<1>{other}", text)
         text = re.sub(rf"\bld{word.lower()}\b", f"ld{other.lower()}", text)
-        if "letter" not in mistake.message:
+        if letter is None and "letter" not in mistake.message:
             return text
         return re.sub(rf"\b({word.upper()}|extent_{word})\b", other.upper(), text)
     if found := _ADDED.search(hint):

@@ -135,7 +135,7 @@ def renamed(base: Base, old: str, new: str) -> str:
             )
     except ValueError:
         pass  # two letters are one now, and the schedule is refused
-    pattern = re.compile(rf"(?<=[\s=(\[*,])({'|'.join(map(re.escape, changed))})\b")
+    pattern = re.compile(rf"(?<=[\s=(\[*,+/-])({'|'.join(map(re.escape, changed))})\b")
     return pattern.sub(lambda found: changed[found[0]], base.text)
 
 
@@ -156,8 +156,9 @@ def outcome(base: Base, old: str, new: str) -> tuple[str, Emitted | None]:
         emitted = compile_source(Source(text))
         program = program_of(emitted)
     except ScheduleError as error:
-        derived = {ld_name(name) for name in base.places()}
-        if new in (*base.places(), *BUILT_IN, *ARGUMENTS) or ld_name(new) in derived:
+        derived = {ld_name(name) for name in base.places()} | {f"tile_{n}" for n in base.places()}
+        others = {*base.places(), *BUILT_IN, *ARGUMENTS, *derived}
+        if new in others or ld_name(new) in derived:
             assert all(m.span is not None and m.hint for m in error.mistakes)
             return "refused as another thing", None
         _follow(text, error)
@@ -165,7 +166,7 @@ def outcome(base: Base, old: str, new: str) -> tuple[str, Emitted | None]:
     if new in (*base.places(), *BUILT_IN):
         return "taken as another thing", None
     if _order(base, old, old) == _order(base, old, new):
-        _compare(base.emitted.text, emitted.text)
+        _compare(base.emitted.text, emitted.text, {old, new})
     names = names_of(program)
     assert not names.repeated, names.repeated
     unknown = {name for name in names.loose if not language_word(name)}
@@ -198,8 +199,9 @@ def _follow(text: str, error: ScheduleError) -> None:
     raise AssertionError(said)
 
 
-def _compare(one: str, other: str) -> None:
-    """Asserts that each token of a function has one counterpart in the other text's."""
+def _compare(one: str, other: str, changed: set[str]) -> None:
+    """Asserts that each token of a function has one counterpart in the other text's.  A name that
+    was ``changed`` may also be a variable of the text's own, in another scope."""
     first, second = map(_functions, (one, other))
     assert len(first) == len(second), f"{len(first)} functions, {len(second)} after the change"
     for these, those in zip(first, second, strict=True):
@@ -207,7 +209,7 @@ def _compare(one: str, other: str) -> None:
         counterpart: dict[str, str] = {}
         for mine, its in zip(these, those, strict=True):
             known = counterpart.setdefault(mine, its)
-            assert known == its, f"{mine} is {known} and {its}"
+            assert known == its or {known, its} == changed, f"{mine} is {known} and {its}"
             assert mine == its or _NAME.fullmatch(mine), f"{mine} has become {its}"
 
 
@@ -215,8 +217,8 @@ def _functions(text: str) -> list[list[str]]:
     """The tokens of each function, alike however its lines are broken: without braces, and with
     neighbouring declarations in one."""
     code = re.sub(r"^(\S.*)?}$", r"\1\f", _SKIPPED.sub("", text), flags=re.MULTILINE)
-    code = _DECLARES.sub(", ", code)
-    return [_TOKEN.findall(re.sub(r"[{}]", " ", function)) for function in code.split("\f")]
+    code = _DECLARES.sub(", ", re.sub(r"[{}]", " ", code))
+    return [_TOKEN.findall(function) for function in code.split("\f")]
 
 
 def trials(found: Sequence[Base], seed: int) -> Iterator[tuple[Base, str, str, str]]:

@@ -33,7 +33,7 @@ async_copy A B via=tma
 PRODUCER = f"{PLAIN}persistent\nwarp_specialize producers=1 consumers=1\n"
 TURNED = PLAIN.replace("A[m, k] * B[n, k]", "A[k, m] * B[k, n]").replace(" n=32", " n=64")
 MIXED = PLAIN.replace("B[n, k]", "B[k, n]").replace("bf16", "bf16 products=9")
-UNFOLDED = PLAIN.replace("A[m, k]", "A[k, m]").replace(" promote=64", "")
+TURNED_A = PLAIN.replace("A[m, k]", "A[k, m]").replace("promote=64", "promote=128")
 CLUSTER = f"{PRODUCER}cluster m=2 n=2\nraster group=2\n"
 IN_FLIGHT = (
     PLAIN.replace("m=64 n=32 k=32", "m=128 n=8 k=128")
@@ -48,7 +48,7 @@ RIGHT = {
     "producer": PRODUCER,
     "turned": TURNED,
     "mixed": MIXED,
-    "not promoted": UNFOLDED,
+    "one turned": TURNED_A,
     "cluster": CLUSTER,
     "parts of k": PARTS_OF_K,
     "144 in flight": IN_FLIGHT,
