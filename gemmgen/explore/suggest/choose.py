@@ -10,11 +10,12 @@ from math import ceil, inf
 from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
+from gemmgen.explore.cost import Kind
 from gemmgen.explore.suggest.forms import forms
 from gemmgen.explore.suggest.reasons import as_comments, reasons
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import GROUPED, Form, SettledForm, groups_of
-from gemmgen.explore.suggest.sizes import blocks_of, residents, seconds, shared_of
+from gemmgen.explore.suggest.sizes import blocks_of, estimates, residents, shared_of
 from gemmgen.explore.suggest.taking import takes
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan, fastest
 from gemmgen.ir.target import TARGETS
@@ -100,40 +101,43 @@ class Suggestion:
 
 def choose(request: Request) -> Suggestion:
     """The schedule with the least estimate; raises ``UsageError`` if there is none."""
-    found = _ranked(request)
     refusal: ScheduleError | None = None
-    for option in found:
-        try:
-            emitted = compile_source(Source(option.plan.text))
-        except ScheduleError as error:
-            refusal = refusal or error
-            continue
-        if not takes(emitted, request):
-            continue
-        return Suggestion(request, option, tuple(found), emitted)
+    for ranking in (ranked, _by_time):
+        found = ranking(request)
+        for option in found:
+            try:
+                emitted = compile_source(Source(option.plan.text))
+            except ScheduleError as error:
+                refusal = refusal or error
+                continue
+            if takes(emitted, request):
+                return Suggestion(request, option, tuple(found), emitted)
     why = refusal.message if refusal else "no form fits on a multiprocessor"
     types = ", ".join(dict.fromkeys(request.dtype[role] for role in "abc"))
     raise UsageError(f"there is no schedule for {types} on {request.gpu.name}: {why}")
 
 
-def _ranked(request: Request) -> list[Option]:
-    """All options; those without warpgroups last where warpgroups can use the tensor cores, which
-    are faster, but for a few rows or columns: the two models were fitted apart."""
+def ranked(request: Request) -> list[Option]:
+    """The options, fastest first.  Where warpgroups can use the tensor cores they are faster than
+    all others but for a few rows or columns, and no others are estimated: the models were fitted
+    apart."""
     of_warpgroups = [Option(plan, plan.seconds) for plan in fastest(request, TRIED)]
+    if not of_warpgroups:
+        return _by_time(request)
     few = min(request.shape[:2]) <= FEW
-
-    def rank(option: Option) -> tuple[bool, float]:
-        if isinstance(option.plan, WarpgroupPlan) or not of_warpgroups:
-            return False, option.seconds
-        return not (few and option.plan.form.kind == "lanes"), option.seconds
-
-    return sorted((*of_warpgroups, *options(request)), key=rank)
+    lanes = options(request, only="lanes") if few else ()
+    return sorted((*of_warpgroups, *lanes), key=lambda option: option.seconds)
 
 
-def options(request: Request) -> Iterator[Option]:
-    """Each plan that fits, with its estimate."""
+def _by_time(request: Request) -> list[Option]:
+    """The options of threads and warps, fastest first."""
+    return sorted(options(request), key=lambda option: option.seconds)
+
+
+def options(request: Request, only: Kind | None = None) -> Iterator[Option]:
+    """Each plan of threads or warps that fits, or those of one kind, with its estimate."""
     for form in forms(request):
-        if not _near(form, request):
+        if not _near(form, request) or only not in (None, form.kind):
             continue
         plain = SettledForm(form, request)
         plain = replace(plain, exact=plain.divides)
@@ -146,10 +150,9 @@ def options(request: Request) -> Iterator[Option]:
             if other.text not in (plan.text for plan in plans):
                 plans.append(other)
         for plan in plans:
-            for split in _split(plan):
-                estimate = seconds(split)
+            for split, resident, estimate in estimates(_split(plan)):
                 if estimate < inf:
-                    yield Option(_bounded(_rastered(split)), estimate)
+                    yield Option(_bounded(_rastered(split, resident), resident), estimate)
 
 
 def _pieces(plan: SettledForm) -> tuple[int, ...]:
@@ -198,20 +201,20 @@ def _grouped(parts: int) -> int:
     return next(p for p in range(parts, 0, -1) if groups_of(p) ** 2 * 2 >= p)
 
 
-def _bounded(plan: SettledForm) -> SettledForm:
+def _bounded(plan: SettledForm, resident: int) -> SettledForm:
     """The plan with launch bounds for as many blocks as run at once: the reduction of parts would
     else take all registers."""
-    if plan.form.kind != "block" or plan.parts == 1:
+    if plan.form.kind != "block" or plan.parts == 1 or resident <= PAIR:
         return plan
     target = TARGETS[plan.request.problem.target]
     fit = min(
-        residents(plan),
+        resident,
         ceil(blocks_of(plan) / plan.request.gpu.sms),
         target.all_shared // (shared_of(plan) + target.reserved),
     )
     return replace(plan, form=replace(plan.form, blocks=fit)) if fit > PAIR else plan
 
 
-def _rastered(plan: SettledForm) -> SettledForm:
-    many = blocks_of(plan) > RASTER * plan.request.gpu.sms * residents(plan)
+def _rastered(plan: SettledForm, resident: int) -> SettledForm:
+    many = blocks_of(plan) > RASTER * plan.request.gpu.sms * resident
     return replace(plan, raster=8) if many and plan.form.kind in ("block", "tensor") else plan

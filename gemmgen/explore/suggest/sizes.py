@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import ceil, inf, prod
 
@@ -26,14 +27,38 @@ EXACT = 0.97
 
 def seconds(plan: SettledForm, costs: Costs = H200) -> float:
     """The time of one launch; infinite if no block fits on a multiprocessor."""
-    if not residents(plan):
-        return inf
-    return estimate(sizes_of(plan), plan.request.gpu, costs) * (EXACT if plan.exact else 1.0)
+    ((_, _, found),) = estimates((plan,), costs)
+    return found
+
+
+def estimates(
+    plans: Iterable[SettledForm], costs: Costs = H200
+) -> Iterator[tuple[SettledForm, int, float]]:
+    """Each of the plans, which differ only in their parts, with its resident blocks on a
+    multiprocessor and the seconds of one launch, infinite if no block fits.  A block is measured
+    once for all of more than one part."""
+    known: dict[bool, tuple[int, BlockSizes]] = {}
+    for plan in plans:
+        split = plan.parts > 1
+        if split not in known:
+            known[split] = residents(plan), _block(plan)
+        resident, block = known[split]
+        if not resident:
+            yield plan, 0, inf
+            continue
+        if (block.parts, block.groups) != (plan.parts, plan.groups):
+            block = replace(block, parts=plan.parts, groups=plan.groups)
+        time = estimate(_launch(plan, block, resident), plan.request.gpu, costs)
+        yield plan, resident, time * (EXACT if plan.exact else 1.0)
 
 
 def sizes_of(plan: SettledForm) -> Sizes:
-    sizes = launched(_block(plan), plan.request.shape, plan.request.gpu)
-    return replace(sizes, resident=residents(plan))
+    return _launch(plan, _block(plan), residents(plan))
+
+
+def _launch(plan: SettledForm, block: BlockSizes, resident: int) -> Sizes:
+    sizes = launched(block, plan.request.shape, plan.request.gpu)
+    return sizes if sizes.resident == resident else replace(sizes, resident=resident)
 
 
 def _block(plan: SettledForm) -> BlockSizes:

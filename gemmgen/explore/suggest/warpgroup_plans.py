@@ -140,15 +140,23 @@ def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
         for slabs in SLABS:
             if slabs > 1 and slabs * elements > depth:
                 continue
-            tile = rows, columns, slabs * elements
-            for cluster in CLUSTERS if many or not pingpong else ():
-                if _divides(tile, cluster) and _spans(tile, cluster, request):
-                    form = WarpgroupForm(tile, consumers, pingpong, cluster)
-                    yield from _settled(form, request, many)
+            form = WarpgroupForm((rows, columns, slabs * elements), consumers, pingpong)
+            sizes = _settled(form, request, many)
+            if sizes is None:
+                continue
+            for cluster in _clusters(form.tile, request) if many or not pingpong else ():
+                yield WarpgroupPlan(
+                    WarpgroupForm(form.tile, consumers, pingpong, cluster),
+                    request,
+                    sizes if cluster == (1, 1) else replace(sizes, cluster=cluster),
+                )
             if not pingpong and not many:
-                for parts in _parts(tiles, ceil(depth / tile[2]), request.gpu.sms):
-                    form = WarpgroupForm(tile, consumers, parts=parts)
-                    yield from _settled(form, request, False)
+                for parts in _parts(tiles, ceil(depth / form.tile[2]), request.gpu.sms):
+                    yield WarpgroupPlan(
+                        replace(form, parts=parts),
+                        request,
+                        replace(sizes, parts=parts, producer=False),
+                    )
 
 
 def _takes(request: Request) -> bool:
@@ -164,22 +172,25 @@ def _takes(request: Request) -> bool:
 
 
 def _tiles(m: int, n: int) -> Iterator[tuple[int, int, int, bool]]:
-    """Rows, columns, consumers and whether they alternate, of tiles near the matrix's size."""
-    for (rows, consumers), sides in COOPERATIVE.items():
-        yield from ((rows, columns, consumers, False) for columns in sides)
-    for rows, sides in PINGPONG.items():
-        yield from ((rows, columns, 2, True) for columns in sides)
+    """Rows, columns, consumers and whether they alternate, of tiles not much larger than the
+    matrix."""
+    most = _reach(m), _reach(n)
+    cooperative = ((*key, False, sides) for key, sides in COOPERATIVE.items())
+    pingpong = ((rows, 2, True, sides) for rows, sides in PINGPONG.items())
+    for rows, consumers, alternate, sides in (*cooperative, *pingpong):
+        if rows <= most[0]:
+            yield from ((rows, side, consumers, alternate) for side in sides if side <= most[1])
 
 
-def _divides(tile: tuple[int, int, int], cluster: tuple[int, int]) -> bool:
-    """Whether each block's share of a tile is whole rows of the swizzle's pattern, 8 of them."""
-    return tile[0] % (PATTERN * cluster[1]) == 0 and tile[1] % (PATTERN * cluster[0]) == 0
-
-
-def _spans(tile: tuple[int, int, int], cluster: tuple[int, int], request: Request) -> bool:
-    """Whether the tiles of a cluster are not much larger than the matrix."""
-    sides = zip(tile, cluster, request.shape, strict=False)
-    return all(side * blocks <= _reach(size) for side, blocks, size in sides)
+def _clusters(tile: tuple[int, int, int], request: Request) -> Iterator[tuple[int, int]]:
+    """Blocks along m and n whose tiles are not much larger than the matrix, and whose shares of a
+    tile are whole rows of the swizzle's pattern, 8 of them."""
+    (rows, columns, _), (m, n) = tile, request.shape[:2]
+    most = _reach(m) // rows, _reach(n) // columns
+    for along_m, along_n in CLUSTERS:
+        divides = rows % (PATTERN * along_n) == 0 and columns % (PATTERN * along_m) == 0
+        if divides and along_m <= most[0] and along_n <= most[1]:
+            yield along_m, along_n
 
 
 def _reach(size: int) -> int:
@@ -187,17 +198,15 @@ def _reach(size: int) -> int:
     return max(GROUP, 2 * size)
 
 
-def _settled(form: WarpgroupForm, request: Request, many: bool) -> Iterator[WarpgroupPlan]:
-    """The form with as many stages as fit, and C by TMA if its rows allow it."""
-    if form.tile[0] > _reach(request.shape[0]) or form.tile[1] > _reach(request.shape[1]):
-        return
+def _settled(form: WarpgroupForm, request: Request, many: bool) -> WarpgroupSizes | None:
+    """The sizes with as many stages as fit, and C by TMA if its rows allow it; None where a load
+    is not hidden: two stages or fewer."""
     item = BYTES[request.dtype["c"]]
     wide = request.width["c"] * item >= VECTOR and form.tile[1] * item % (2 * VECTOR) == 0
     sizes = sizes_of(form, request, persistent=many, staged=wide)
     left = TARGETS[TARGET].shared - sizes.shared - BARRIERS
     stages = min(MOST_STAGES, left // sizes.stage_bytes)
-    if stages > 2:
-        yield WarpgroupPlan(form, request, replace(sizes, stages=stages))
+    return replace(sizes, stages=stages) if stages > 2 else None
 
 
 def sizes_of(
