@@ -54,6 +54,11 @@ def _leading(text: str) -> tuple[str, int]:
     default=DEFAULT,
     help="H200 by default.",
 )
+@click.option(
+    "--fast",
+    is_flag=True,
+    help="Products of f32 may be computed by bf16 parts on tensor cores (decompose).",
+)
 @options.output
 def command(
     wanted: WrittenShape,
@@ -62,6 +67,7 @@ def command(
     epilogue: str | None,
     leading: tuple[tuple[str, int], ...],
     gpu: str,
+    fast: bool,
     output: str | None,
 ) -> None:
     """Write a schedule for a product at a shape, with the reasons for its directives.
@@ -74,5 +80,7 @@ def command(
     from gemmgen.explore.suggest.request import gemm_of
 
     extents = resolve(wanted, gemm_of(gemm))
-    found = suggest(gemm, extents, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=dict(leading))
+    found = suggest(
+        gemm, extents, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=dict(leading), fast=fast
+    )
     put_in(output, found.text)

@@ -35,6 +35,8 @@ CLOCK = 1.98e9
 """Of the GPU that the constants were fitted to."""
 POWER = 600.0
 """Watts that its arithmetic and data movement may use."""
+F32 = 4
+"""Bytes of an element."""
 CACHED = 40e6
 """Bytes that stay in the L2 cache from one launch to the next."""
 
@@ -50,7 +52,8 @@ class WarpgroupSizes:
     ``narrow``: by how many times the rows of a tile of B that is contiguous along n, and those of
     the staged C, are narrower than 128 bytes.  ``staged``: C leaves through shared memory by TMA.
     ``item``: bytes of an element of A and B, and of C.  ``odd``: rows of C do not begin at
-    multiples of 32 bytes.
+    multiples of 32 bytes.  ``planes``: tiles of each operand that a stage holds, one for each part
+    of its elements (``decompose``), of which ``products`` pairs are multiplied.
     """
 
     tile: tuple[int, int]
@@ -66,10 +69,12 @@ class WarpgroupSizes:
     staged: bool
     item: tuple[int, int]
     odd: bool
+    planes: int = 1
+    products: int = 1
 
     @property
     def stage_bytes(self) -> int:
-        return sum(self.tile) * SLAB * self.slabs
+        return sum(self.tile) * SLAB * self.slabs * self.planes
 
     @property
     def shared(self) -> int:
@@ -98,7 +103,9 @@ class WarpgroupCosts:
     of C a clock; ``narrow_c``, ``odd``: by how much storing them costs more.  ``split``: of split
     K, ``part`` for each part.  ``flop``: picojoules of one of a multiply-add's two operations,
     ``byte`` of a byte from L2.  ``memory``: TB/s.  ``norm``: the exponent that combines what
-    overlaps.
+    overlaps.  ``promote``: of a promotion in addition to its adds.  ``split_launch``: microseconds
+    of a kernel that splits an operand into parts, which moves ``split_rate`` TB/s; these three are
+    no fits.
     """
 
     launch: float = 0.242
@@ -119,6 +126,9 @@ class WarpgroupCosts:
     byte: float = 56.3
     memory: float = 4.0
     norm: float = 12.0
+    promote: float = 150
+    split_launch: float = 2.0
+    split_rate: float = 3.5
 
 
 H200 = WarpgroupCosts()
@@ -138,7 +148,7 @@ def estimate(
     share = min(sizes.resident, ceil(blocks / places))
     steps = ceil(ceil(k * sizes.item[0] / (SLAB * sizes.slabs)) / sizes.parts)
     used = min(m, rows), min(n, columns)
-    moved = (used[0] / along_n + used[1] / along_m) * SLAB * sizes.slabs
+    moved = (used[0] / along_n + used[1] / along_m) * SLAB * sizes.slabs * sizes.planes
     main = steps * _step(sizes, share, costs)
     stored = used[0] * used[1] * sizes.item[1] * share / costs.store
     if sizes.staged:
@@ -152,18 +162,24 @@ def estimate(
     if sizes.parts > 1:
         clocks += costs.split + sizes.parts * costs.part * max(1.0, columns / 64)
     seconds = clocks / (gpu.clock * 1.85e9 / CLOCK) + costs.launch * 1e-6
-    products = blocks * rows * columns * steps * SLAB * sizes.slabs / 2
+    products = blocks * rows * columns * steps * SLAB * sizes.slabs / 2 * sizes.products
     energy = (2 * products * costs.flop + blocks * steps * moved * costs.byte) * 1e-12
     once = float(sizes.item[0] * (m * k + n * k) + sizes.item[1] * m * n) * prod(batches)
     memory = once / (costs.memory * 1e12 * (1 if once > CACHED else 2) * gpu.memory / 4.8e12)
-    return _norm(costs.norm, seconds, energy / POWER, memory)
+    front = 0.0
+    if sizes.planes > 1:
+        split = (F32 + sizes.item[0] * sizes.planes) * (m * k + n * k) * prod(batches)
+        front = 2e-6 * costs.split_launch + split / (costs.split_rate * 1e12 * gpu.memory / 4.8e12)
+    return front + _norm(costs.norm, seconds, energy / POWER, memory)
 
 
 def _step(sizes: WarpgroupSizes, share: int, costs: WarpgroupCosts) -> float:
     """Clocks of a step of ``share`` blocks on an SM."""
     rows, columns = sizes.tile
     read = costs.operand + columns / 4 * (1 + costs.narrow_b * (sizes.narrow[0] - 1))
-    multiplied = 4 * sizes.slabs * rows / GROUP * max(columns / 2, read)
+    multiplied = 4 * sizes.slabs * rows / GROUP * max(columns / 2, read) * sizes.products
+    if sizes.planes > 1:  # each sum of a step is added to the total by a thread
+        multiplied += costs.promote + rows / GROUP * columns / 2
     bound = _norm(
         costs.norm,
         multiplied * share,

@@ -32,6 +32,7 @@ def suggest(
     gpu: str | Gpu = "H200",
     ld: Mapping[str, int] | None = None,
     kernel: str = "gemm",
+    fast: bool = False,
 ) -> Suggestion:
     """A schedule for ``gemm`` (the text after that word in a schedule) at ``shape``.
 
@@ -40,7 +41,8 @@ def suggest(
     an element type (f32, bf16, e4m3, ...), or the text after that word, ``"A=bf16 B=bf16 C=f32"``.
     ``epilogue``: the expression of ``fuse_epilogue``.  ``gpu``: a name of
     ``gemmgen.gpu.gpus.GPUS``.  ``ld``: leading dimensions in elements by tensor, for those that are
-    not dense; the schedule is legal for them.
+    not dense; the schedule is legal for them.  ``fast``: f32 may be multiplied on tensor cores as
+    products of bf16 parts (``decompose``), if that is estimated to be faster; needs wgmma (sm_90).
 
     The result has ``text`` (the schedule, reasons in comments), ``reasons``, ``schedule`` and
     ``emitted``.  Raises ``ScheduleError`` for a mistake in the gemm line, the types or the
@@ -50,7 +52,16 @@ def suggest(
     from gemmgen.explore.suggest.request import Request
 
     return choose(
-        Request.of(gemm, shape, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=ld, kernel=kernel)
+        Request.of(
+            gemm,
+            shape,
+            dtype=dtype,
+            epilogue=epilogue,
+            gpu=gpu,
+            ld=ld,
+            kernel=kernel,
+            fast=fast,
+        )
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from math import ceil, inf
@@ -120,13 +120,16 @@ def choose(request: Request) -> Suggestion:
 def ranked(request: Request) -> list[Option]:
     """The options, fastest first.  Where warpgroups can use the tensor cores they are faster than
     all others but for a few rows or columns, and no others are estimated: the models were fitted
-    apart."""
+    apart.  Kernels by parts of f32 compete with all of f32."""
     of_warpgroups = [Option(plan, plan.seconds) for plan in fastest(request, TRIED)]
     if not of_warpgroups:
         return _by_time(request)
-    few = min(request.shape[:2]) <= FEW
-    lanes = options(request, only="lanes") if few else ()
-    return sorted((*of_warpgroups, *lanes), key=lambda option: option.seconds)
+    others: Iterable[Option] = ()
+    if request.fast:
+        others = options(request)
+    elif min(request.shape[:2]) <= FEW:
+        others = options(request, only="lanes")
+    return sorted((*of_warpgroups, *others), key=lambda option: option.seconds)
 
 
 def _by_time(request: Request) -> list[Option]:

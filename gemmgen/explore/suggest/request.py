@@ -31,13 +31,15 @@ class Request:
     """``problem`` is a schedule without directives: the gemm line, the types, the epilogue.
 
     ``pitches`` has the leading dimensions that were given, in elements, by the tensor's name; a
-    tensor without one is dense.
+    tensor without one is dense.  ``fast``: products of f32 may be computed as products of bf16
+    parts on tensor cores (``decompose``).
     """
 
     problem: Schedule
     shape: Shape
     gpu: Gpu
     pitches: tuple[tuple[str, int], ...] = ()
+    fast: bool = False
 
     @staticmethod
     def of(
@@ -49,6 +51,7 @@ class Request:
         gpu: str | Gpu = DEFAULT,
         ld: Mapping[str, int] | None = None,
         kernel: str = "gemm",
+        fast: bool = False,
     ) -> Request:
         """The arguments of ``gemmgen.suggest``, checked as it says."""
         texts = {"gemm": gemm, "dtype": dtype, "kernel": kernel}
@@ -61,8 +64,10 @@ class Request:
         ld = {} if ld is None else ld
         if not isinstance(ld, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"ld={value_shown(ld)}: it maps tensors to elements, {{'A': 1024}}")
-        found = Request(problem, sizes, chosen, tuple(ld.items()))
+        found = Request(problem, sizes, chosen, tuple(ld.items()), fast)
         found.check_pitches()
+        if fast:
+            found.check_fast()
         return found
 
     @cached_property
@@ -131,6 +136,21 @@ class Request:
         access = self.access[role]
         outer = matrix(access, self.problem.gemm)[0]
         return self.strides(role)[access.indices.index(outer)]
+
+    def check_fast(self) -> None:
+        """Raises ``UsageError`` unless products of bf16 parts compute this request faster."""
+        others = {role: dtype for role, dtype in self.dtype.items() if dtype != "f32"}
+        if others:
+            role, dtype = next(iter(others.items()))
+            what = "the sums are" if role == "acc" else f"{self.access[role].tensor} is"
+            raise UsageError(
+                f"fast is for products of f32 by bf16 parts, and {what} {dtype}: leave it out"
+            )
+        if not self.gpu.arch.startswith("sm_90"):
+            raise UsageError(
+                f"fast takes wgmma (sm_90), and {self.gpu.name} is {self.gpu.arch}: leave it out, "
+                "or start from examples/mma/split_f32.sched, by mma.sync"
+            )
 
     def check_pitches(self) -> None:
         """Raises ``UsageError`` for a leading dimension that no tensor here has."""

@@ -14,9 +14,10 @@ from math import ceil, inf, prod
 from gemmgen.base.record import record
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import groups_of
-from gemmgen.explore.warpgroup_cost import GROUP, SLAB, WarpgroupSizes, estimate
+from gemmgen.explore.warpgroup_cost import GROUP, SLAB, THREADS, WarpgroupSizes, estimate
 from gemmgen.ir.atoms import ATOMS, VIA
-from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.decompositions import PARTS
+from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.target import TARGETS
 from gemmgen.schedule.formatting import format_schedule
@@ -34,6 +35,12 @@ PATTERN = 8
 """Rows after which the pattern of a swizzle repeats."""
 MOST_PARTS = 32
 RASTER = 8
+PART: DType = "bf16"
+PRODUCTS = 6
+PROMOTE = 64
+"""What ``decompose`` makes of f32: so many products of parts, promoted after so many terms."""
+SUMS = 192
+"""The most registers of a thread for its sums and those of them that are not promoted yet."""
 COOPERATIVE = {
     (64, 1): (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256),
     (128, 1): (64, 128),
@@ -106,7 +113,9 @@ class WarpgroupPlan:
         yield f"cache_shared {tiles}"
         own = rows if form.pingpong else rows // form.consumers
         yield f"warp_tile {m}={own} {n}={columns}"
-        yield "tensor_core via=wgmma"
+        if self.request.fast:
+            yield "decompose into=bf16"
+        yield f"tensor_core via=wgmma{f' promote={PROMOTE}' if self.request.fast else ''}"
         if self.request.width["c"] > 1:
             yield f"vectorize {c} width=2"
         yield f"swizzle {tiles}"
@@ -125,7 +134,8 @@ class WarpgroupPlan:
         if form.cluster != (1, 1):
             sides = zip((m, n), form.cluster, strict=True)
             yield "cluster " + " ".join(f"{x}={count}" for x, count in sides if count > 1)
-        yield "overlap_launch"
+        if not self.request.fast:  # another kernel splits the operands in front of this one
+            yield "overlap_launch"
 
 
 def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
@@ -133,11 +143,11 @@ def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
     if not _takes(request):
         return
     m, n, depth, *batches = request.shape
-    elements = SLAB // BYTES[request.dtype["a"]]
+    elements = SLAB // BYTES[_operands(request)[0]]
     for rows, columns, consumers, pingpong in _tiles(m, n):
         tiles = ceil(m / rows) * ceil(n / columns) * prod(batches)
         many = tiles > request.gpu.sms
-        for slabs in SLABS:
+        for slabs in SLABS[:1] if request.fast else SLABS:
             if slabs > 1 and slabs * elements > depth:
                 continue
             form = WarpgroupForm((rows, columns, slabs * elements), consumers, pingpong)
@@ -160,15 +170,21 @@ def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
 
 
 def _takes(request: Request) -> bool:
-    """Whether wgmma multiplies the types, as they are stored, and TMA takes the rows of A and B."""
-    a, b, _, sums = request.dtype.values()
+    """Whether wgmma multiplies the types, as they are stored, and TMA takes the rows of A and B;
+    rows of parts it always takes."""
+    (a, b), sums = _operands(request), request.dtype["acc"]
     atoms = [ATOMS[atom] for atom in VIA["wgmma"] if (a, b, sums) in ATOMS[atom].products]
     if not request.gpu.arch.startswith("sm_90") or not atoms or request.along["c"] != "n":
         return False
-    takes_order = all(
-        request.along[role] == "k" or request.dtype[role] in atoms[0].turned for role in "ab"
-    )
-    return takes_order and all(request.width[x] * BYTES[request.dtype[x]] >= VECTOR for x in "ab")
+    stored = zip("ab", (a, b), strict=True)
+    if not all(request.along[x] == "k" or dtype in atoms[0].turned for x, dtype in stored):
+        return False
+    return request.fast or all(request.width[x] * BYTES[request.dtype[x]] >= VECTOR for x in "ab")
+
+
+def _operands(request: Request) -> tuple[DType, DType]:
+    """The types that wgmma multiplies."""
+    return (PART, PART) if request.fast else (request.dtype["a"], request.dtype["b"])
 
 
 def _tiles(m: int, n: int) -> Iterator[tuple[int, int, int, bool]]:
@@ -200,13 +216,18 @@ def _reach(size: int) -> int:
 
 def _settled(form: WarpgroupForm, request: Request, many: bool) -> WarpgroupSizes | None:
     """The sizes with as many stages as fit, and C by TMA if its rows allow it; None where a load
-    is not hidden: two stages or fewer."""
+    is not hidden: two stages or fewer, where each is of whole operands."""
     item = BYTES[request.dtype["c"]]
     wide = request.width["c"] * item >= VECTOR and form.tile[1] * item % (2 * VECTOR) == 0
     sizes = sizes_of(form, request, persistent=many, staged=wide)
     left = TARGETS[TARGET].shared - sizes.shared - BARRIERS
     stages = min(MOST_STAGES, left // sizes.stage_bytes)
-    return replace(sizes, stages=stages) if stages > 2 else None
+    if stages < 2 or (stages == 2 and not request.fast):
+        return None
+    sums = form.tile[0] // (1 if form.pingpong else form.consumers) * form.tile[1] // THREADS
+    if request.fast and 2 * sums > SUMS:
+        return None
+    return replace(sizes, stages=stages)
 
 
 def sizes_of(
@@ -215,7 +236,7 @@ def sizes_of(
     """The sizes of a block; ``persistent``: it computes several tiles, ``staged``: C leaves by TMA.
     Split K has no producer: each block's threads issue TMA themselves."""
     rows, columns, k = form.tile
-    item = BYTES[request.dtype["a"]], BYTES[request.dtype["c"]]
+    item = BYTES[_operands(request)[0]], BYTES[request.dtype["c"]]
     across = GROUP // _width(columns)
     return WarpgroupSizes(
         tile=(rows, columns),
@@ -231,6 +252,8 @@ def sizes_of(
         staged=staged,
         item=item,
         odd=not request.whole_sectors,
+        planes=PARTS if request.fast else 1,
+        products=PRODUCTS if request.fast else 1,
     )
 
 

@@ -1,0 +1,72 @@
+"""``suggest --fast``: products of f32 by bf16 parts, where they are faster and allowed."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from gemmgen.base.source import Source
+from gemmgen.explore.suggest import suggest
+from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.suggest.taking import takes
+from gemmgen.explore.suggest.warpgroup_plans import warpgroup_plans
+from gemmgen.pipeline import compile_source
+from tests.cli.running import gemmgen
+
+from .test_warpgroups import BATCHES, NN, NT, TN, TT
+
+
+def is_by_parts(shape: tuple[int, ...], gemm: str = NT, **options: str) -> bool:
+    found = suggest(gemm, shape, fast=True, **options)  # pyright: ignore[reportArgumentType]
+    return "decompose" in found.text
+
+
+def test_large_products_are_by_parts_and_small_ones_of_f32() -> None:
+    assert is_by_parts((2048, 2048, 2048)) and is_by_parts((4096, 4096, 14336))
+    assert not is_by_parts((256, 256, 256)) and not is_by_parts((2, 4096, 4096))
+    assert "decompose" not in suggest(NT, (2048, 2048, 2048)).text
+
+
+def test_the_reasons_state_the_error() -> None:
+    found = suggest(NN, (4096, 4096, 4096), fast=True)
+    (said,) = (reason for reason in found.reasons if reason.startswith("decompose:"))
+    assert "3 parts of bf16" in said and "6 products" in said and "up to 4 times" in said
+    assert "overlap_launch" not in found.text and "promote=64" in found.text
+
+
+@pytest.mark.parametrize("gemm", [NN, NT, TN, TT, BATCHES])
+def test_rows_of_any_length_have_a_schedule(gemm: str) -> None:
+    """TMA loads the parts, whose rows are padded."""
+    shape = (2049, 1031, 1999, 3) if gemm == BATCHES else (4097, 3001, 2999)
+    assert is_by_parts(shape, gemm, epilogue="relu(acc + bias[n])")
+
+
+@pytest.mark.parametrize("count", [6, pytest.param(60, marks=pytest.mark.proof)])
+def test_the_plans_of_drawn_shapes_compile(count: int) -> None:
+    draw = random.Random(count)
+    for _ in range(count):
+        gemm = draw.choice((NN, NT, TN, TT))
+        shape = tuple(int(2 ** draw.uniform(6, 13)) for _ in range(3))
+        request = Request.of(gemm, shape, fast=True)
+        plan = draw.choice([*warpgroup_plans(request)])
+        assert takes(compile_source(Source(plan.text)), request), plan.text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--dtype", "bf16"), "A is bf16"),
+        (("--dtype", "A=f32 B=f32 C=f16"), "C is f16"),
+        (("--dtype", "A=f32 B=f32 C=f32 acc=f64"), "the sums are f64"),
+        (("--gpu", "A100"), "A100 is sm_80"),
+    ],
+)
+def test_what_has_no_parts_is_refused(options: tuple[str, ...], said: str) -> None:
+    result = gemmgen("suggest", "--shape", "64x64x64", "--fast", *options)
+    assert result.exit_code == 2 and said in result.stderr and not result.stdout
+
+
+def test_the_command_takes_the_flag() -> None:
+    result = gemmgen("suggest", "--shape", "2048x2048x2048", "--fast")
+    assert result.exit_code == 0 and "\ndecompose" in result.stdout
