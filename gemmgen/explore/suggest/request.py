@@ -139,13 +139,12 @@ class Request:
 
     def check_fast(self) -> None:
         """Raises ``UsageError`` unless products of bf16 parts compute this request faster."""
-        others = {role: dtype for role, dtype in self.dtype.items() if dtype != "f32"}
-        if others:
-            role, dtype = next(iter(others.items()))
-            what = "the sums are" if role == "acc" else f"{self.access[role].tensor} is"
-            raise UsageError(
-                f"fast is for products of f32 by bf16 parts, and {what} {dtype}: leave it out"
-            )
+        for role, access in self.access.items():
+            if self.dtype[role] != "f32":
+                raise UsageError(
+                    f"fast is for products of f32 by bf16 parts, and {access.tensor} is "
+                    f"{self.dtype[role]}: leave it out"
+                )
         if not self.gpu.arch.startswith("sm_90"):
             raise UsageError(
                 f"fast takes wgmma (sm_90), and {self.gpu.name} is {self.gpu.arch}: leave it out, "

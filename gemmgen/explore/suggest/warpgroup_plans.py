@@ -179,7 +179,9 @@ def _takes(request: Request) -> bool:
     stored = zip("ab", (a, b), strict=True)
     if not all(request.along[x] == "k" or dtype in atoms[0].turned for x, dtype in stored):
         return False
-    return request.fast or all(request.width[x] * BYTES[request.dtype[x]] >= VECTOR for x in "ab")
+    if request.fast:  # one matrix of each operand is split into parts
+        return len(request.shape) == len("mnk")
+    return all(request.width[x] * BYTES[request.dtype[x]] >= VECTOR for x in "ab")
 
 
 def _operands(request: Request) -> tuple[DType, DType]:
