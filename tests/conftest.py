@@ -118,7 +118,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(skips, "skips")
     if hasattr(config, "workerinput") or getattr(config, "cache", None) is None:
         return  # a worker has the environment of the process that began it
-    os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("home"))
+    home = config.cache.mkdir("home")
+    os.environ["XDG_CACHE_HOME"] = str(home)
+    for results in (home / "gemmgen").glob("results.*"):  # no run depends on an earlier one
+        results.unlink()
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ["PYTHONPYCACHEPREFIX"] = str(config.cache.mkdir("bytecode"))
 

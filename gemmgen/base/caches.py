@@ -24,6 +24,9 @@ MOST_BYTES = 512 << 20
 _LOOK_BYTES = 64 << 20
 """After writing so many bytes a process checks the size again."""
 
+KEPT = "results"
+"""Files whose names begin so are never evicted: their content can't be made anew."""
+
 _DIGEST = "sha256"
 _SWITCH = "GEMMGEN_CACHE"
 _HOUR = 3600
@@ -39,13 +42,18 @@ def location() -> Path:
     return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "gemmgen"
 
 
+def enabled() -> bool:
+    """Whether the user allows a cache."""
+    return os.environ.get(_SWITCH) != "0"
+
+
 def folder() -> Path | None:
     """``location``, created if need be.
 
     None if it can't be written, or if others can write it or that isn't known: its files are
     executed.
     """
-    if not hasattr(os, "getuid") or os.environ.get(_SWITCH) == "0":
+    if not hasattr(os, "getuid") or not enabled():
         return None
     try:
         return _checked(location())
@@ -178,6 +186,8 @@ def _tidy(where: Path, size: int) -> None:
 def _entries(where: Path) -> Iterator[tuple[float, int, Path]]:
     """Each entry's time of the last read, its bytes and its path."""
     for entry in os.scandir(where):
+        if entry.name.startswith(KEPT):
+            continue
         with contextlib.suppress(OSError):
             about = entry.stat(follow_symlinks=False)
             files = os.scandir(entry.path) if entry.is_dir(follow_symlinks=False) else ()
