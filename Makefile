@@ -29,7 +29,7 @@ proof-gpu:
 	pytest tests/gpu --proof -m timing
 
 ladder:
-	gemmgen ladder --size 1024 --size 2048 --size 4096 --update README.md
+	gemmgen ladder --size 1024 --size 2048 --size 4096 --update docs/performance.md
 
 cublas:
 	python benchmarks/against_cublas.py --json docs/data/cublas.json

@@ -2,7 +2,7 @@
 
     python benchmarks/against_cublas.py                 # a table
     python benchmarks/against_cublas.py --json FILE     # and its rows as JSON
-    python benchmarks/against_cublas.py --readme        # README.md's table, from that data
+    python benchmarks/against_cublas.py --page     # docs/performance.md from that data
 
 The first two need a GPU, CuPy and cuBLAS.  Random normal numbers, a warm L2 cache, medians of
 interleaved launches (``gemmgen.gpu.timing``); cuBLAS computes in float32 (pedantic).  Exit code 1
@@ -21,7 +21,7 @@ from datetime import date
 from pathlib import Path
 
 from passes import fused_row
-from shares import BEST, DATA, ROOT, Line, about, read, readme, replaced
+from shares import BEST, DATA, ROOT, Line, about, page_block, read, replaced
 
 from gemmgen.base.source import Source
 from gemmgen.gpu.bench import Entry, bench
@@ -37,14 +37,14 @@ def main() -> int:
     parser.add_argument("--json", metavar="FILE", help="write the rows there too")
     parser.add_argument("--only", metavar="WORD", default="", help="cases whose name has it")
     parser.add_argument(
-        "--readme",
+        "--page",
         action="store_true",
-        help=f"measure nothing: README.md's table, from {DATA.name}",
+        help=f"measure nothing: the tables of docs/performance.md, from {DATA.name}",
     )
     arguments = parser.parse_args()
-    if arguments.readme:
-        target = ROOT / "README.md"
-        block = readme(read())
+    if arguments.page:
+        target = ROOT / "docs/performance.md"
+        block = page_block(read())
         target.write_text(replaced(target.read_text(encoding="utf-8"), block), encoding="utf-8")
         return 0
     lines: list[Line] = []

@@ -1,6 +1,6 @@
 """Tables of the results of ``against_cublas.py --json``: a grid of storage orders, and other cases.
 
-README.md and the documentation have both; they are generated.
+docs/performance.md and docs/cublas.md have both; they are generated.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]], right: range)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)) + "\n"
 
 
-def readme(lines: Sequence[Line]) -> str:
-    """The text for README.md, with its marks."""
+def page_block(lines: Sequence[Line]) -> str:
+    """The tables of docs/performance.md, with their marks."""
     found = grid(lines)
     rows = [
         [next(x for x in row if x).spelled(), *(x.percent() if x else "" for x in row)]

@@ -3,7 +3,7 @@
     python benchmarks/tensor_cores.py                           # a table at the end
     python benchmarks/tensor_cores.py --only fp8 --seconds 300  # cases of that name, five minutes
     python benchmarks/tensor_cores.py --json FILE               # and its rows as JSON
-    python benchmarks/tensor_cores.py --readme                  # README.md's table, from that data
+    python benchmarks/tensor_cores.py --page                    # docs/performance.md from that data
 
 The cases are those of ``tensor_cores.toml``.  All but the last need a GPU of sm_90a, CuPy and
 cuBLAS.  Random normal numbers, a warm L2 cache, medians of interleaved launches
@@ -43,9 +43,9 @@ ROUNDS, WARMUP, THREADS, CHECKED_ROWS = 9, 0.5, 8, 96
 
 def main() -> int:
     arguments = _arguments()
-    if arguments.readme:
-        target = ROOT / "README.md"
-        block = tensor_shares.readme(tensor_shares.read())
+    if arguments.page:
+        target = ROOT / "docs/performance.md"
+        block = tensor_shares.page_block(tensor_shares.read())
         text = replaced(target.read_text(encoding="utf-8"), block, tensor_shares.MARKS)
         target.write_text(text, encoding="utf-8")
         return 0
@@ -75,9 +75,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="samples of each kernel")
     parser.add_argument("--threads", type=int, default=THREADS, help="compile so many at a time")
     parser.add_argument(
-        "--readme",
+        "--page",
         action="store_true",
-        help=f"measure nothing: README.md's table, from {tensor_shares.DATA.name}",
+        help=f"measure nothing: the table of docs/performance.md, from {tensor_shares.DATA.name}",
     )
     return parser.parse_args()
 

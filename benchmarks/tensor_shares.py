@@ -1,4 +1,4 @@
-"""Tables of the results of ``tensor_cores.py --json``, which README.md and the documentation have.
+"""Tables of the results of ``tensor_cores.py --json``, for docs/performance.md and docs/cublas.md.
 
 There is no table without the file.
 """
@@ -17,7 +17,7 @@ BEGIN, END = MARKS = "<!-- tensor_cores -->", "<!-- /tensor_cores -->"
 IN_ROWS = "A[m, k] * B[n, k]"
 """Both operands along k."""
 COMMAND = "python benchmarks/tensor_cores.py"
-HEADER = ("inputs", "extents", "schedule", "of cuBLAS", "of the better", "TFLOP/s", "W")
+HEADER = ("inputs", "extents", "schedule", "of cuBLAS", "of best", "TFLOP/s", "W")
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Line:
     """A schedule at one shape (M, N, K), or a rival, whose ``schedule`` is its library's name.
 
     ``share``: the time of ``rival`` over its own, cuBLAS's where it has a call for the types;
-    ``of_best``: that of the better of cuBLAS and cublasLt.  Clock and versions are those of
+    ``of_best``: that of the faster of cuBLAS and cublasLt.  Clock and versions are those of
     ``gemmgen.gpu.setup``; ``power`` and ``sm_clock`` were read while the samples ran.
     """
 
@@ -62,8 +62,8 @@ class Line:
         """What it is, and the storage orders: ``fp8, A[m, k] B[n, k]``."""
         return f"{self.what}, {self.product.replace(' * ', ' ')}"
 
-    def is_for_readme(self) -> bool:
-        """README.md has one storage order, and two of the squares."""
+    def is_for_the_page(self) -> bool:
+        """docs/performance.md has one storage order, and two of the squares."""
         is_square = len(set(self.shape)) == 1
         return self.product == IN_ROWS and (not is_square or self.shape[0] in (4096, 8192))
 
@@ -104,18 +104,19 @@ def note(lines: Sequence[Line]) -> str:
     """Where and how it was measured."""
     checked = ", all results checked" if all(line.checked for line in best(lines)) else ""
     return (
-        f"{about(lines)}{checked}. *The better*: of cuBLAS and the fastest algorithm of cublasLt; "
-        f"W: the GPU's power meanwhile. `{COMMAND}`."
+        f"{about(lines)}{checked}. *Best*: the faster of cuBLAS and cublasLt's fastest algorithm; "
+        f"W: the GPU's power in the run. `{COMMAND}`."
     )
 
 
-def readme(lines: Sequence[Line]) -> str:
-    """The text for README.md, with its marks; these alone if there are no lines."""
+def page_block(lines: Sequence[Line]) -> str:
+    """The table of docs/performance.md, with its marks; these alone if there are no lines."""
     if not lines:
         return f"{BEGIN}\n{END}"
-    said = "On tensor cores, the fastest schedule of each case, for `A[m, k] B[n, k]`:"
-    shown = [line for line in lines if line.is_for_readme()]
-    return f"{BEGIN}\n{said}\n\n{table(shown)}\n{note(lines)} All: docs/cublas.md.\n{END}"
+    said = "The fastest schedule of each case, for `A[m, k] B[n, k]`:"
+    shown = [line for line in lines if line.is_for_the_page()]
+    more = "[All cases](cublas.md#on-tensor-cores)."
+    return f"{BEGIN}\n{said}\n\n{table(shown)}\n{note(lines)} {more}\n{END}"
 
 
 def _percent(share: float | None) -> str:

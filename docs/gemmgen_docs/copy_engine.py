@@ -1,7 +1,6 @@
 """Shares of cuBLAS of schedules whose tiles the copy engine copies, from ``data/copy_engine.toml``.
 
-README.md has the same table; ``PYTHONPATH=docs python -m gemmgen_docs.copy_engine`` prints
-it.
+``PYTHONPATH=docs python -m gemmgen_docs.copy_engine`` prints the table of docs/performance.md.
 """
 
 from __future__ import annotations
@@ -63,10 +62,10 @@ def share(schedule: str, extents: int, changed: str = "") -> str:
     return f"{row.share:.1%}"
 
 
-def readme() -> str:
-    """The table for README.md, with its marks."""
+def page_block() -> str:
+    """The table of docs/performance.md, with its marks."""
     return f"{BEGIN}\n{fastest().strip()}\n{END}"
 
 
 if __name__ == "__main__":
-    print(readme())
+    print(page_block())

@@ -39,7 +39,7 @@ SIZES = (1024, 2048, 4096)
 @model
 @options.as_json
 @click.option("--markdown", is_flag=True, help="A Markdown table between its marks.")
-@click.option("--update", metavar="README.md", help="Put the table between the marks of this file.")
+@click.option("--update", metavar="PAGE.md", help="Put the table between the marks of this file.")
 @click.option("--plot", metavar="OUT.svg", help="Draw the times, too: TFLOP/s and share of cuBLAS.")
 @click.option(
     "--from", "earlier", metavar="ROWS.json", help="Time nothing: --plot the rows of a --json."
@@ -59,10 +59,10 @@ def command(
     """Time the kernel of each FILE against cuBLAS, in a table; by default the examples.
 
     A single FILE is built up directive by directive, a line for each.  Global reads are counted by
-    formula, in elements.  For the examples the last column is the share of cuBLAS that their source
-    documents give.  Without a GPU the table has the counts alone (--counts), and the exit code is
-    3.  A FILE that is refused is a line that says why; the exit code is 2 if no kernel could be
-    timed, and 1 if a result was wrong.
+    formula, in elements.  The last column is the share published for the examples (RTX 3080,
+    1024).  Without a GPU the table has the counts alone (--counts), and the exit code is 3.  A FILE
+    that is refused is a line that says why; the exit code is 2 if no kernel could be timed, and 1
+    if a result was wrong.
     """
     if prefixes and len(files) != 1:
         raise UsageError("--prefixes takes one schedule: gemmgen ladder --prefixes FILE")

@@ -28,7 +28,7 @@ def cells(
     documented = any(rung.documents is not None for rung in rungs)
     heading = [_WORDS[0], *(f"of cuBLAS, {size}" for size in sizes)]
     heading += [f"ms, {last}", "TFLOP/s", *_WORDS[1:]]
-    found = [[*heading, *(["documents"] if documented else [])]]
+    found = [[*heading, *(["published"] if documented else [])]]
     at = {(row.name, _size(row)): row for row in rows}
     for rung in rungs:
         line = [rung.name, *(_share(at.get((rung.name, size))) for size in sizes)]

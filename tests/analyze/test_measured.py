@@ -54,7 +54,7 @@ class Measured:
 
 
 def measured() -> Iterator[Measured]:
-    """All that is published of kernels: the data of the documentation, and README's ladder."""
+    """All published measurements: the data of the documentation, and the ladder's table."""
     for path in sorted(DATA.glob("ladder.json")) + sorted(DATA.glob("beyond*.json")):
         for row in json.loads(path.read_text()):
             if not row["name"].startswith("cuBLAS") and row.get("ms"):
@@ -64,7 +64,7 @@ def measured() -> Iterator[Measured]:
         shape = tuple((name, int(size)) for name, size in re.findall(r"(\w+)=(\d+)", row["shape"]))
         speed = 2 * prod(size for _, size in shape) / row["ms"] / 1e9
         yield Measured(row["schedule"], shape, row["gpu"], speed)
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "docs/performance.md").read_text()
     table = text[text.index("<!-- ladder -->") : text.index("<!-- /ladder -->")]
     gpu = re.search(r" on an (NVIDIA [^,(]+)", table)
     heading, _, *lines = (line.split(" | ") for line in table.splitlines() if line[:1] == "|")

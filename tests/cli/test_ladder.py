@@ -114,7 +114,7 @@ def test_prefixes_of_a_mistake_are_refused(tmp_path: Path):
 def test_ladder_has_a_line_per_example_and_the_documents_percentages():
     lines = gemmgen("ladder", "--size", "512", "--size", "1024").stdout.splitlines()
     assert lines[0] == "NVIDIA H200"
-    assert lines[1].split("  ")[0] == "kernel" and lines[1].endswith("documents")
+    assert lines[1].split("  ")[0] == "kernel" and lines[1].endswith("published")
     assert [line.split()[0] for line in lines[2:]] == [*examples.ladder(), "cuBLAS"]
     naive = ["naive", "50.0%", "50.0%", "2.000", "8.5", "2MNK", "shared", "memory", "and", "L1"]
     assert lines[3].split() == [*naive, "10%"]
@@ -125,7 +125,7 @@ def test_ladder_has_a_line_per_example_and_the_documents_percentages():
 @pytest.mark.usefixtures("estimated")
 def test_ladder_of_files_has_no_column_of_the_documents():
     text = gemmgen("ladder", *FILES, "--size", "64").stdout
-    assert "documents" not in text and "\ntransposed " in text
+    assert "published" not in text and "\ntransposed " in text
 
 
 @pytest.mark.usefixtures("measured")

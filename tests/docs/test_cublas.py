@@ -1,4 +1,4 @@
-"""The tables against cuBLAS are generated from the data file, in README.md and on the page."""
+"""The tables against cuBLAS are generated from the data file, on two pages."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ LINES = shares.read()
 LINE = shares.Line("large", "large_km_kn", "M=2048 N=2048 K=2048", 2.0, 0.5, 0.9, True, "GPU", "")
 
 
-def test_readme_has_what_the_data_file_gives() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = shares.readme(LINES)
-    assert block in text, "run: python benchmarks/against_cublas.py --readme"
+def test_the_page_has_what_the_data_file_gives() -> None:
+    text = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+    block = shares.page_block(LINES)
+    assert block in text, "run: python benchmarks/against_cublas.py --page"
     assert text.count(shares.BEGIN) == text.count(shares.END) == 1
 
 
-def test_readme_has_the_shares_by_the_copy_engine() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert copy_engine.readme() in text, "run: PYTHONPATH=docs python -m gemmgen_docs.copy_engine"
+def test_the_page_has_the_shares_by_the_copy_engine() -> None:
+    text = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+    assert (
+        copy_engine.page_block() in text
+    ), "run: PYTHONPATH=docs python -m gemmgen_docs.copy_engine"
     for row in copy_engine.read():
         assert (ROOT / "examples" / f"{row.schedule}.sched").exists()
 
@@ -41,11 +43,11 @@ def test_the_command_writes_that_block(tmp_path: Path) -> None:
                 (tmp_path / folder / path.name).write_text(path.read_text(encoding="utf-8"))
         else:
             (tmp_path / folder).symlink_to(ROOT / folder)
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{shares.BEGIN}\nold\n{shares.END}\nafter\n")
-    command = [sys.executable, str(tmp_path / "benchmarks" / "against_cublas.py"), "--readme"]
+    page = tmp_path / "docs/performance.md"
+    page.write_text(f"before\n{shares.BEGIN}\nold\n{shares.END}\nafter\n")
+    command = [sys.executable, str(tmp_path / "benchmarks" / "against_cublas.py"), "--page"]
     subprocess.run(command, check=True, timeout=60)
-    assert readme.read_text(encoding="utf-8") == f"before\n{shares.readme(LINES)}\nafter\n"
+    assert page.read_text(encoding="utf-8") == f"before\n{shares.page_block(LINES)}\nafter\n"
 
 
 def test_a_text_without_marks_is_refused() -> None:

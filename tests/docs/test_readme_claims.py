@@ -1,12 +1,13 @@
-"""README's first sentences say what the tables below them were made from."""
+"""What README shows and says is so: its table, pictures, schedule, excerpt, commands, limits."""
 
-import json
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 from cli.running import gemmgen
+from gemmgen_docs import summary
 
 from gemmgen.base.installing import install
 from gemmgen.base.source import Source
@@ -17,33 +18,24 @@ from gemmgen.pipeline import compile_source
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FIRST = README.split("\n\n")[1]
 
 
-def test_the_share_of_the_schedule_that_is_shown() -> None:
-    rows = json.loads((ROOT / "docs/data/tensor_cores.json").read_text(encoding="utf-8"))
-    (share,) = (
-        row["share"]
-        for row in rows
-        if (row["what"], row["schedule"]) == ("bf16", "best/bf16_8192")
-        if row["shape"] == [8192] * 3 and row["product"] == "A[m, k] * B[n, k]" and row["checked"]
-    )
-    said = re.search(r"reaches (\d+)% of cuBLAS at 8192", FIRST)
-    assert said is not None and int(said[1]) == int(100 * share)
+MOST_WORDS = 900
+"""Outside tables."""
 
 
-def test_what_is_shown_is_the_schedule_and_its_text() -> None:
-    schedule = (ROOT / "examples/best/bf16_8192.sched").read_text(encoding="utf-8")
-    text = compile_source(Source(schedule)).text
-    shown = README.split("```")[1]
-    statements = [line[4:].partition("#")[0].rstrip() for line in README.splitlines()]
-    first = statements.index("tile            m=128 n=192 k=64")
-    assert "\n".join(statements[first : first + 12]) in schedule
-    at = text.index("// main loop over tiles along K")
-    for line in shown.removeprefix("cuda\n").splitlines():
-        code = line.partition("//")[0].strip()
-        if code != "...":
-            at = text.index(code, at) + len(code)
+def test_the_table_and_the_pictures_are_made_from_the_data() -> None:
+    assert summary.block() in README, "run: PYTHONPATH=docs python -m gemmgen_docs.summary"
+    for dark in (False, True):
+        drawn = summary.path(dark=dark).read_text(encoding="utf-8")
+        for name, share in summary.rungs():
+            assert f">{name}</text>" in drawn and f">{share:.1%}</text>" in drawn, name
+        assert f"docs/pictures/{summary.path(dark=dark).name}" in README
+
+
+def test_it_is_short() -> None:
+    words = [line.split() for line in README.splitlines() if not line.startswith("|")]
+    assert sum(map(len, words)) <= MOST_WORDS
 
 
 def first_block() -> str:
@@ -55,11 +47,34 @@ def first_block() -> str:
 
 
 def test_the_first_schedule_compiles_and_is_the_example(tmp_path: Path) -> None:
-    copied = tmp_path / "first.sched"
+    copied = tmp_path / "vectorized.sched"
     copied.write_text(first_block(), encoding="utf-8")
-    found = gemmgen("emit", copied)
+    found = gemmgen("emit", "--schedule", copied)
     assert found.exit_code == 0, found.output
-    assert found.stdout == gemmgen("emit", ROOT / "examples/best/bf16_8192.sched").stdout
+    assert found.stdout == gemmgen("emit", ROOT / "examples/vectorized.sched").stdout
+
+
+def test_the_excerpt_is_of_its_kernel() -> None:
+    text = compile_source(Source(first_block())).text
+    at = text.index("// main loop over tiles along K")
+    for line in README.split("```")[1].removeprefix("cuda\n").splitlines():
+        code = line.strip()
+        if code not in ("", "...", "}"):
+            at = text.index(code, at) + len(code)
+
+
+def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the block that asks for a kernel; `verify` of such a kernel is a test of its own."""
+    monkeypatch.chdir(tmp_path)
+    lines = [line.strip() for line in README.splitlines() if line.startswith("    gemmgen ")]
+    commands = [shlex.split(line)[1:] for line in lines]
+    assert [command[0] for command in commands] == ["suggest", "verify", "emit"]
+    for command in commands:
+        if command[0] != "verify":
+            found = gemmgen(*command)
+            assert found.exit_code == 0, found.output
+    assert "via=wgmma" in (tmp_path / "my.sched").read_text(encoding="utf-8")
+    assert (tmp_path / "my.cu").read_text(encoding="utf-8").startswith("// gemm: C[m, n] = ")
 
 
 def texts() -> dict[str, str]:
@@ -94,20 +109,3 @@ def test_ladder_order_is_that_of_directives_alone() -> None:
     named = gemmgen("help").stdout.partition("ladder order:\n")[2].partition("\n\n")[0]
     assert tuple(line.split()[0] for line in named.splitlines()) == VOCABULARY.directives
     assert "ladder order" not in gemmgen("example", "--help").output
-
-
-def test_shares_of_the_last_rung() -> None:
-    rows = json.loads((ROOT / "docs/data/ladder.json").read_text(encoding="utf-8"))
-    shares = {r["shape"]["M"]: r["share"] for r in rows if r["name"] == "warp_tiled"}
-    said = re.search(r"reaches (\d+)% of cuBLAS at 4096 and (\d+)% at 1024", FIRST)
-    assert said is not None
-    assert [int(x) for x in said.groups()] == [int(100 * shares[size]) for size in (4096, 1024)]
-
-
-def test_shares_of_the_schedules_by_size() -> None:
-    rows = json.loads((ROOT / "docs/data/cublas.json").read_text(encoding="utf-8"))
-    sizes = ("large", "about 512", "about 1024", "odd extents")
-    shares = [row["share"] for row in rows if row["what"] in sizes]
-    said = re.search(r"\[(\d+)% to (\d+)%\]", FIRST)
-    assert said is not None
-    assert [int(x) for x in said.groups()] == [int(100 * min(shares)), int(100 * max(shares))]

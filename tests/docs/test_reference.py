@@ -67,8 +67,8 @@ def test_the_page_of_the_language_has_targets_and_quantities() -> None:
         assert f"`{name}`" in text, name
 
 
-def test_the_changelog_and_the_readme_name_every_directive() -> None:
-    for file in ("CHANGELOG.md", "README.md"):
+def test_the_changelog_and_the_page_on_the_language_name_every_directive() -> None:
+    for file in ("CHANGELOG.md", "docs/language/index.md"):
         text = (documents.ROOT / file).read_text(encoding="utf-8")
         for name in SPECS:
             assert re.search(rf"`{name}[` ]", text), f"{file}: {name}"

@@ -34,16 +34,16 @@ LINE = tensor_shares.Line(
 RIVAL = replace(LINE, schedule="cublasLt", ms=0.17, share=1.01, of_best=1.0)
 
 
-def test_readme_has_what_the_data_file_gives() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = tensor_shares.readme(tensor_shares.read())
-    assert block in text, f"run: {tensor_shares.COMMAND} --readme"
+def test_the_page_has_what_the_data_file_gives() -> None:
+    text = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+    block = tensor_shares.page_block(tensor_shares.read())
+    assert block in text, f"run: {tensor_shares.COMMAND} --page"
     assert all(text.count(mark) == 1 for mark in tensor_shares.MARKS)
 
 
 def test_without_data_there_is_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tensor_shares.read(tmp_path / "none.json") == ()
-    assert tensor_shares.readme(()) == "<!-- tensor_cores -->\n<!-- /tensor_cores -->"
+    assert tensor_shares.page_block(()) == "<!-- tensor_cores -->\n<!-- /tensor_cores -->"
     monkeypatch.setattr(tensor_shares, "read", lambda: ())
     assert cublas.tensor_cores() == ""
 
@@ -53,13 +53,13 @@ def test_with_data_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     data.write_text(json.dumps([asdict(LINE), asdict(RIVAL)]))
     lines = tensor_shares.read(data)
     assert lines == (LINE, RIVAL)
-    block = tensor_shares.readme(lines)
+    block = tensor_shares.page_block(lines)
     row = "| bf16, A[m, k] B[n, k] | 4096 | hopper/wgmma | 99.5% | 98.0% | 763.6 | 690 |"
     assert row in block and "cublasLt |" not in block
     assert "On an NVIDIA H200 (SM clock 1980 MHz, driver 580), 2026-11-24, all results" in block
     monkeypatch.setattr(tensor_shares, "read", lambda: lines)
     assert row in cublas.tensor_cores() and cublas.tensor_cores().startswith("## ")
-    text = "before\n" + tensor_shares.readme(()) + "\nafter\n"
+    text = "before\n" + tensor_shares.page_block(()) + "\nafter\n"
     assert shares.replaced(text, block, tensor_shares.MARKS) == f"before\n{block}\nafter\n"
     with pytest.raises(SystemExit, match="<!-- tensor_cores -->"):
         shares.replaced("none", block, tensor_shares.MARKS)

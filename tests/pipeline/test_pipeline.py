@@ -15,13 +15,13 @@ from gemmgen.pipeline import rewrite
 from gemmgen.schedule.words import HEADS
 from pipeline.running import NAMES, emitted, example
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/language/index.md").read_text(encoding="utf-8")
 ORDER = ("gemm", *(rung.SPEC.name for rung in LADDER), "fuse_epilogue")
 
 
 def test_the_ladder_has_the_order_of_the_design() -> None:
-    """The readme states the order, in its table of directives."""
-    table = README.split("| directive | says |\n|---|---|\n")[1].split("\n\n")[0]
+    """The page on the language states the order, in its table of directives."""
+    table = PAGE.split("| directive | says |\n|---|---|\n")[1].split("\n\n")[0]
     words = dict.fromkeys(re.findall(r"^\| `(\w+)", table, re.MULTILINE))
     rungs = [word for word in words if word not in HEADS]
     assert ("gemm", *rungs) == ORDER

@@ -112,7 +112,7 @@ EDITS = (
 TOLD = (
     Edit("CHANGELOG.md", "- Directives of the ladder:", "- `carveout percent=50`: memory."),
     Edit(
-        "README.md",
+        "docs/language/index.md",
         "| `launch_bounds blocks=2` |",
         "| `carveout percent=50` | how much memory is preferred as shared memory |",
     ),
