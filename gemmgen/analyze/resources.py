@@ -198,13 +198,13 @@ def architecture(schedule: Schedule, gpu: Gpu) -> str:
     older = _number(target) > _number(gpu.arch)
     if not older and not target.endswith("a"):
         return gpu.arch
-    legal = _is_legal(replace(schedule, target=gpu.arch))
+    legal = _is_legal(replace(schedule, target=gpu.target))
     if legal and not older:
         return gpu.arch
     why = f"the schedule needs {target}, and {gpu.name} is {gpu.arch}"
     known = [other for other in GPUS.values() if _number(other.arch) >= _number(target)]
     own = [other for other in known if other.arch == target.rstrip("a")]
-    other = f"--arch {gpu.arch}" if legal else f"--gpu {(own or known)[0].name}"
+    other = f"--arch {gpu.target}" if legal else f"--gpu {(own or known)[0].name}"
     raise UsageError(f"{why}: use {other}")
 
 

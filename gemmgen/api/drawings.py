@@ -7,6 +7,7 @@ gemmgen.drawing({"one stage": "padded.sched", "two": "double_buffered.sched"}, "
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from gemmgen.analyze.explain import compile_kernel
 from gemmgen.api.kernels import AnySchedule, Settings, compile_any
@@ -18,7 +19,8 @@ from gemmgen.draw.marks import Drawing
 from gemmgen.draw.scene import Scene
 from gemmgen.draw.svg import svg_of
 from gemmgen.draw.terminal import text_of
-from gemmgen.gpu.gpus import Gpu, gpu_named
+from gemmgen.gpu.gpu_names import gpu_named
+from gemmgen.gpu.gpus import Gpu
 from gemmgen.schedule.extents import AnyShape, shape_of
 
 
@@ -46,7 +48,7 @@ def drawing(
     what: str = next(iter(KINDS)),
     shape: AnyShape | None = None,
     *,
-    gpu: str = "H200",
+    gpu: str | Path | Gpu = "H200",
     arch: str | None = None,
     set: Settings | None = None,
 ) -> Drawn:

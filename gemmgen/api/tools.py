@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gemmgen.analyze.explain import Explanation
     from gemmgen.explore.tune.tuner import Tuned
     from gemmgen.gpu.bench_row import BenchRow
+    from gemmgen.gpu.gpus import Gpu
     from gemmgen.proof.outcome import Outcome
 
 
@@ -119,18 +120,19 @@ def explain(
     schedule: AnySchedule,
     shape: AnyShape = 4096,
     *,
-    gpu: str = "H200",
+    gpu: str | Path | Gpu = "H200",
     beta: float = 0.0,
     arch: str | None = None,
     set: Settings | None = None,
 ) -> Explained:
     """Counts the memory accesses of ``schedule`` at ``shape``, and what bounds it on ``gpu``.
 
-    No GPU is needed.  Raises ``ScheduleError`` for a mistake in the schedule, ``UsageError`` for a
-    shape that the kernel does not take or a GPU that it does not fit.
+    No GPU is needed: ``gpu`` is the name of a known one, a file with its figures, or a ``Gpu``.
+    Raises ``ScheduleError`` for a mistake in the schedule, ``UsageError`` for a shape that the
+    kernel does not take or a GPU that it does not fit.
     """
     from gemmgen.analyze.explain import explain as explanation_of
-    from gemmgen.gpu.gpus import gpu_named
+    from gemmgen.gpu.gpu_names import gpu_named
 
     model = gpu_named(gpu)
     if not isinstance(beta, float | int) or not abs(beta) < 1e300:  # pyright: ignore

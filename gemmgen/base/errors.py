@@ -6,7 +6,7 @@ Every mistake in a schedule is a ``ScheduleError``: a position, the mistake, the
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from gemmgen.base.record import record
@@ -104,10 +104,7 @@ class ScheduleError(GemmgenError):
 
     def render(self) -> str:
         """All mistakes with their positions, carets, notes and hints."""
-        report = [_render(self.source, mistake) for mistake in self.mistakes[:_MOST]]
-        if len(self.mistakes) > _MOST:
-            report.append(f"{self.source.name}: {len(self.mistakes) - _MOST} more mistakes")
-        return "\n\n".join(report)
+        return _report(self.source, self.mistakes)
 
 
 class CallError(GemmgenError, ValueError):
@@ -118,10 +115,26 @@ class UsageError(GemmgenError):
     """An argument that can't be used: a missing file, an unwritable output, a builder's word."""
 
 
+class FileError(UsageError):
+    """Mistakes in a file that is not a schedule, with their positions, carets and hints."""
+
+    def __init__(self, source: Source, *mistakes: Mistake):
+        end = len(source.text) + 1
+        ordered = sorted(mistakes, key=lambda m: m.span.start if m.span else end)
+        super().__init__(_report(source, ordered))
+
+
 class CannotCheck(GemmgenError):
     """A check needs something that this machine lacks (g++, NVRTC, a GPU)."""
 
     exit_code = 3
+
+
+def _report(source: Source, mistakes: Sequence[Mistake]) -> str:
+    report = [_render(source, mistake) for mistake in mistakes[:_MOST]]
+    if len(mistakes) > _MOST:
+        report.append(f"{source.name}: {len(mistakes) - _MOST} more mistakes")
+    return "\n\n".join(report)
 
 
 def _render(source: Source, mistake: Mistake) -> str:

@@ -13,11 +13,11 @@ from gemmgen.analyze.figures import as_figures
 from gemmgen.analyze.figures import as_json as values
 from gemmgen.analyze.section import Section
 from gemmgen.cli import explain as explaining
-from gemmgen.cli import options, shape_option
+from gemmgen.cli import gpu_option, options, shape_option
 from gemmgen.cli.files import name_of, put
 from gemmgen.cli.sections import show
 from gemmgen.cli.unified_diff import unified
-from gemmgen.gpu.gpus import GPUS
+from gemmgen.gpu.gpus import Gpu
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 
@@ -36,7 +36,7 @@ class Change(NamedTuple):
 @click.argument("before")
 @click.argument("after")
 @explaining.shape
-@explaining.gpu
+@gpu_option.gpu
 @explaining.beta
 @options.arch
 @options.settings
@@ -46,7 +46,7 @@ def command(
     before: str,
     after: str,
     shape: shape_option.WrittenShape,
-    gpu: str,
+    gpu: Gpu,
     beta: float,
     arch: str | None,
     settings: Sequence[options.Setting],
@@ -57,7 +57,7 @@ def command(
     schedules = [options.load(path, settings, arch) for path in (before, after)]
     sizes = [shape_option.resolve(shape, schedule.gemm) for schedule in schedules]
     old, new = (
-        explain(schedule, own, GPUS[gpu], beta=beta)
+        explain(schedule, own, gpu, beta=beta)
         for schedule, own in zip(schedules, sizes, strict=True)
     )
     changes = _changes(*map(_statements, schedules))
@@ -79,7 +79,7 @@ def command(
         put("\n" + difference)
     put("\n")
     figures = _changes(as_figures(old), as_figures(new))
-    title = f"figures at {_shape_text(sizes[0])} on {gpu}"
+    title = f"figures at {_shape_text(sizes[0])} on {gpu.name}"
     show((_figures(figures, ("", name_of(before), name_of(after)), title),))
 
 

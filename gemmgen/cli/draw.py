@@ -8,10 +8,10 @@ from pathlib import PurePath
 import click
 
 from gemmgen.base.errors import UsageError
-from gemmgen.cli import options, shape_option
+from gemmgen.cli import gpu_option, options, shape_option
 from gemmgen.cli.files import put_in, shown_path, writable
 from gemmgen.draw.kinds import KINDS
-from gemmgen.gpu.gpus import DEFAULT, GPUS
+from gemmgen.gpu.gpus import Gpu
 
 FORMATS = {".svg": "svg", ".txt": "text"}
 """Formats of files, by their suffix."""
@@ -34,7 +34,7 @@ _KINDS = "; ".join(f"{kind}: {line}" for kind, line in KINDS.items())
     metavar=shape_option.METAVAR,
     help=f"{shape_option.HELP}; a few tiles by default.",
 )
-@click.option("--gpu", type=options.GPU, default=DEFAULT, show_default=True)
+@gpu_option.gpu
 @click.option(
     "--format",
     "form",
@@ -48,7 +48,7 @@ def command(
     files: Sequence[str],
     kind: str,
     shape: shape_option.WrittenShape | None,
-    gpu: str,
+    gpu: Gpu,
     form: str | None,
     output: str | None,
     arch: str | None,
@@ -73,7 +73,7 @@ def command(
         name: Scene(
             compile_kernel(schedule),
             shape_option.resolve(shape, schedule.gemm) if shape else None,
-            GPUS[gpu],
+            gpu,
         )
         for name, schedule in zip(_names(files), schedules, strict=True)
     }

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gemmgen.base.errors import UsageError
-from gemmgen.cli import options, shape_option
+from gemmgen.cli import gpu_option, options, shape_option
 from gemmgen.cli.files import check_svg, name_of, put, write_file
-from gemmgen.gpu.gpus import DEFAULT, GPUS
+from gemmgen.gpu.gpus import Gpu
 from gemmgen.schedule.extents import Shape
 from gemmgen.schedule.model import Schedule
 
@@ -26,14 +26,13 @@ shape = click.option(
     metavar=shape_option.METAVAR,
     help=f"{shape_option.HELP}; 4096 of each by default.",
 )
-gpu = click.option("--gpu", type=options.GPU, default=DEFAULT, show_default=True)
 beta = click.option("--beta", type=float, default=0.0, help="1: C is read too; 0 by default.")
 
 
 @click.command("explain")
 @click.argument("file")
 @shape
-@gpu
+@gpu_option.gpu
 @beta
 @options.arch
 @options.settings
@@ -54,7 +53,7 @@ beta = click.option("--beta", type=float, default=0.0, help="1: C is read too; 0
 def command(
     file: str,
     shape: shape_option.WrittenShape,
-    gpu: str,
+    gpu: Gpu,
     beta: float,
     arch: str | None,
     settings: Sequence[options.Setting],
@@ -92,7 +91,7 @@ def command(
     from gemmgen.analyze.tables import report
     from gemmgen.cli.sections import show
 
-    explanation = explain(schedule, sizes, GPUS[gpu], beta=beta)
+    explanation = explain(schedule, sizes, gpu, beta=beta)
     if plot is not None:
         from gemmgen.draw.roofline import roofline_drawing
         from gemmgen.draw.svg import svg_of
@@ -128,14 +127,14 @@ def _show_map(schedule: Schedule, sizes: Shape, what: str, plot: str | None, fil
     write_file(plot, svg_of(requests_drawing(schedule.kernel, found)), file)
 
 
-def _show_machine_code(schedule: Schedule, gpu: str, sizes: Shape) -> None:
+def _show_machine_code(schedule: Schedule, gpu: Gpu, sizes: Shape) -> None:
     from gemmgen.analyze.explain import compile_kernel
     from gemmgen.analyze.machine_code import machine_code
     from gemmgen.analyze.stall_table import stall_table
     from gemmgen.cli.sections import show
 
     kernel = compile_kernel(schedule)
-    table, lines = machine_code(kernel, GPUS[gpu])
+    table, lines = machine_code(kernel, gpu)
     stalls = stall_table(kernel.emitted, sizes)
     if isinstance(stalls, str):
         table, more = replace(table, notes=(*table.notes, stalls)), ()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from gemmgen.base.errors import GemmgenError, ScheduleError, UsageError
+from gemmgen.base.errors import FileError, GemmgenError, ScheduleError, UsageError
 from gemmgen.base.source import Source, shown
 from gemmgen.schedule.read import read_source
 from gemmgen.schedule.words import close
@@ -85,8 +85,8 @@ def put_in(output: str | None, data: str | bytes, *inputs: str) -> None:
 
 
 def complain(error: GemmgenError, end: str = "") -> None:
-    """Writes an error to standard error; a schedule's has its own place in front."""
-    prefix = "" if isinstance(error, ScheduleError) else "gemmgen: "
+    """Writes an error to standard error; that of a file has its own place in front."""
+    prefix = "" if isinstance(error, ScheduleError | FileError) else "gemmgen: "
     click.echo(f"{prefix}{error}{end}", err=True)
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from gemmgen.base.errors import CannotCheck, UsageError
-from gemmgen.cli import options, timed
-from gemmgen.cli.explain import gpu as model
+from gemmgen.cli import gpu_option, options, timed
 from gemmgen.cli.files import check_svg, put, read_bytes, shown_path, writable, write_file
 from gemmgen.cli.shape_option import cube
 
 if TYPE_CHECKING:
     from gemmgen.cli.ladder_rungs import Rungs
     from gemmgen.gpu.bench_row import BenchRow
+    from gemmgen.gpu.gpus import Gpu
 
 SIZES = (1024, 2048, 4096)
 
@@ -36,7 +36,7 @@ SIZES = (1024, 2048, 4096)
     help="One FILE, with one more directive in each line; as FILE alone.",
 )
 @click.option("--counts", is_flag=True, help="Time nothing: counts and bounds only.")
-@model
+@gpu_option.gpu
 @options.as_json
 @click.option("--markdown", is_flag=True, help="A Markdown table between its marks.")
 @click.option("--update", metavar="PAGE.md", help="Put the table between the marks of this file.")
@@ -49,7 +49,7 @@ def command(
     sizes: Sequence[int],
     prefixes: bool,
     counts: bool,
-    gpu: str,
+    gpu: Gpu,
     as_json: bool,
     markdown: bool,
     update: str | None,
@@ -113,7 +113,7 @@ def _show_times(
     found: Rungs,
     rows: Sequence[BenchRow],
     sizes: Sequence[int],
-    model: str,
+    model: Gpu,
     document: str,
     as_json: bool,
     markdown: bool,
@@ -151,7 +151,7 @@ def _exit_code(found: Rungs, rows: Sequence[BenchRow]) -> int:
     return 0 if ran else UsageError.exit_code
 
 
-def _show_counts(found: Rungs, size: int, gpu: str, as_json: bool) -> None:
+def _show_counts(found: Rungs, size: int, gpu: Gpu, as_json: bool) -> None:
     """The figures that need no GPU: reads, registers, conflicts, and the roofline's bound."""
     from gemmgen.cli import ladder_counts as counted
     from gemmgen.cli import table

@@ -12,6 +12,7 @@ from gemmgen.cli.ladder_rungs import Rung
 if TYPE_CHECKING:
     from gemmgen.analyze.explain import Explanation
     from gemmgen.analyze.figures import Json
+    from gemmgen.gpu.gpus import Gpu
 
 HEADING = (
     *("kernel", "global reads", "limited by", "at most TFLOP/s"),
@@ -28,17 +29,16 @@ class Counted:
     note: str = ""
 
 
-def count(rungs: Sequence[Rung], size: int, gpu: str) -> tuple[Counted, ...]:
+def count(rungs: Sequence[Rung], size: int, gpu: Gpu) -> tuple[Counted, ...]:
     """Every rung at ``size`` cubed on ``gpu``."""
     from gemmgen.analyze.explain import explain
     from gemmgen.cli.progress import Bar
-    from gemmgen.gpu.gpus import GPUS
 
     found: list[Counted] = []
     with Bar("counting") as bar:
         for rung in rungs:
             try:
-                explained = explain(rung.kernel.schedule, (size, size, size), GPUS[gpu])
+                explained = explain(rung.kernel.schedule, (size, size, size), gpu)
                 found.append(Counted(rung, explained))
             except UsageError as refused:
                 found.append(Counted(rung, None, str(refused)))
@@ -46,7 +46,7 @@ def count(rungs: Sequence[Rung], size: int, gpu: str) -> tuple[Counted, ...]:
     return tuple(found)
 
 
-def limits(rungs: Sequence[Rung], size: int, gpu: str) -> dict[str, str]:
+def limits(rungs: Sequence[Rung], size: int, gpu: Gpu) -> dict[str, str]:
     """What bounds each rung at ``size`` cubed, by the roofline of ``explain``."""
     return {
         each.rung.name: each.explanation.roofline.binding.name
@@ -99,9 +99,9 @@ def as_json(
     return [*found, *({"name": name, **absent, "error": why} for name, why in refused)]
 
 
-def title(size: int, gpu: str, counted: Sequence[Counted]) -> str:
+def title(size: int, gpu: Gpu, counted: Sequence[Counted]) -> str:
     """The heading of the table; it names the compiler, or says that registers are estimated."""
-    heading = f"counted at {size} x {size} x {size} for the {gpu}; nothing is timed"
+    heading = f"counted at {size} x {size} x {size} for the {gpu.name}; nothing is timed"
     used = next((each.explanation.resources for each in counted if each.explanation), None)
     if used is None:
         return heading

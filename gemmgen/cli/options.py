@@ -12,7 +12,6 @@ from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.base.source import Source
 from gemmgen.cli.files import read_schedule
 from gemmgen.cli.shape_option import HELP, METAVAR, shape
-from gemmgen.gpu.gpus import GPUS
 from gemmgen.ir.target import TARGETS
 from gemmgen.language import parse_schedule
 
@@ -31,8 +30,6 @@ def setting(text: str) -> Setting:
     return key, chosen
 
 
-GPU = click.Choice(list(GPUS), case_sensitive=False)
-"""A name of the table of GPUS, in capitals or not."""
 arch = click.option("--arch", type=click.Choice(list(TARGETS)), help="Replaces the target line.")
 settings = click.option(
     "--set",

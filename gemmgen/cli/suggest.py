@@ -6,11 +6,11 @@ import re
 
 import click
 
-from gemmgen.cli import options
+from gemmgen.cli import gpu_option, options
 from gemmgen.cli.files import put_in
 from gemmgen.cli.shape_option import METAVAR, WrittenShape, shape
 from gemmgen.explore.suggest import GEMM, suggest
-from gemmgen.gpu.gpus import DEFAULT
+from gemmgen.gpu.gpus import Gpu
 
 _LD = re.compile(r"([A-Za-z_]\w*)=([0-9]{1,10})", re.ASCII)
 
@@ -48,12 +48,7 @@ def _leading(text: str) -> tuple[str, int]:
     multiple=True,
     help="A leading dimension, if the tensor is not dense; may be given several times.",
 )
-@click.option(
-    "--gpu",
-    type=options.GPU,
-    default=DEFAULT,
-    help="H200 by default.",
-)
+@gpu_option.gpu
 @click.option(
     "--fast",
     is_flag=True,
@@ -66,7 +61,7 @@ def command(
     dtype: str,
     epilogue: str | None,
     leading: tuple[tuple[str, int], ...],
-    gpu: str,
+    gpu: Gpu,
     fast: bool,
     output: str | None,
 ) -> None:

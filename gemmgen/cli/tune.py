@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import click
 
 from gemmgen.base.errors import UsageError
-from gemmgen.cli import options
+from gemmgen.cli import gpu_option, options
 from gemmgen.cli.files import name_of, put, read_schedule, shown_path, writable, write_file
 from gemmgen.cli.shape_option import HELP, METAVAR, WrittenShape, resolve_all, shape
-from gemmgen.gpu.gpus import DEFAULT, GPUS
+from gemmgen.gpu.gpus import Gpu
 
 if TYPE_CHECKING:
     from gemmgen.explore.tune.search import SearchProgress
@@ -61,12 +61,7 @@ INTERRUPTED, TERMINATED = 130, 143
     is_flag=True,
     help="Show the legal points, best estimate first.",
 )
-@click.option(
-    "--gpu",
-    type=options.GPU,
-    default=DEFAULT,
-    help="The GPU of --list; H200 by default.",
-)
+@gpu_option.gpu
 @options.arch
 @options.settings
 @options.as_json
@@ -80,7 +75,7 @@ def command(
     trials: str | None,
     resume: bool,
     listed: bool,
-    gpu: str,
+    gpu: Gpu,
     arch: str | None,
     settings: Sequence[options.Setting],
     as_json: bool,
@@ -124,14 +119,14 @@ def _check_files(file: str, output: str | None, trials: str | None, resume: bool
         raise UsageError("--resume continues from a file of trials: name it with --trials")
 
 
-def _show(task: Task, gpu: str, as_json: bool) -> None:
+def _show(task: Task, gpu: Gpu, as_json: bool) -> None:
     from gemmgen.analyze.plain_text import plain
     from gemmgen.explore.tune import listing
 
     if as_json:
-        put(json.dumps(listing.as_json(task, GPUS[gpu]), indent=2) + "\n")
+        put(json.dumps(listing.as_json(task, gpu), indent=2) + "\n")
     else:
-        put("\n".join(map(plain, listing.sections(task, GPUS[gpu]))))
+        put("\n".join(map(plain, listing.sections(task, gpu))))
 
 
 def _tuned(task: Task, workers: Workers, trials: str | None, resume: bool) -> Tuned:

@@ -15,7 +15,7 @@ from math import ceil, inf, prod
 from typing import Literal
 
 from gemmgen.base.record import record
-from gemmgen.gpu.gpus import REGISTERS, SCHEDULERS, Gpu
+from gemmgen.gpu.gpus import MIB, REGISTERS, SCHEDULERS, Gpu
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.target import WARP
 
@@ -27,12 +27,14 @@ LOOP = 14
 TENSOR = 10.0
 """Multiply-adds of halves by tensor cores in the time of one FMA of a thread, by issue slots of a
 warp."""
-L2_BYTES = 40e6
+KEPT = 40e6 / (50 * MIB)
 """The share of the L2 cache that is kept from one launch to the next."""
 MEMORY = 0.8
 """The share of the peak bandwidth that memory reaches."""
 LIMIT = 3
 """The exponent of the norm that combines arithmetic and memory time."""
+MULTIPLIED = 1351.68
+"""Multiply-adds a clock and SM of halves by ``mma.sync`` that ``TENSOR`` was fitted to."""
 LANES = 128
 """Multiply-adds a clock of a multiprocessor that ``BlockSizes.fmas`` are counted for."""
 
@@ -106,7 +108,7 @@ def launched(block: BlockSizes, shape: tuple[int, ...], gpu: Gpu) -> Sizes:
     lanes = gpu.double_lanes if block.double else gpu.lanes
     slower = LANES / lanes
     if block.kind == "tensor":
-        slower = _reached(gpu, "f16") / _reached(gpu, block.operands)
+        slower = MULTIPLIED / _reached(gpu, block.operands)
     return Sizes(
         block,
         blocks,
@@ -198,7 +200,7 @@ def estimate(sizes: Sizes, gpu: Gpu, costs: Costs = H200) -> float:
         clocks += _block(sizes, ceil(rest / gpu.sms), costs)
     clocks *= (1 + costs.squeeze if block.registers > block.allowed else 1) * block.spills
     cache = gpu.l2 or 4 * gpu.memory
-    slow = gpu.memory * MEMORY if sizes.once > L2_BYTES else cache
+    slow = gpu.memory * MEMORY if sizes.once > KEPT * gpu.cache else cache
     moved = max(sizes.once / slow, sizes.through / cache)
     handed = costs.handed * sizes.handed / cache
     return ((clocks / gpu.clock + handed) ** LIMIT + moved**LIMIT) ** (1 / LIMIT) + costs.launch

@@ -15,7 +15,7 @@ from __future__ import annotations
 from math import ceil, inf, log2, prod
 
 from gemmgen.base.record import record
-from gemmgen.gpu.gpus import REGISTERS, Gpu
+from gemmgen.gpu.gpus import MIB, REGISTERS, Gpu
 from gemmgen.ir.target import TARGETS
 
 SLAB = 128
@@ -33,12 +33,12 @@ WHOLE = 132
 """SMs that ``HELD`` is of."""
 CLOCK = 1.98e9
 """Of the GPU that the constants were fitted to."""
-POWER = 600.0
-"""Watts that its arithmetic and data movement may use."""
+POWER = 600 / 700
+"""The share of the power limit that arithmetic and data movement may use."""
 F32 = 4
 """Bytes of an element."""
-CACHED = 40e6
-"""Bytes that stay in the L2 cache from one launch to the next."""
+KEPT = 40e6 / (50 * MIB)
+"""The share of the L2 cache that stays from one launch to the next."""
 
 
 @record
@@ -165,12 +165,14 @@ def estimate(
     products = blocks * rows * columns * steps * SLAB * sizes.slabs / 2 * sizes.products
     energy = (2 * products * costs.flop + blocks * steps * moved * costs.byte) * 1e-12
     once = float(sizes.item[0] * (m * k + n * k) + sizes.item[1] * m * n) * prod(batches)
-    memory = once / (costs.memory * 1e12 * (1 if once > CACHED else 2) * gpu.memory / 4.8e12)
+    memory = once / (
+        costs.memory * 1e12 * (1 if once > KEPT * gpu.cache else 2) * gpu.memory / 4.8e12
+    )
     front = 0.0
     if sizes.planes > 1:
         split = (F32 + sizes.item[0] * sizes.planes) * (m * k + n * k) * prod(batches)
         front = 2e-6 * costs.split_launch + split / (costs.split_rate * 1e12 * gpu.memory / 4.8e12)
-    return front + _norm(costs.norm, seconds, energy / POWER, memory)
+    return front + _norm(costs.norm, seconds, energy / (POWER * gpu.power), memory)
 
 
 def _step(sizes: WarpgroupSizes, share: int, costs: WarpgroupCosts) -> float:

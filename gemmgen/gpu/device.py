@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -10,11 +11,10 @@ import numpy as np
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.installing import install
-from gemmgen.gpu.gpus import GPUS, Gpu
+from gemmgen.gpu.gpu_names import Reported, gpu_of
+from gemmgen.gpu.gpus import Gpu
 
-_SMS, _CLOCK, _MEMORY_CLOCK, _BUS_WIDTH = 16, 13, 36, 37  # cudaDeviceAttr
-_THREADS, _SHARED, _BLOCKS, _RESERVED = 39, 81, 106, 111
-_LANES = {(7, 5): 64, (8, 0): 64}  # float32 lanes of a multiprocessor; 128 on all later ones
+_SMS, _CLOCK, _MEMORY_CLOCK, _BUS_WIDTH, _L2_CACHE = 16, 13, 36, 37, 38  # cudaDeviceAttr
 INSTALL = f"{install('cuda13')} (cuda12 for CUDA 12)"
 
 Cupy = Any
@@ -107,25 +107,26 @@ def name(device: int) -> str:
 
 
 @cache
-def figures(device: int) -> Gpu:
-    """The GPU's figures from its driver; the L2 cache's bandwidth if the GPU is a known one."""
+def reported(device: int) -> Reported:
+    """What the driver reports of the GPU."""
 
     def ask(attribute: int) -> int:
         return cupy().cuda.runtime.deviceGetAttribute(attribute, device)
 
-    known = next((gpu for key, gpu in GPUS.items() if key in name(device).split()), None)
-    return Gpu(
+    memory = 2e3 * ask(_MEMORY_CLOCK) * ask(_BUS_WIDTH) / 8
+    return Reported(ask(_SMS), ask(_CLOCK) * 1e3, memory or None, ask(_L2_CACHE))
+
+
+@cache
+def figures(device: int) -> Gpu:
+    """The GPU's figures: its row of the known ones, with the driver's name, clock and bandwidth."""
+    own = reported(device)
+    found = gpu_of(name(device), capability(device), own)
+    return replace(
+        found,
         name=name(device),
-        arch="sm_{}{}".format(*capability(device)),
-        sms=ask(_SMS),
-        clock=ask(_CLOCK) * 1e3,
-        lanes=_LANES.get(capability(device), 128),
-        shared=ask(_SHARED),
-        threads=ask(_THREADS),
-        blocks=ask(_BLOCKS),
-        memory=2e3 * ask(_MEMORY_CLOCK) * ask(_BUS_WIDTH) / 8,
-        l2=known.l2 if known else None,
-        reserved=ask(_RESERVED),
+        clock=own.clock or found.clock,
+        memory=own.memory or found.memory,
     )
 
 

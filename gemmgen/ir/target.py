@@ -1,7 +1,7 @@
 """The architectures of ``target`` (sm_90) and their limits, which decide whether a kernel is legal.
 
 How fast one product is (an H200: its clock and bandwidth), for estimates, is in
-``analyze/gpus.py``.
+``gpu/gpus.py``.
 
 Shared memory, threads and blocks are from the CUDA C++ Programming Guide's table of technical
 specifications per compute capability.
@@ -128,3 +128,12 @@ TARGETS = {
         Target("sm_120", 99 * 1024, 1536, 24),
     )
 }
+
+
+def newest_target(arch: str) -> str:
+    """The newest target whose code runs on GPUs of ``arch``: PTX of an architecture runs on all
+    later ones (sm_90 on sm_100), but for targets whose names end with ``a``.  sm_75 for an older
+    one, which runs none."""
+    plain = [name for name in TARGETS if name[-1].isdigit()]
+    older = [name for name in plain if _number(name) <= _number(arch)]
+    return max(older or plain[:1], key=_number)

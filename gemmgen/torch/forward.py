@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gemmgen.base.errors import CallError
 from gemmgen.calling.arguments import View
+from gemmgen.gpu.gpu_names import Reported, gpu_of
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.model import Schedule
@@ -14,7 +15,6 @@ from gemmgen.torch.choosing import ChosenKernel, OperatorCall, Order, choose
 from gemmgen.torch.pytorch import Device, TorchTensor, pytorch, torch_dtype
 from gemmgen.torch.running import launch, loaded
 from gemmgen.torch.schema import Signature
-from gemmgen.torch.suggested import gpu_of
 
 if TYPE_CHECKING:
     from gemmgen.torch.ready import Ready
@@ -183,7 +183,15 @@ def _gpu(device: Device) -> Gpu | None:
     if device.type == "cpu":
         return None
     cuda = pytorch().cuda
-    return gpu_of(cuda.get_device_name(device), cuda.get_device_capability(device))
+    has = cuda.get_device_properties(device)
+    mhz, bits = getattr(has, "memory_clock_rate", 0), getattr(has, "memory_bus_width", 0)
+    told = Reported(
+        has.multi_processor_count,
+        1e3 * getattr(has, "clock_rate", 0) or None,
+        2e3 * mhz * bits / 8 or None,
+        getattr(has, "L2_cache_size", None),
+    )
+    return gpu_of(has.name, (has.major, has.minor), told)
 
 
 def _ordered(tensor: TorchTensor, order: Order) -> TorchTensor:

@@ -8,7 +8,7 @@ from math import log, prod
 
 from gemmgen.base.errors import UsageError
 from gemmgen.calling.arguments import View
-from gemmgen.gpu.gpus import DEFAULT, GPUS, Gpu
+from gemmgen.gpu.gpus import Gpu
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Gemm, Schedule
@@ -56,11 +56,3 @@ def nearest(
 
     same_gemm = (found for found in known if found[0].schedule.gemm == gemm)
     return tuple(dict.fromkeys(emitted for emitted, _ in sorted(same_gemm, key=distance)))
-
-
-def gpu_of(name: str, capability: tuple[int, int]) -> Gpu:
-    """The figures of the GPU with its driver's name, or of one with its architecture."""
-    short = name.replace(" ", "").lower()
-    named = [gpu for gpu in GPUS.values() if gpu.name.lower() in short]
-    same_arch = [gpu for gpu in GPUS.values() if gpu.arch == f"sm_{capability[0]}{capability[1]}"]
-    return max(named, key=lambda gpu: len(gpu.name), default=(*same_arch, GPUS[DEFAULT])[0])

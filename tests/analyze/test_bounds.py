@@ -68,7 +68,7 @@ def test_waves_and_the_last_ones_fill():
 
 def test_every_gpu_has_a_target_and_holds_its_largest_block():
     for gpu in GPUS.values():
-        assert gpu.shared >= TARGETS[gpu.arch].shared
+        assert gpu.shared >= TARGETS[gpu.target].shared
         assert occupancy_of(Resources(1024, 0, 64, 0), gpu).blocks >= 1
 
 
@@ -132,6 +132,11 @@ def test_the_documents_gpus_have_the_lanes_and_the_memory_of_their_sheets(
 def test_one_architecture_has_one_set_of_limits():
     limits = {(g.arch, g.lanes, g.shared, g.threads, g.blocks, g.reserved) for g in GPUS.values()}
     assert len(limits) == len({gpu.arch for gpu in GPUS.values()})
+    for gpu in GPUS.values():
+        if gpu.arch in TARGETS:
+            target = TARGETS[gpu.arch]
+            assert (gpu.shared, gpu.threads) == (target.all_shared, target.threads)
+            assert (gpu.blocks, gpu.reserved) == (target.blocks, target.reserved)
 
 
 def test_without_a_compiler_registers_are_estimated(monkeypatch: pytest.MonkeyPatch):

@@ -21,6 +21,7 @@ from gemmgen.base.source import Source
 from gemmgen.cli.ladder_counts import Counted, cells, title
 from gemmgen.cli.ladder_rungs import Rung, built_in
 from gemmgen.gpu import compiler
+from gemmgen.gpu.gpu_names import gpu_named
 from gemmgen.gpu.gpus import GPUS
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.language import parse_schedule
@@ -106,7 +107,7 @@ def counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def explained(one: Measured) -> Explanation:
-    gpu = next(gpu for name, gpu in GPUS.items() if name in one.gpu.split())
+    gpu = gpu_named(one.gpu)
     path = FILES[one.name]
     schedule = parse_schedule(Source(path.read_text(encoding="utf-8"), path.name))
     sizes = dict(one.shape)
@@ -145,4 +146,4 @@ def test_an_estimate_is_marked_and_keeps_launch_bounds(monkeypatch: pytest.Monke
     counted = (Counted(rungs()["vectorized"], found),)
     line = dict(zip(*cells(counted), strict=True))
     assert line["registers"] == f"~{found.resources.registers}" and line["occupancy"] == "~25%"
-    assert line["spills"] == "-" and f"~ is estimated: {why}" in title(4096, "H200", counted)
+    assert line["spills"] == "-" and f"~ is estimated: {why}" in title(4096, H200, counted)

@@ -39,7 +39,7 @@ def test_the_format_is_chosen_for_any_file(tmp_path: Path) -> None:
         (["--shape", "4x4"], "a shape is MxNxK"),
         (["--shape", "64,q=4"], "there is no letter q"),
         (["--shape", "0"], "extents of at least 1"),
-        (["--gpu", "Voodoo"], "'Voodoo' is not one of"),
+        (["--gpu", "Voodoo"], "gpu='Voodoo': there are H200, H100,"),
         (["-o", "x.png"], "x.png: a drawing's file ends in .svg or .txt, or give --format"),
         (["-o", "missing/x.svg"], "x.svg can't be written: there is no folder"),
         (["-o", TILED, "--format", "svg"], "is the schedule itself"),

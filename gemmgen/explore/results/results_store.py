@@ -16,9 +16,9 @@ from typing import TypeVar
 from gemmgen.base import caches
 from gemmgen.explore.results.database import Database, StoreError
 from gemmgen.explore.results.freshness import stale
-from gemmgen.explore.results.gpu_names import same_gpu
 from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
 from gemmgen.explore.results.shipped_table import ShippedTable, shipped
+from gemmgen.gpu.gpu_names import same_gpu
 from gemmgen.schedule.extents import Shape
 
 T = TypeVar("T")

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gemmgen.explore.suggest.choose import Suggestion
     from gemmgen.gpu.gpus import Gpu
     from gemmgen.schedule.extents import AnyShape
@@ -29,7 +31,7 @@ def suggest(
     *,
     dtype: str = "f32",
     epilogue: str | None = None,
-    gpu: str | Gpu = "H200",
+    gpu: str | Path | Gpu = "H200",
     ld: Mapping[str, int] | None = None,
     kernel: str = "gemm",
     fast: bool = False,
@@ -39,10 +41,11 @@ def suggest(
     ``shape``: extents by letter, ``{"b": 24, "m": 512, "n": 512, "k": 64}``, or M, N, K and batches
     in order, or one number for these, or the text of ``--shape``, ``"300x200x5000"``.  ``dtype``:
     an element type (f32, bf16, e4m3, ...), or the text after that word, ``"A=bf16 B=bf16 C=f32"``.
-    ``epilogue``: the expression of ``fuse_epilogue``.  ``gpu``: a name of
-    ``gemmgen.gpu.gpus.GPUS``.  ``ld``: leading dimensions in elements by tensor, for those that are
-    not dense; the schedule is legal for them.  ``fast``: f32 may be multiplied on tensor cores as
-    products of bf16 parts (``decompose``), if that is estimated to be faster; needs wgmma (sm_90).
+    ``epilogue``: the expression of ``fuse_epilogue``.  ``gpu``: the name of a known GPU in any
+    case, a file with its figures, or a ``Gpu``.  ``ld``: leading dimensions in elements by tensor,
+    for those that are not dense; the schedule is legal for them.  ``fast``:
+    f32 may be multiplied on tensor cores as products of bf16 parts (``decompose``), if that is
+    estimated to be faster; needs wgmma (sm_90).
 
     The result has ``text`` (the schedule, reasons in comments), ``reasons``, ``schedule`` and
     ``emitted``.  Raises ``ScheduleError`` for a mistake in the gemm line, the types or the

@@ -41,7 +41,7 @@ def told(s: Suggestion) -> Iterator[str]:
 
 def _ratios(s: Suggestion) -> Iterator[tuple[str, float]]:
     """By what is added in words, the estimate of each variant over that of the suggestion."""
-    own, text = _seconds(s, s.emitted), boxed(format_schedule(s.schedule), s.request.gpu.arch)
+    own, text = _seconds(s, s.emitted), boxed(format_schedule(s.schedule), s.request.gpu.target)
     for more, added in (("", ""), (" (with a producer)", "warp_specialize producers=1\n")):
         try:
             emitted = compile_source(Source(text + added))

@@ -16,7 +16,7 @@ from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_reasons import warpgroup_reasons
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.target import SINCE, WARP, has
+from gemmgen.ir.target import SINCE, TARGETS, WARP, has
 from gemmgen.schedule.formatting import format_access
 from gemmgen.schedule.roles import batches
 
@@ -37,6 +37,7 @@ def as_comments(sentences: Iterable[str]) -> str:
 def reasons(s: Suggestion) -> Iterator[str]:
     """One sentence or two for each decision."""
     yield _problem(s)
+    yield from _target(s)
     if isinstance(s.chosen.plan, WarpgroupPlan):
         yield from warpgroup_reasons(s, s.chosen.plan)
     else:
@@ -89,8 +90,19 @@ def _problem(s: Suggestion) -> str:
     stored = types[0] if len(set(types)) == 1 else ", ".join(types[:2]) + f" to {types[2]}"
     return (
         f"An estimate, not measured: {c} = {a} * {b} in {stored}, for the {request.gpu.sms} "
-        f"multiprocessors of an {request.gpu.name}."
+        f"multiprocessors of {request.gpu.name}."
     )
+
+
+def _target(s: Suggestion) -> Iterator[str]:
+    """What runs on a GPU whose architecture is no target of the language."""
+    gpu = s.request.gpu
+    if gpu.arch not in TARGETS:
+        yield (
+            f"target: {gpu.name} is {gpu.arch}, which is not a target yet: code for {gpu.target} "
+            f"or older runs there, without the instructions of {gpu.arch} alone.  wgmma runs on "
+            "sm_90a alone."
+        )
 
 
 def _tile(s: Suggestion) -> str:

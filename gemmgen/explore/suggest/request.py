@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from math import prod
+from pathlib import Path
 
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source, value_shown
-from gemmgen.gpu.gpus import DEFAULT, Gpu, gpu_named
+from gemmgen.gpu.gpu_names import gpu_named
+from gemmgen.gpu.gpus import DEFAULT, Gpu
 from gemmgen.ir.atoms import ATOMS, VIA, Atom, Product
 from gemmgen.ir.dtypes import BYTES, DTYPES, DType, widest
 from gemmgen.ir.interface import INT_MAX
@@ -48,7 +50,7 @@ class Request:
         *,
         dtype: str = "f32",
         epilogue: str | None = None,
-        gpu: str | Gpu = DEFAULT,
+        gpu: str | Path | Gpu = DEFAULT,
         ld: Mapping[str, int] | None = None,
         kernel: str = "gemm",
         fast: bool = False,
@@ -56,7 +58,7 @@ class Request:
         """The arguments of ``gemmgen.suggest``, checked as it says."""
         texts = {"gemm": gemm, "dtype": dtype, "kernel": kernel}
         _check_texts(texts if epilogue is None else texts | {"epilogue": epilogue})
-        chosen = gpu if isinstance(gpu, Gpu) else gpu_named(gpu)
+        chosen = gpu_named(gpu)
         problem = _problem(gemm, dtype, epilogue, kernel, chosen)
         sizes = shape_of(problem.gemm, shape)
         if min(sizes) < 1:
@@ -192,7 +194,7 @@ def _problem(gemm: str, dtype: str, epilogue: str | None, kernel: str, gpu: Gpu)
         lines.append(f"kernel {kernel}")
     # sm_80 is the default of schedules; types that it lacks need a newer one.
     since = max([80, *(SINCE[each] for each in re.split(r"[\s=]+", types) if each in SINCE)])
-    lines.append(f"target {f'sm_{since}' if has(gpu.arch, since) else gpu.arch}")
+    lines.append(f"target {f'sm_{since}' if has(gpu.arch, since) else gpu.target}")
     if epilogue is not None:
         lines.append(f"fuse_epilogue {epilogue.strip()}")
     found = parse_schedule(Source("".join(f"{line}\n" for line in lines), "<request>"))

@@ -154,7 +154,7 @@ def residents(plan: SettledForm, registers: int | None = None) -> int:
     shared = shared_of(plan)
     if arrays_of(plan) + OVERHEAD > MAX_REGISTERS:
         return 0
-    if shared > TARGETS[gpu.arch].shared or form.threads > MAX_THREADS:
+    if shared > TARGETS[gpu.target].shared or form.threads > MAX_THREADS:
         return 0
     return cost.residents(form.threads, shared, registers or registers_of(plan), gpu)
 
