@@ -16,6 +16,12 @@ def check_choice(argument: str, value: object, known: Iterable[str]) -> None:
         raise UsageError(f"{argument}={value_shown(value)}: there are {', '.join(words)}")
 
 
+def check_flag(argument: str, value: object) -> None:
+    """Raise ``UsageError`` unless ``value`` is True or False."""
+    if not isinstance(value, bool):
+        raise UsageError(f"{argument}={value_shown(value)}: it is True or False")
+
+
 def check_sequence(argument: str, value: object) -> Sequence[object]:
     """``value``; raise ``UsageError`` for a single item in place of a sequence."""
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):

@@ -7,6 +7,8 @@ import os
 import stat
 import sys
 import tempfile
+import warnings
+from collections.abc import Generator
 from pathlib import Path
 
 import click
@@ -88,6 +90,16 @@ def complain(error: GemmgenError, end: str = "") -> None:
     """Writes an error to standard error; that of a file has its own place in front."""
     prefix = "" if isinstance(error, ScheduleError | FileError) else "gemmgen: "
     click.echo(f"{prefix}{error}{end}", err=True)
+
+
+@contextlib.contextmanager
+def warnings_as_sentences() -> Generator[None]:
+    """Warnings become lines of standard error."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield
+    for each in found:
+        click.echo(f"gemmgen: {each.message}", err=True)
 
 
 def name_of(path: str) -> str:

@@ -7,7 +7,7 @@ import re
 import click
 
 from gemmgen.cli import gpu_option, options
-from gemmgen.cli.files import put_in
+from gemmgen.cli.files import put_in, warnings_as_sentences
 from gemmgen.cli.shape_option import METAVAR, WrittenShape, shape
 from gemmgen.explore.suggest import GEMM, suggest
 from gemmgen.gpu.gpus import Gpu
@@ -54,6 +54,7 @@ def _leading(text: str) -> tuple[str, int]:
     is_flag=True,
     help="Products of f32 may be computed by bf16 parts on tensor cores (decompose).",
 )
+@click.option("--no-measured", is_flag=True, help="Leave measured results out.")
 @options.output
 def command(
     wanted: WrittenShape,
@@ -63,19 +64,30 @@ def command(
     leading: tuple[tuple[str, int], ...],
     gpu: Gpu,
     fast: bool,
+    no_measured: bool,
     output: str | None,
 ) -> None:
     """Write a schedule for a product at a shape, with the reasons for its directives.
 
-    A cost model chooses the tile by the matrices' size and the waves of blocks, split-K if tiles
-    are few, and vector widths that rows allow; on sm_90 wgmma with TMA, warp roles and clusters for
-    types of tensor cores.  Nothing is measured: `gemmgen tune` does that.
+    A schedule that was measured at the shape is taken: results of `gemmgen tune` on this machine,
+    and those that ship with gemmgen (`gemmgen cache list`).  Without one a cost model chooses the
+    tile by the matrices' size and the waves of blocks, split-K if tiles are few, and vector widths
+    that rows allow; on sm_90 wgmma with TMA, warp roles and clusters for types of tensor cores.
+    This command measures nothing: `gemmgen tune` does that.
     """
     from gemmgen.cli.shape_option import resolve
     from gemmgen.explore.suggest.request import gemm_of
 
     extents = resolve(wanted, gemm_of(gemm))
-    found = suggest(
-        gemm, extents, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=dict(leading), fast=fast
-    )
+    with warnings_as_sentences():
+        found = suggest(
+            gemm,
+            extents,
+            dtype=dtype,
+            epilogue=epilogue,
+            gpu=gpu,
+            ld=dict(leading),
+            fast=fast,
+            measured=not no_measured,
+        )
     put_in(output, found.text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from heapq import nsmallest
 from pathlib import Path
 from typing import TypeVar
@@ -43,8 +44,12 @@ class Results:
     @staticmethod
     def open() -> Results:
         """Those of this user's cache, and the shipped ones; no file is touched before use."""
-        where = path()
-        return Results(Database(where, READ_SECONDS) if where else None, shipped())
+        return _opened(path())
+
+    @staticmethod
+    def shared() -> Results:
+        """The same, opened once in a process."""
+        return _shared(path())
 
     def record(self, *results: MeasuredResult) -> bool:
         """Stores the results, all in one transaction, before it returns; False if it can't."""
@@ -103,6 +108,13 @@ def path() -> Path | None:
     """The file of this user's results; it need not exist.  None if nothing can be kept."""
     folder = caches.folder()
     return folder / FILE if folder else None
+
+
+def _opened(where: Path | None) -> Results:
+    return Results(Database(where, READ_SECONDS) if where else None, shipped())
+
+
+_shared = lru_cache(4)(_opened)
 
 
 def _place() -> str:

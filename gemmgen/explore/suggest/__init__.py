@@ -1,8 +1,8 @@
-"""``gemmgen suggest``: a schedule for a shape, chosen by a cost model without measuring.
+"""``gemmgen suggest``: a schedule for a shape, measured before or chosen by a cost model.
 
 ``request`` is the problem, its extents and a GPU; ``forms`` lists tiles that have measured well;
 ``schedules`` writes one down for a request, ``explore.cost`` estimates its time, ``choose``
-takes the fastest, and ``reasons`` writes the comments.
+takes the fastest, or a measured one of ``explore.results``, and ``reasons`` writes the comments.
 
     import gemmgen
     gemm = "C[m, n] = A[k, m] * B[k, n]"
@@ -35,6 +35,7 @@ def suggest(
     ld: Mapping[str, int] | None = None,
     kernel: str = "gemm",
     fast: bool = False,
+    measured: bool = True,
 ) -> Suggestion:
     """A schedule for ``gemm`` (the text after that word in a schedule) at ``shape``.
 
@@ -46,14 +47,19 @@ def suggest(
     for those that are not dense; the schedule is legal for them.  ``fast``:
     f32 may be multiplied on tensor cores as products of bf16 parts (``decompose``), if that is
     estimated to be faster; needs wgmma (sm_90).
+    ``measured``: results that ``gemmgen tune`` stored on this machine and those that ship with
+    gemmgen are used; without it the cost model alone chooses.
 
     The result has ``text`` (the schedule, reasons in comments), ``reasons``, ``schedule`` and
     ``emitted``.  Raises ``ScheduleError`` for a mistake in the gemm line, the types or the
     epilogue, and ``UsageError`` for other ones, or if no schedule exists.
     """
+    from gemmgen.base.choices import check_flag
     from gemmgen.explore.suggest.choose import choose
     from gemmgen.explore.suggest.request import Request
 
+    check_flag("fast", fast)
+    check_flag("measured", measured)
     return choose(
         Request.of(
             gemm,
@@ -64,7 +70,8 @@ def suggest(
             ld=ld,
             kernel=kernel,
             fast=fast,
-        )
+        ),
+        measured=measured,
     )
 
 

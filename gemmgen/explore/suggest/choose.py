@@ -1,4 +1,5 @@
-"""The choice of a form and of a number of splits along K: the least estimated time."""
+"""The choice of a schedule: the fastest measured one, or a form and a number of splits along K with
+the least estimated time."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.explore.cost import Kind
+from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest.forms import forms
+from gemmgen.explore.suggest.measured_plans import MeasuredPlan, at_the_shape, near_the_shape
 from gemmgen.explore.suggest.reasons import as_comments, reasons
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import GROUPED, Form, SettledForm, groups_of
@@ -50,18 +53,46 @@ FEW = 4
 
 @record
 class Option:
-    """A plan and its estimated seconds."""
+    """A plan and its estimated seconds; ``measured``: the result that it is, or is estimated
+    from."""
 
     plan: SettledForm | WarpgroupPlan
     seconds: float
+    measured: MeasuredPlan | None = None
+
+    def emitted(self) -> Emitted | None:
+        """The kernel, None for a stale result; raises ``ScheduleError`` for an illegal plan."""
+        if self.measured is not None:
+            return self.measured.emitted()
+        return compile_source(Source(self.plan.text))
+
+
+@record
+class MeasuredOption:
+    """A measured schedule that is no plan of the cost model, and its seconds."""
+
+    plan: MeasuredPlan
+    seconds: float
+
+    @property
+    def measured(self) -> MeasuredPlan:
+        return self.plan
+
+    def emitted(self) -> Emitted | None:
+        return self.plan.emitted()
+
+
+def _of_result(plan: MeasuredPlan, seconds: float) -> Option | MeasuredOption:
+    form = plan.as_form()
+    return MeasuredOption(plan, seconds) if form is None else Option(form, seconds, plan)
 
 
 @record
 class Suggestion:
-    """``chosen`` of ``options``; ``emitted`` is its kernel."""
+    """``chosen`` among measured results and ``options``; ``emitted`` is its kernel."""
 
     request: Request
-    chosen: Option
+    chosen: Option | MeasuredOption
     options: tuple[Option, ...]
     emitted: Emitted
 
@@ -69,7 +100,7 @@ class Suggestion:
     def resident_blocks(self) -> int:
         """Blocks that the GPU holds at once."""
         plan = self.chosen.plan
-        held = plan.sizes.resident if isinstance(plan, WarpgroupPlan) else residents(plan)
+        held = plan.sizes.resident if isinstance(plan, WarpgroupPlan) else residents(self.settled)
         return self.request.gpu.sms * held
 
     @property
@@ -81,7 +112,7 @@ class Suggestion:
     @property
     def blocks(self) -> int:
         plan = self.chosen.plan
-        return plan.blocks if isinstance(plan, WarpgroupPlan) else blocks_of(plan)
+        return plan.blocks if isinstance(plan, WarpgroupPlan) else blocks_of(self.settled)
 
     @property
     def schedule(self) -> Schedule:
@@ -99,18 +130,25 @@ class Suggestion:
         return as_comments(self.reasons) + format_schedule(self.schedule)
 
 
-def choose(request: Request) -> Suggestion:
-    """The schedule with the least estimate; raises ``UsageError`` if there is none."""
+def choose(request: Request, *, measured: bool = True) -> Suggestion:
+    """The fastest schedule that was measured at the request's shape; without one, or ``measured``,
+    that with the least estimate.  Raises ``UsageError`` if there is none."""
+    results = Results.shared() if measured else None
+    known = at_the_shape(request, results) if results else None
+    if known is not None:
+        plan, emitted = known
+        return Suggestion(request, _of_result(plan, plan.result.seconds), (), emitted)
+    near = [_of_result(*each) for each in near_the_shape(request, results)] if results else []
     refusal: ScheduleError | None = None
     for ranking in (ranked, _by_time):
         found = ranking(request)
-        for option in found:
+        for option in sorted((*near, *found), key=lambda option: option.seconds):
             try:
-                emitted = compile_source(Source(option.plan.text))
+                emitted = option.emitted()
             except ScheduleError as error:
                 refusal = refusal or error
                 continue
-            if takes(emitted, request):
+            if emitted is not None and takes(emitted, request):
                 return Suggestion(request, option, tuple(found), emitted)
     why = refusal.message if refusal else "no form fits on a multiprocessor"
     types = ", ".join(dict.fromkeys(request.dtype[role] for role in "abc"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gemmgen.base.source import counted
 from gemmgen.base.units import duration, significant
 from gemmgen.explore.suggest.copy_engine import told
+from gemmgen.explore.suggest.measured_plans import MeasuredPlan
 from gemmgen.explore.suggest.size_classes import strategy
 from gemmgen.explore.suggest.sizes import residents
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
@@ -38,10 +39,15 @@ def reasons(s: Suggestion) -> Iterator[str]:
     """One sentence or two for each decision."""
     yield _problem(s)
     yield from _target(s)
+    measured = s.chosen.measured
     if isinstance(s.chosen.plan, WarpgroupPlan):
         yield from warpgroup_reasons(s, s.chosen.plan)
-    else:
+    elif not isinstance(s.chosen.plan, MeasuredPlan):
         yield from _of_threads(s)
+    if measured is not None:
+        yield measured.reason()
+        if measured.exact:
+            return
     flops = 2 * prod(s.request.shape) / s.chosen.seconds / 1e12
     yield (
         f"Estimated: {duration(s.chosen.seconds)}, {significant(flops)} TFLOP/s.  `gemmgen bench` "
@@ -88,8 +94,10 @@ def _problem(s: Suggestion) -> str:
     )
     types = [request.dtype[role] for role in "abc"]
     stored = types[0] if len(set(types)) == 1 else ", ".join(types[:2]) + f" to {types[2]}"
+    measured = s.chosen.measured
+    known = "Measured" if measured and measured.exact else "An estimate, not measured"
     return (
-        f"An estimate, not measured: {c} = {a} * {b} in {stored}, for the {request.gpu.sms} "
+        f"{known}: {c} = {a} * {b} in {stored}, for the {request.gpu.sms} "
         f"multiprocessors of {request.gpu.name}."
     )
 

@@ -1,0 +1,137 @@
+"""Measured results as plans of a request: at its shape, and from the nearest shapes.
+
+The fastest result at the shape itself is the choice.  One from another shape is an option: its
+estimate is the cost model's at this shape, times the ratio of measured to estimated seconds at the
+other one to the power of ``exp(-distance / REACH)``, since the errors of the model agree less the
+further shapes are apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import exp, inf
+
+from gemmgen.base.record import record
+from gemmgen.base.source import Source
+from gemmgen.base.units import duration
+from gemmgen.calling.launches import spelled
+from gemmgen.explore.cost import estimate, launched
+from gemmgen.explore.results.canonical_names import Names, renamed
+from gemmgen.explore.results.freshness import current
+from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
+from gemmgen.explore.results.results_store import Results
+from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.suggest.taking import takes
+from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_schedules import plan_of
+from gemmgen.explore.tune.footprint import block_sizes
+from gemmgen.language import parse_schedule
+from gemmgen.pipeline import Emitted
+from gemmgen.schedule.formatting import format_schedule
+from gemmgen.schedule.model import Schedule
+
+NEAR = 3
+"""Other shapes whose fastest results are options."""
+FAR = 2.0
+"""The greatest distance of such a shape: the sum of the logarithms of the extents' ratios."""
+REACH = 2.5
+"""The distance at which a ratio of measured to estimated seconds is taken to the power 1/e; fitted
+to ``docs/data/warpgroups.json``, where the correlation of such ratios is .8 at a distance of .5, .6
+at 1.5 and .2 at 5."""
+
+
+@record
+class MeasuredPlan:
+    """A measured schedule for a request, in the request's names."""
+
+    result: MeasuredResult
+    request: Request
+    schedule: Schedule
+
+    @property
+    def text(self) -> str:
+        return format_schedule(self.schedule)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it was measured at the request's shape."""
+        return self.result.problem.shape == self.request.shape
+
+    def emitted(self) -> Emitted | None:
+        """The kernel; None if the result is stale or the kernel refuses the request's tensors."""
+        found = current(self.result, self.request.problem)
+        return found if found is not None and takes(found, self.request) else None
+
+    def as_form(self) -> WarpgroupPlan | None:
+        """The same as a plan of the cost model, if it is one."""
+        plan = plan_of(self.schedule, self.request)
+        if plan is None or parse_schedule(Source(plan.text)) != self.schedule:
+            return None
+        return plan
+
+    def reason(self) -> str:
+        result = self.result
+        found = f"{result.described()[0].upper()}{result.described()[1:]}"
+        if self.exact:
+            share = f", {result.vendor / result.seconds:.3f} of {VENDOR}" if result.vendor else ""
+            dense = "" if result.problem == ProblemKey.of_request(self.request) else PITCHES
+            return f"{found}: {duration(result.seconds)}{share}{dense}."
+        return (
+            f"The fastest measured schedule of a near shape, {spelled(result.problem.shape)} "
+            f"({result.described()}), which is estimated to be the fastest here."
+        )
+
+
+VENDOR = "the vendor's library in the same run"
+PITCHES = ", with other leading dimensions"
+
+
+def at_the_shape(request: Request, results: Results) -> tuple[MeasuredPlan, Emitted] | None:
+    """The fastest result for the request that is not stale."""
+    for result in results.exact(ProblemKey.of_request(request), request.gpu.name):
+        plan = _plan(result, request)
+        if plan is not None and (emitted := plan.emitted()) is not None:
+            return plan, emitted
+    return None
+
+
+def near_the_shape(request: Request, results: Results) -> Iterator[tuple[MeasuredPlan, float]]:
+    """The fastest results of the nearest shapes, with their estimates at the request's."""
+    key, compiled = ProblemKey.of_request(request), 0
+    for result in results.nearest(key, request.gpu.name, NEAR):
+        distance = key.distance(result.problem.shape)
+        plan = _plan(result, request) if distance <= FAR else None
+        if plan is None or (compiled and plan_of(plan.schedule, request) is None):
+            continue
+        compiled += plan_of(plan.schedule, request) is None
+        there = replace(request, shape=result.problem.shape, pitches=())
+        known, seconds = _estimate(plan, there), _estimate(plan, request)
+        if 0 < known < inf and seconds < inf:
+            yield plan, seconds * (result.seconds / known) ** exp(-distance / REACH)
+
+
+def _plan(result: MeasuredResult, request: Request) -> MeasuredPlan | None:
+    """The result with the request's names; None for a schedule that computes with less precision
+    than was asked for."""
+    schedule = _parsed(result.schedule)
+    if any(x.name == "decompose" for x in schedule.directives) and not request.fast:
+        return None
+    own = renamed(schedule, Names.of(request.problem).reversed())
+    return MeasuredPlan(result, request, replace(own, kernel=request.problem.kernel))
+
+
+def _estimate(plan: MeasuredPlan, request: Request) -> float:
+    """The cost model's seconds for the plan's schedule."""
+    form = plan_of(plan.schedule, request)
+    if form is not None:
+        return form.seconds
+    emitted = current(plan.result, request.problem)
+    if emitted is None:
+        return inf
+    sizes = block_sizes(emitted.program, emitted.interface)
+    return estimate(launched(sizes, request.shape, request.gpu), request.gpu)
+
+
+def _parsed(text: str) -> Schedule:
+    return parse_schedule(Source(text))

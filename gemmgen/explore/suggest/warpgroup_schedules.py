@@ -1,0 +1,71 @@
+"""A schedule of warpgroups as a plan: the form that the cost model estimates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, WarpgroupPlan, sizes_of
+from gemmgen.explore.warpgroup_cost import HELD, SLAB
+from gemmgen.schedule.model import Directive, Schedule
+
+COOPERATIVE = (None, "together", "cooperative")
+"""The orders of consumers that share each tile."""
+NARROWEST = 8
+"""Columns of which a tile has a multiple."""
+
+
+def plan_of(schedule: Schedule, request: Request) -> WarpgroupPlan | None:
+    """The plan whose sizes are those of ``schedule``; None if it does not use wgmma, or has a
+    tile or a cluster that the model does not cover."""
+    stated = {x.name: x for x in schedule.directives if x.name != "double_buffer"}
+    m, n, k = request.letters
+    a, _, c = (request.access[role].tensor for role in "abc")
+    tile = _sizes(stated, "tile", m, n, k)
+    along = _sizes(stated, "cluster", m, n)
+    if _word(stated, "tensor_core", "via") != "wgmma" or not tile[2]:
+        return None
+    cluster = max(1, along[0]), max(1, along[1])
+    if cluster[0] * cluster[1] not in HELD or tile[1] % NARROWEST:
+        return None
+    pingpong = _word(stated, "warp_specialize", "order") not in COOPERATIVE
+    (rows,) = _sizes(stated, "warp_tile", m)
+    consumers = 2 if pingpong else max(1, tile[0] // (rows or tile[0]))
+    (parts,) = _sizes(stated, "split_k", "parts")
+    stages = next(
+        (
+            _size(x, "stages")
+            for x in schedule.directives
+            if x.name == "double_buffer" and any(y.tensor == a and not y.hop for y in x.operands)
+        ),
+        0,
+    )
+    form = WarpgroupForm((tile[0], tile[1], tile[2]), consumers, pingpong, cluster, max(1, parts))
+    copied = stated["async_copy"].operands if "async_copy" in stated else ()
+    sizes = sizes_of(
+        form,
+        request,
+        persistent="persistent" in stated,
+        staged=any(x.tensor == c for x in copied),
+        stages=stages or 2,
+    )
+    if sizes.slabs * SLAB != tile[2] * sizes.item[0] or sizes.slabs == 0:
+        return None
+    return WarpgroupPlan(form, request, replace(sizes, producer="warp_specialize" in stated))
+
+
+def _sizes(stated: dict[str, Directive], name: str, *arguments: str) -> tuple[int, ...]:
+    """Arguments of a directive, 0 where one is left out."""
+    directive = stated.get(name)
+    return tuple(0 if directive is None else _size(directive, x) for x in arguments)
+
+
+def _size(directive: Directive, name: str) -> int:
+    found = directive.argument(name)
+    return found.value if found is not None and isinstance(found.value, int) else 0
+
+
+def _word(stated: dict[str, Directive], name: str, argument: str) -> str | None:
+    directive = stated.get(name)
+    found = directive.argument(argument) if directive else None
+    return str(found.value) if found else None

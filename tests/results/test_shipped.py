@@ -1,0 +1,66 @@
+"""The table that ships with gemmgen: small, current, and used without a GPU."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gemmgen.explore.results import freshness
+from gemmgen.explore.results.freshness import stale
+from gemmgen.explore.results.results_store import Results
+from gemmgen.explore.results.shipped_table import FILE, shipped
+from gemmgen.explore.suggest import suggest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from shipped_results import DATA, groups
+
+NT = "C[m, n] = A[m, k] * B[n, k]"
+
+
+def test_it_is_small_and_has_the_shapes_that_were_measured() -> None:
+    assert FILE.stat().st_size < 200_000
+    shapes = {(x["gemm"], tuple(x["shape"])) for x in json.loads(DATA.read_text())["shapes"]}
+    found = shipped().all()
+    assert len({(x.problem.text, x.problem.shape) for x in found}) > 0.95 * len(shapes) > 150
+    assert {x.machine.gpu for x in found} == {"NVIDIA H200"}
+    assert all(x.origin == "shipped" and 0.7 <= (x.vendor or 0) / x.seconds < 2 for x in found)
+
+
+def test_a_sample_is_current() -> None:
+    for result in shipped().all()[::40]:
+        assert stale(result) == "", result.schedule
+
+
+@pytest.mark.proof
+def test_all_of_it_is_current() -> None:
+    """Where the emitted text changed on purpose, measure again and write the table anew:
+    ``benchmarks/shipped_results.py``."""
+    found = {x.schedule: x for x in shipped().all()}
+    freshness._compiled.cache_clear()
+    wrong = {text: why for text, result in found.items() if (why := stale(result))}
+    assert len(found) > 190 and not wrong, f"{len(wrong)} of {len(found)}: {wrong}"
+
+
+@pytest.mark.proof
+def test_it_is_what_the_script_writes() -> None:
+    assert list(shipped().groups) == groups(DATA, 2, 1.03, 0.7)
+
+
+def test_a_suggestion_for_its_gpu_uses_it_without_a_gpu() -> None:
+    found = suggest(NT, 2048, dtype="bf16", gpu="H200")
+    assert "shipped with gemmgen" in found.reasons[-1]
+    assert suggest(NT, 2048, dtype="bf16", gpu="H100").chosen.measured is None
+
+
+def test_looking_up_takes_no_time() -> None:
+    problem = shipped().all()[0].problem
+    Results.open().nearest(problem, "H200", 3)
+    begin = time.process_time()
+    for _ in range(10):
+        Results.open().nearest(problem, "H200", 3)
+    assert (time.process_time() - begin) / 10 < 0.01
