@@ -57,9 +57,9 @@ def drawn(dice: random.Random) -> str:
     lines += ["double_buffer C stages=" + dice.choice("224")] if dice.random() < 0.4 else []
     lines += ["persistent"] if dice.random() < 0.4 else []
     if by_tma and dice.random() < 0.6:
-        order = dice.choice(("together", "in_turn"))
+        order = dice.choice(("cooperative", "pingpong"))
         lines += [f"warp_specialize producers=1 order={order}"]
-        lines += ["persistent"] if order == "in_turn" else []
+        lines += ["persistent"] if order == "pingpong" else []
         lines += ["cluster m=2"] if dice.random() < 0.2 else []
     if dice.random() < 0.4:
         lines += [f"vectorize C width={dice.choice('24')}"]

@@ -60,7 +60,7 @@ class Row:
 
 
 STEPS = {"bf16": 64, "f16": 64, "tf32": 32, "e4m3": 128, "i8": 128, "f64": 16, "f32": 16}
-ROLES = ("", "warp_specialize producers=1", "warp_specialize producers=1 order=in_turn;persistent")
+ROLES = ("", "warp_specialize producers=1", "warp_specialize producers=1 order=pingpong;persistent")
 
 
 Key = tuple[str, str, str, str]

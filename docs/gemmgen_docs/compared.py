@@ -62,7 +62,7 @@ HOPPER = {
     ),
     "hopper/cluster": Compared("hopper/persistent"),
     "hopper/tma_store": Compared("hopper/persistent"),
-    "hopper/in_turn": Compared("hopper/tma_store"),
+    "hopper/pingpong": Compared("hopper/tma_store"),
     "hopper/overlap_launch": Compared("hopper/tma"),
     "hopper/wgmma": Compared("hopper/cluster"),
     "hopper/fp8": Compared("hopper/wgmma"),

@@ -53,6 +53,6 @@ class BlockStep:
 
 
 IN_TURN = ("consumer 1", "consumer 2")
-"""The duties of consumers that take tiles in turn."""
+"""The roles of ping-pong consumers."""
 OTHERS = BlockStep("barrier", "others")
 """Not a step: the block's other duties go on."""

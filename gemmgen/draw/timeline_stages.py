@@ -16,7 +16,7 @@ from gemmgen.draw.timeline_lanes import Interval, Lane, arithmetic, awaits, barr
 
 PRODUCER = "producer"
 TURN = "turn"
-"""The barriers by which consumers that take tiles in turn hand it on."""
+"""The order barriers of ping-pong consumers."""
 
 
 @record
@@ -41,7 +41,7 @@ def has_stages(times: Sequence[StepTime]) -> bool:
 
 
 def computing(times: Sequence[StepTime]) -> list[StepTime]:
-    """The times of the warps that multiply; of those that take tiles in turn the first ones'."""
+    """The times of the warps that multiply; of ping-pong consumers the first one.."""
     return _by_duty(times)[0]
 
 
@@ -90,7 +90,7 @@ def _of_consumers(times: Sequence[StepTime]) -> Iterator[Lane]:
 
 
 def _names(duty: str) -> tuple[str, str, str]:
-    """The lanes of all consumers, or of one that takes tiles in turn."""
+    """The lanes of all consumers, or of one ping-pong consumer."""
     if duty in IN_TURN:
         return f"{duty} waits", f"{duty} computes", f"{duty} writes C"
     return "consumers wait", "they multiply", "they write C"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import is_dataclass, replace
 from typing import Any, cast
 
+from gemmgen.expand.pingpong import consumers_of_a_tile
 from gemmgen.expand.pipeline_duties import DutyPipeline
-from gemmgen.expand.turns import consumers_of_a_tile
 from gemmgen.ir import clusters, names
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.clusters import ClusterBarrier

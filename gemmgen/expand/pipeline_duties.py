@@ -17,7 +17,7 @@ blocks.  Nobody may do so before these are initialized, or when their block has 
 from __future__ import annotations
 
 from gemmgen.base.record import record
-from gemmgen.expand import turns
+from gemmgen.expand import pingpong
 from gemmgen.expand.inner_loop import plus, steps_in_tile
 from gemmgen.expand.k_range import first_tile
 from gemmgen.expand.pipeline_tma import ARRIVALS, LANDED, TmaPipeline, waits
@@ -50,7 +50,7 @@ class DutyPipeline(TmaPipeline):
         """Two for each stage, initialized by one thread."""
         ring = self._ring()
         count, stage = ring.number(), ring.stage
-        warps: Expr = Binary("/", turns.consumers_of_a_tile(self.kernel), Int(WARP))
+        warps: Expr = Binary("/", pingpong.consumers_of_a_tile(self.kernel), Int(WARP))
         meeting: Timed = Barrier()
         if self.kernel.work.cluster:
             warps, meeting = Binary("*", names.CLUSTER, warps), ClusterBarrier()
@@ -61,11 +61,11 @@ class DutyPipeline(TmaPipeline):
         body = (
             BarrierArray(ring.full, count, ring.stages),
             BarrierArray(ring.empty, count, ring.stages),
-            *turns.declared(self.kernel),
+            *pingpong.declared(self.kernel),
             OneThread(
                 (
                     For(stage.name, Int(0), count, Int(1), each),
-                    *turns.initialized(self.kernel),
+                    *pingpong.initialized(self.kernel),
                     FenceBarriers(),
                 )
             ),
@@ -80,7 +80,7 @@ class DutyPipeline(TmaPipeline):
     def before_tiles(self) -> tuple[Timed, ...]:
         if self._in_turn:
             extent, step = Var(self.program.problem.extent(self.letter)), names.block(self.letter)
-            return turns.begun(self.kernel, self._ring(), extent, step)
+            return pingpong.begun(self.kernel, self._ring(), extent, step)
         return self._begun(self._ring()) if self._goes_on else ()
 
     @property
@@ -131,11 +131,11 @@ class DutyPipeline(TmaPipeline):
     def _prologue(self) -> tuple[Timed, ...]:
         ring = self._ring()
         begun = () if self._goes_on else self._begun(ring)
-        waited = (turns.awaited(self.kernel),) if self._in_turn else ()
+        waited = (pingpong.awaited(self.kernel),) if self._in_turn else ()
         return (*begun, *waited, *self._read_first(ring))
 
     def _drain(self) -> tuple[Timed, ...]:
-        return (turns.handed_on(self.kernel, self._ring()),) if self._in_turn else ()
+        return (pingpong.handed_on(self.kernel, self._ring()),) if self._in_turn else ()
 
     def _body(self) -> tuple[Timed, ...]:
         ring = self._ring()

@@ -15,7 +15,7 @@ under way in one branch and read in the other, compilers make sums that are wait
 from __future__ import annotations
 
 from gemmgen.base.record import record
-from gemmgen.expand import turns
+from gemmgen.expand import pingpong
 from gemmgen.expand.groups_of_terms import groups_of
 from gemmgen.expand.inner_loop import end_multiplies, group, plus
 from gemmgen.expand.pipeline_duties import DutyPipeline
@@ -89,8 +89,8 @@ class GroupDutyPipeline(DutyPipeline):
         if not self._in_turn or fold_of(self.kernel):
             return (*_ended(self), *self._last_released(), *super()._drain())
         # The other's first multiplications queue behind this one's last: no tensor core waits.
-        handed = turns.handed_on_early(self.kernel)
-        skipped = turns.skipped(self.kernel, self._ring())
+        handed = pingpong.handed_on_early(self.kernel)
+        skipped = pingpong.skipped(self.kernel, self._ring())
         return (handed, *_ended(self), *self._last_released(), skipped)
 
     def _last_released(self) -> tuple[Timed, ...]:

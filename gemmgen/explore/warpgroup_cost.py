@@ -47,7 +47,7 @@ class WarpgroupSizes:
 
     ``tile``: rows and columns; ``slabs``: its width along k in units of 128 bytes.  ``consumers``:
     warpgroups that multiply; ``producer``: whether one more warpgroup issues TMA.  ``pingpong``:
-    each consumer computes a whole tile, in turn.  ``cluster``: blocks along m and n that share
+    each consumer computes every other tile.  ``cluster``: blocks along m and n that share
     tiles of B and A by multicast.  ``parts``: blocks that share the K of a tile (split K).
     ``narrow``: by how many times the rows of a tile of B that is contiguous along n, and those of
     the staged C, are narrower than 128 bytes.  ``staged``: C leaves through shared memory by TMA.

@@ -52,8 +52,8 @@ _BY_MATRICES = {
 }
 """How half of those that read tiles in place store C: of 16 bits, so that ``stmatrix`` does."""
 _IN_TURNS = 0.3
-"""How many of them have consumers that take tiles in turn."""
-_TURNS: Class = ("warp_specialize order", "in_turn")
+"""How many of them have ping-pong consumers."""
+_TURNS: Class = ("warp_specialize order", "pingpong")
 _CORES = 3
 """Every so many of the others one multiplies on tensor cores, by each way as often, and by each
 atom of a way."""

@@ -40,7 +40,7 @@ _IN_TURN = """
     double_buffer A B C
     async_copy A B C via=tma
     persistent
-    warp_specialize producers=1 order=in_turn
+    warp_specialize producers=1 order=pingpong
 """
 """Small enough for an interpreter: sizes that are drawn seldom have a warpgroup's threads."""
 

@@ -62,7 +62,7 @@ CONSUMERS = Var("CONSUMERS")
 """The threads of a block that multiply, where others only copy."""
 
 CONSUMER, CONSUMER_NUMBER = Var("CONSUMER"), Var("consumer")
-"""Of consumers that take tiles in turn the threads of one, and a thread's own among them."""
+"""The threads of one ping-pong consumer, and a thread's index among them."""
 
 PROMOTE = Var("PROMOTE")
 """Terms whose sums are folded into others together."""

@@ -19,7 +19,7 @@ from gemmgen.lower.split import BLOCK, PART, TILE, TILES, range_of_part
 
 GROUP = Var("GROUP")
 FIRST_TILE = Var("first_tile")
-"""Of a consumer that takes tiles in turn."""
+"""Of a ping-pong consumer."""
 CLUSTER, RANK = Var("cluster"), Var("rank")
 """The number of the block's cluster, and of the block in it."""
 

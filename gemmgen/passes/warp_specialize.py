@@ -7,9 +7,9 @@ waits for the whole block in between.  The copies end at barriers in shared memo
 warpgroups of 128 threads) is only checked.  On sm_90a the producer gives up registers that the
 consumers take, if these are whole warpgroups.  ``producers=0`` equals the directive's absence.
 
-With ``order=in_turn`` (CUTLASS: ping-pong) two consumers take the tiles of a persistent block in
-turn, each a warpgroup that has a whole tile: while one stores its sums, the other multiplies.
-``order=together``, where all consumers share each tile, equals its absence.
+With ``order=pingpong`` (as in CUTLASS) two consumer warpgroups of a persistent block alternate:
+each computes a whole tile, and while one runs its epilogue the other runs its main loop.
+``order=cooperative``, where all consumers share each tile, is the default.
 
     work [m=32, n=32]
 ==> warp_specialize producers=1
@@ -30,12 +30,12 @@ from gemmgen.ir.edit import changed_by, copy_outward, edit_buffer, edit_main, pi
 from gemmgen.ir.nodes import Kernel, Producers, Program
 from gemmgen.ir.target import SINCE, WARP, WARPGROUP, has
 from gemmgen.passes.base import Stated
-from gemmgen.passes.turns import TURNS, check_turns
+from gemmgen.passes.pingpong import CONSUMERS, check_pingpong
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
-TurnOrder = Literal["together", "in_turn"]
-"""How consumers share the tiles of a block: each tile together, or one after another."""
+TurnOrder = Literal["cooperative", "pingpong"]
+"""How consumer warpgroups share tiles: all compute each tile, or each computes every other one."""
 
 
 MOST_CONSUMERS = 7
@@ -56,15 +56,16 @@ class WarpSpecialize:
                 "order",
                 "word",
                 choices=get_args(TurnOrder),
-                default="together",
-                identity="together",
+                default="cooperative",
+                identity="cooperative",
+                formerly=(("in_turn", "pingpong"), ("together", "cooperative")),
                 elsewhere="schedule",
             ),
         ),
         elsewhere=Elsewhere(
             "CUTLASS KernelTmaWarpSpecialized, Triton warp_specialize, TileLang T.ws",
             "ws warp_specialized warp_specialization kerneltmawarpspecialized kernel_schedule "
-            "num_consumer_groups producer_warps pingpong ping_pong",
+            "num_consumer_groups producer_warps ping_pong",
         ),
     )
     AFTER: ClassVar[tuple[str, ...]] = (
@@ -79,7 +80,7 @@ class WarpSpecialize:
 
     @staticmethod
     def read(stated: Stated, schedule: Schedule) -> WarpSpecialize:
-        order = cast(TurnOrder, stated.word("order") or "together")
+        order = cast(TurnOrder, stated.word("order") or "cooperative")
         producers, consumers = stated.integer("producers") or 0, stated.integer("consumers")
         return WarpSpecialize(producers, consumers, order, stated)
 
@@ -89,9 +90,9 @@ class WarpSpecialize:
         self._check_copies(program)
         self._check_work(program.main)
         origin, turns = self.stated.origin, 1
-        if self.order == "in_turn":
-            check_turns(program, self.stated, self.consumers)
-            turns = TURNS
+        if self.order == "pingpong":
+            check_pingpong(program, self.stated, self.consumers)
+            turns = CONSUMERS
         else:
             self._check_consumers(program.main)
         producers = Producers(self.producers, (origin,), turns)

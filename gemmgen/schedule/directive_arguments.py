@@ -252,7 +252,9 @@ class _DirectiveChecker:
         if isinstance(value, RawSet) and not value.items:
             return Argument(name, 1, raw.span)
         chosen = self.values.chosen(value)
-        return Argument(name, int(chosen) if spec.kind == "int" else chosen, raw.span)
+        if spec.kind == "int":
+            return Argument(name, int(chosen), raw.span)
+        return Argument(name, dict(spec.formerly).get(chosen, chosen), raw.span)
 
     def _value(self, raw: RawArgument, item: Word, spec: ArgumentSpec) -> None:
         name, notes = raw.name.text, self.values.origin(raw.value)
@@ -262,6 +264,8 @@ class _DirectiveChecker:
             integer(value, f"{self.word} {name}", spec.minimum, spec.maximum, notes)
             return
         choices = [self.letters.get(choice, choice) for choice in spec.choices]
+        if item.text in dict(spec.formerly):
+            return
         if item.text not in choices and (self.sure or spec.choices[0][:1] != "<"):
             near = close(item.text, choices)
             if self.sure and item.text in batches(self.gemm):

@@ -30,7 +30,8 @@ class ArgumentSpec:
     contracted letter of this schedule's ``gemm`` line.  ``identity`` is the value that equals the
     argument's absence (a directive whose every argument is at its identity is no directive).
     Integers lie in ``minimum..maximum``; words are one of ``choices`` (the roles are letters
-    there too).  ``elsewhere`` are the words of other languages for it, separated by spaces.
+    there too); ``formerly`` has the names that some of them had in the version before, which still
+    parse.  ``elsewhere`` are the words of other languages for it, separated by spaces.
 
     ``fuzz`` are the values of an integer that the fuzzer draws, in classes whose values are
     equally good.  ``times`` names directives: if a schedule has one of them, the values of
@@ -45,6 +46,7 @@ class ArgumentSpec:
     required: bool = False
     default: int | str | None = None
     identity: int | str | None = None
+    formerly: tuple[tuple[str, str], ...] = ()
     elsewhere: str = ""
     fuzz: tuple[tuple[int, ...], ...] = ()
     times: tuple[str, ...] = ()

@@ -135,7 +135,7 @@ def test_a_persistent_block_goes_on_as_in_the_interpreter(order: Order) -> None:
 @pytest.mark.parametrize("order", ["ascending", "descending"])
 def test_consumers_in_turn_go_on_as_in_the_interpreter(order: Order) -> None:
     """Three tiles of C: of two consumers the first has two of them, and they hand on the turn."""
-    kernel = compiled("hopper/in_turn")
+    kernel = compiled("hopper/pingpong")
     found = taken(kernel, 3, order, sums=3)
     assert tuple(found) == ("producer", *IN_TURN)
     for duty, events in found.items():
@@ -146,7 +146,7 @@ def test_consumers_in_turn_go_on_as_in_the_interpreter(order: Order) -> None:
 
 
 def test_one_consumer_multiplies_while_the_other_writes() -> None:
-    times = times_of(block_steps(compiled("hopper/in_turn"), 3, sums=3))
+    times = times_of(block_steps(compiled("hopper/pingpong"), 3, sums=3))
     lanes = {lane.name: lane.bars for lane in lanes_of_stages(times)}
     one, other = lanes["consumer 1 writes C"], lanes["consumer 2 computes"]
     assert any(w.start < m.end and m.start < w.end for w in one for m in other)

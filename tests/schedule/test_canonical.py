@@ -196,3 +196,12 @@ def test_places_are_those_of_the_file() -> None:
     words = [text[o.span.start : o.span.end] for o in directive.operands]
     lines = [found.source.position(o.value_span.start) for o in directive.operands]
     assert (words, lines) == (["A", "B"], [(2, 13), (1, 13)])
+
+
+@pytest.mark.parametrize("old", ["in_turn", "together"])
+def test_a_value_with_its_former_name_has_the_same_canonical_form(old: str) -> None:
+    """Schedules of the version before still parse; `fmt` writes the new name."""
+    text = "gemm C[m, n] = A[m, k] * B[k, n]\nwarp_specialize producers=1 order={}\n"
+    new = {"in_turn": "pingpong", "together": "cooperative"}[old]
+    found = format_schedule(schedule(text.format(old)))
+    assert found == format_schedule(schedule(text.format(new))) and old not in found

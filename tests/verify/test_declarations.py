@@ -90,7 +90,7 @@ def test_memory_that_others_write_is_not_restricted() -> None:
 
 
 def test_c2_says_it() -> None:
-    known = emitted(SCHEDULES["in_turn"])
+    known = emitted(SCHEDULES["pingpong"])
     wrong = known.text.replace("__grid_constant__ ", "", 1)
     outcome = cpu.check(Subject(replace(known, text=wrong)))
     assert outcome.status == "failed"

@@ -68,6 +68,8 @@ class Request:
             raise UsageError(f"ld={value_shown(ld)}: it maps tensors to elements, {{'A': 1024}}")
         found = Request(problem, sizes, chosen, tuple(ld.items()), fast)
         found.check_pitches()
+        if type(fast) is not bool:
+            raise UsageError(f"fast={value_shown(fast)}: it is True or False")
         if fast:
             found.check_fast()
         return found

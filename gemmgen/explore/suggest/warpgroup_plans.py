@@ -126,7 +126,7 @@ class WarpgroupPlan:
         if self.sizes.persistent:
             yield "persistent"
         if self.sizes.producer:
-            order = " order=in_turn" if form.pingpong else ""
+            order = " order=pingpong" if form.pingpong else ""
             yield f"warp_specialize producers=1 consumers={form.consumers}{order}"
         else:
             groups = groups_of(self.parts)

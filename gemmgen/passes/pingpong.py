@@ -1,5 +1,4 @@
-"""What consumers that take tiles in turn need (``warp_specialize order=in_turn``), refused one by
-one."""
+"""What ping-pong consumers need (``warp_specialize order=pingpong``), each with a refusal."""
 
 from __future__ import annotations
 
@@ -14,32 +13,32 @@ from gemmgen.ir.target import WARP, WARPGROUP
 from gemmgen.passes.base import Stated
 from gemmgen.schedule.formatting import format_sizes
 
-TURNS = 2
-"""Consumers that take turns: while one stores its sums, the other multiplies."""
+CONSUMERS = 2
+"""Ping-pong consumers: while one runs its epilogue, the other runs its main loop."""
 
 
-def check_turns(program: Program, stated: Stated, consumers: int | None) -> None:
-    """Raises ``Refusal`` if the block has no tiles to take in turn, if a tile's threads are no
-    warpgroup, or if there are to be other than two ``consumers``."""
+def check_pingpong(program: Program, stated: Stated, consumers: int | None) -> None:
+    """Raise ``Refusal`` if the block computes one tile only, if a tile's threads are not one
+    warpgroup, or if ``consumers`` is neither two nor left out."""
     kernel = program.main
     if not kernel.work.persistent:
         raise Refusal(
-            "consumers that take tiles in turn need more than one, and a block has one tile",
+            "order=pingpong needs several tiles per block, and this block computes one",
             at=stated.span_of("order"),
             hint="add persistent",
         )
     _check_warpgroup(kernel, stated)
-    if consumers not in (None, TURNS):
+    if consumers not in (None, CONSUMERS):
         raise Refusal(
-            f"{TURNS} consumers take tiles in turn, not {consumers}",
+            f"order=pingpong has {CONSUMERS} consumers, not {consumers}",
             at=stated.span_of("consumers"),
-            notes=("one multiplies while the other stores",),
-            hint=f"consumers={TURNS}, or leave consumers out",
+            notes=("one runs its main loop while the other runs its epilogue",),
+            hint=f"consumers={CONSUMERS}, or leave consumers out",
         )
 
 
 def _check_warpgroup(kernel: Kernel, stated: Stated) -> None:
-    """The sums of a tile are dealt to one warpgroup."""
+    """One warpgroup must hold the accumulators of a tile."""
     threads = kernel.spread.threads
     if threads == WARPGROUP:
         return
@@ -51,11 +50,10 @@ def _check_warpgroup(kernel: Kernel, stated: Stated) -> None:
         found = f"{found.partition(' =')[0]} = {counted(threads // WARP, 'warp')}"
     fitting = _tile_of_a_warpgroup(kernel)
     raise Refusal(
-        f"a consumer that takes tiles in turn is a warpgroup of {WARPGROUP} threads, and has a "
-        "whole tile",
+        f"with order=pingpong one warpgroup of {WARPGROUP} threads computes a whole tile",
         at=stated.span_of("order"),
         notes=(f"{found} for a tile",),
-        hint=f"{fitting}, or order=together" if fitting else "order=together",
+        hint=f"{fitting}, or order=cooperative" if fitting else "order=cooperative",
     )
 
 

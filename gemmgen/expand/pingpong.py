@@ -1,4 +1,4 @@
-"""Consumers that take tiles in turn (CUTLASS: ping-pong): one multiplies while the other stores.
+"""Ping-pong consumers: one runs its main loop while the other runs its epilogue.
 
 Both read the ring that one producer fills, each the steps of its own tiles: at the end of a tile it
 skips as many as the other's tile takes.  A consumer begins the steps of a tile when the other has

@@ -1,4 +1,4 @@
-"""Consumers that take tiles in turn: right in every order with any number of tiles for a block, and
+"""Ping-pong consumers: right in every order with any number of tiles for a block, and
 what goes wrong between them is found."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HEAD = """
     async_copy A B via=tma
     launch_bounds blocks=1
     persistent
-    warp_specialize producers=1 consumers=2 order=in_turn
+    warp_specialize producers=1 consumers=2 order=pingpong
 """
 STAGED = (
     ("cache_shared A B", "cache_shared A B C"),
@@ -50,7 +50,7 @@ TENSOR_CORES = """
     double_buffer A B stages=2
     async_copy A B via=tma
     persistent
-    warp_specialize producers=1 order=in_turn
+    warp_specialize producers=1 order=pingpong
 """
 
 

@@ -13,7 +13,7 @@
 //     launch_bounds   blocks=1
 //     raster          group=2
 //     persistent
-//     warp_specialize producers=1 consumers=2 order=in_turn
+//     warp_specialize producers=1 consumers=2 order=pingpong
 // call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
@@ -166,7 +166,7 @@ gemm(int M, int N, int K,
 {
     // tiles in shared memory (cache_shared A[k, m] B[k, n] C[m, n];
     // double_buffer A B stages=3; register_block m=4 n=4; double_buffer C;
-    // warp_specialize producers=1 consumers=2 order=in_turn)
+    // warp_specialize producers=1 consumers=2 order=pingpong)
     __shared__ alignas(128) float A_shared[STAGES][BK][BM];
     __shared__ alignas(128) float B_shared[STAGES][BK][BN];
     __shared__ alignas(128) float C_shared[4][LM][BN];
@@ -175,7 +175,8 @@ gemm(int M, int N, int K,
 
     // barriers of each stage: full, a tile has landed there; empty, all warps have read it;
     // turn, of each consumer: the other has ended its steps
-    // (async_copy A B C via=tma; warp_specialize producers=1 consumers=2 order=in_turn)
+    // (async_copy A B C via=tma;
+    // warp_specialize producers=1 consumers=2 order=pingpong)
     __shared__ alignas(8) unsigned long long full[STAGES];
     __shared__ alignas(8) unsigned long long empty[STAGES];
     __shared__ alignas(8) unsigned long long turn[2];
@@ -191,7 +192,7 @@ gemm(int M, int N, int K,
     __syncthreads();
     if (threadIdx.x >= CONSUMERS) {
         // the producer: copy tiles into the stages that are empty, as far ahead as there are stages
-        // (warp_specialize producers=1 consumers=2 order=in_turn)
+        // (warp_specialize producers=1 consumers=2 order=pingpong)
         gg_fewer_registers<24>();
         if (threadIdx.x == CONSUMERS) {
             // the tiles of C
@@ -222,7 +223,7 @@ gemm(int M, int N, int K,
         }
     } else {
         // the consumers: in turn multiply the tiles that have landed, and store the sums
-        // (warp_specialize producers=1 consumers=2 order=in_turn)
+        // (warp_specialize producers=1 consumers=2 order=pingpong)
         gg_more_registers<240>();
         const int consumer = threadIdx.x / CONSUMER;
 
@@ -238,7 +239,7 @@ gemm(int M, int N, int K,
         float A_frag[TM], B_frag[TN], acc[TM][TN];
 
         // the second consumer begins in the ring behind the steps of the first one's tile
-        // (warp_specialize producers=1 consumers=2 order=in_turn)
+        // (warp_specialize producers=1 consumers=2 order=pingpong)
         const int steps = (K + BK - 1) / BK;
         int stage = consumer * steps % STAGES;
         int phase = consumer * steps / STAGES % 2;
@@ -264,7 +265,7 @@ gemm(int M, int N, int K,
             }
 
             // wait for the turn: the other consumer ends the steps of the tile before
-            // (warp_specialize producers=1 consumers=2 order=in_turn)
+            // (warp_specialize producers=1 consumers=2 order=pingpong)
             while (!gg_try_wait(turn[consumer], turn_phase)) {}
             turn_phase = 1 - turn_phase;
 
@@ -297,7 +298,7 @@ gemm(int M, int N, int K,
             }
 
             // hand the turn on, and skip the steps of the other consumer's tile
-            // (warp_specialize producers=1 consumers=2 order=in_turn)
+            // (warp_specialize producers=1 consumers=2 order=pingpong)
             __syncwarp();
             if (threadIdx.x % 32 == 0) gg_arrive(turn[1 - consumer]);
             phase = (phase + (stage + steps) / STAGES) % 2;
@@ -305,7 +306,7 @@ gemm(int M, int N, int K,
 
             // the epilogue: one row of each micro-tile at a time
             // (cache_shared A[k, m] B[k, n] C[m, n]; register_block m=4 n=4; double_buffer C;
-            // warp_specialize producers=1 consumers=2 order=in_turn)
+            // warp_specialize producers=1 consumers=2 order=pingpong)
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 if (tid == 0) gg_await_boxes<1>();
