@@ -97,6 +97,10 @@ def command_line() -> str:
             found = main.get_command(parent, name)
             assert found is not None
             parts += [f"## gemmgen {name}\n", fence(_help(found, parent, name), "text")]
+            if isinstance(found, click.Group):
+                within = click.Context(found, parent=parent, info_name=name)
+                for sub, each in found.commands.items():
+                    parts.append(fence(_help(each, within, sub), "text"))
     return "\n".join(parts)
 
 

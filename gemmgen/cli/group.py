@@ -34,6 +34,7 @@ COMMANDS = {
     "ladder": "Time a ladder of schedules, as a table.",
     "suggest": "Write a schedule for a shape, with the reasons.",
     "tune": "Find the fastest schedule of a search space, by measuring.",
+    "cache": "List, explain, export, import and clear measured results.",
     "explain": "Count a schedule's memory accesses, and say what bounds it.",
     "draw": "Draw a schedule: its tiles, its threads, their registers.",
     "diff": "Compare two schedules: statements, text and explain's figures.",

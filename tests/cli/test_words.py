@@ -66,7 +66,7 @@ def calls_of(command: str, schedule: str) -> list[list[str]]:
 
 
 def test_all_that_take_schedules_are_known() -> None:
-    assert set(group.COMMANDS) - set(TAKING) == {"fuzz", "suggest", "help", "example"}
+    assert set(group.COMMANDS) - set(TAKING) == {"fuzz", "suggest", "cache", "help", "example"}
 
 
 @pytest.mark.by_default("emit", "draw")

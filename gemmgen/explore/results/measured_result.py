@@ -45,9 +45,17 @@ class ProblemKey:
     @staticmethod
     def of(schedule: Schedule, shape: Shape, pitches: Iterable[tuple[str, int]] = ()) -> ProblemKey:
         """The key of a schedule's problem; ``pitches`` are by the tensors' names."""
-        return ProblemKey.of_request(
-            Request(schedule.problem_alone, shape, GPUS[DEFAULT], tuple(pitches))
-        )
+        problem = schedule.problem_alone
+        return ProblemKey.of_request(Request(problem, shape, GPUS[DEFAULT], tuple(pitches)))
+
+    @staticmethod
+    def checked(
+        schedule: Schedule, shape: Shape, pitches: Iterable[tuple[str, int]] = ()
+    ) -> ProblemKey:
+        """The same; raises ``UsageError`` for a leading dimension that is less than a row."""
+        problem = schedule.problem_alone
+        Request(problem, shape, GPUS[DEFAULT], tuple(pitches)).check_pitches()
+        return ProblemKey.of(schedule, shape, pitches)
 
     @staticmethod
     def of_request(request: Request) -> ProblemKey:
@@ -130,7 +138,7 @@ class MeasuredResult:
             machine=machine,
             seconds=seconds,
             vendor=vendor,
-            date=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            date=dated(datetime.now(UTC)),
             origin=origin,
             code=code_hash(text),
         )
@@ -151,6 +159,11 @@ class MeasuredResult:
 @lru_cache(1 << 16)
 def _logs(shape: Shape) -> tuple[float, ...]:
     return tuple(log(max(1, x)) for x in shape)
+
+
+def dated(moment: datetime) -> str:
+    """A moment of UTC as results have it: later ones are greater texts."""
+    return moment.isoformat(timespec="milliseconds")
 
 
 def problem_text(problem: Schedule) -> str:

@@ -90,7 +90,7 @@ PITCHES = ", with other leading dimensions"
 def at_the_shape(request: Request, results: Results) -> tuple[MeasuredPlan, Emitted] | None:
     """The fastest result for the request that is not stale."""
     for result in results.exact(ProblemKey.of_request(request), request.gpu.name):
-        plan = _plan(result, request)
+        plan = plan_for(result, request)
         if plan is not None and (emitted := plan.emitted()) is not None:
             return plan, emitted
     return None
@@ -101,7 +101,7 @@ def near_the_shape(request: Request, results: Results) -> Iterator[tuple[Measure
     key, compiled = ProblemKey.of_request(request), 0
     for result in results.nearest(key, request.gpu.name, NEAR):
         distance = key.distance(result.problem.shape)
-        plan = _plan(result, request) if distance <= FAR else None
+        plan = plan_for(result, request) if distance <= FAR else None
         if plan is None or (compiled and plan_of(plan.schedule, request) is None):
             continue
         compiled += plan_of(plan.schedule, request) is None
@@ -111,7 +111,7 @@ def near_the_shape(request: Request, results: Results) -> Iterator[tuple[Measure
             yield plan, seconds * (result.seconds / known) ** exp(-distance / REACH)
 
 
-def _plan(result: MeasuredResult, request: Request) -> MeasuredPlan | None:
+def plan_for(result: MeasuredResult, request: Request) -> MeasuredPlan | None:
     """The result with the request's names; None for a schedule that computes with less precision
     than was asked for."""
     schedule = _parsed(result.schedule)
