@@ -14,7 +14,7 @@ from typing import Protocol
 from gemmgen.base.errors import GemmgenError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
-from gemmgen.explore.tune.legal_points import Legal
+from gemmgen.explore.tune.legal_points import Point
 from gemmgen.explore.tune.measuring import Candidate
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu import compiler
@@ -40,18 +40,19 @@ class Built:
 class Builder(Protocol):
     """Compiles the points of a search."""
 
-    def submit(self, points: Sequence[Legal]) -> Callable[[], tuple[Built, ...]]:
+    def submit(self, points: Sequence[Point]) -> Callable[[], tuple[Built, ...]]:
         """Begins to compile ``points``; calling the result waits for them, in their order."""
         ...
 
 
 class CompilingBuilder:
-    """Compiles for ``arch`` in the processes of ``workers``, into ``folder``."""
+    """Compiles in the processes of ``workers``, into ``folder``, for ``arch`` or, of the same
+    number, the target of a schedule that runs on it alone (sm_90a on sm_90)."""
 
     def __init__(self, workers: Workers, arch: str, folder: Path):
         self._workers, self._arch, self._folder = workers, arch, folder
 
-    def submit(self, points: Sequence[Legal]) -> Callable[[], tuple[Built, ...]]:
+    def submit(self, points: Sequence[Point]) -> Callable[[], tuple[Built, ...]]:
         jobs = [
             self._workers.submit(_build, point.number, point.text, self._arch, self._folder)
             for point in points
@@ -82,7 +83,8 @@ def _build(number: int, text: str, arch: str, folder: Path) -> Built:
     emitted = compile_source(Source(text))
     code = code_of(emitted.text)
     try:
-        compiled = compiler.compile_text(emitted.text, arch)
+        exact = emitted.target if emitted.target[:-1] == arch else arch
+        compiled = compiler.compile_text(emitted.text, exact)
     except GemmgenError as error:
         return Built(number, code, reason=str(error))
     files = Stored(folder / f"{code}.cubin", folder / f"{code}.cu")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 from gemmgen.analyze.launch_arguments import Shape
 from gemmgen.base.errors import CallError, CannotCheck
@@ -21,6 +21,7 @@ from gemmgen.gpu.cublas_calls import is_plain, run_cublas
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import nan
 from gemmgen.gpu.launch import Kernel
+from gemmgen.gpu.setup import setup
 from gemmgen.gpu.timing import rough_time, time_interleaved
 from gemmgen.gpu.verify_cases import verify
 from gemmgen.ir.interface import Interface
@@ -38,27 +39,34 @@ WARM = 0.5
 
 SCREENED = 2.0
 """Milliseconds of a sample in a first timing."""
+NONE: Mapping[str, tuple[int, ...]] = {}
 
 
 class GpuRunner:
     """The current GPU, for kernels of one problem at ``shapes``; ``text`` is one such schedule.
 
-    Inputs are random normal numbers, alpha is 1 and beta 0.  Raises ``CannotCheck`` if there is no
+    Inputs are random normal numbers, alpha is 1 and beta 0.  ``strides``: of tensors that are not
+    dense, in elements, by name; then there is one shape.  Raises ``CannotCheck`` if there is no
     GPU, or none that runs the schedule's target.
     """
 
-    def __init__(self, text: str, shapes: Sequence[Shape]):
+    def __init__(
+        self, text: str, shapes: Sequence[Shape], strides: Mapping[str, tuple[int, ...]] = NONE
+    ):
         emitted = compile_source(Source(text))
         number = cupy().cuda.runtime.getDevice()
+        versions = setup(number)
         self.device_info = DeviceInfo(
             device.name(number),
             device.arch_for(emitted.target, *device.capability(number)),
             device.figures(number),
+            versions.driver,
+            versions.cuda,
         )
         self._shapes = tuple(shapes)
         reference = reference_of(emitted)
         self._problems = [
-            _Problem(emitted.interface, timed_case(shape), reference) for shape in shapes
+            _Problem(emitted.interface, timed_case(shape), reference, strides) for shape in shapes
         ]
         self._loaded: dict[int, Kernel] = {}
         self._warm = False
@@ -149,6 +157,7 @@ class _Problem:
     interface: Interface
     case: Case
     reference: Reference | None
+    strides: Mapping[str, tuple[int, ...]]
 
     @property
     def name(self) -> str:
@@ -166,7 +175,11 @@ class _Problem:
     @cached_property
     def arrays(self) -> dict[str, DeviceArray]:
         """The arguments of kernels; all candidates write the same C."""
-        return arrays_of(self.interface, self.values)
+        found = arrays_of(self.interface, self.values)
+        return {
+            name: strided(array, self.strides[name], cupy()) if name in self.strides else array
+            for name, array in found.items()
+        }
 
     @property
     def output(self) -> DeviceArray:
@@ -204,3 +217,17 @@ class _Problem:
     def warm_up(self, kernel: Kernel, seconds: float) -> None:
         run = self.cublas or self.launch(kernel)
         time_interleaved({CUBLAS: run}, warmup=seconds, rounds=1, quick=SAMPLE)
+
+
+def strided(array: Any, strides: Sequence[int], library: Any) -> Any:
+    """A copy of ``array`` whose ``strides`` are these, in elements; ``library`` is CuPy or NumPy.
+
+    What lies between its rows has all bits set: NaN in floating point.
+    """
+    count = 1 + sum((n - 1) * step for n, step in zip(array.shape, strides, strict=True))
+    item = array.dtype.itemsize
+    memory = library.full(count * item, 255, dtype="uint8").view(array.dtype)
+    steps = tuple(step * item for step in strides)
+    found = library.lib.stride_tricks.as_strided(memory, array.shape, steps)
+    found[...] = array
+    return found

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.base.errors import ScheduleError, UsageError
@@ -24,6 +25,19 @@ from gemmgen.schedule.model import Schedule
 
 CHUNK = 128
 """Points of one job of a process."""
+
+
+class Point(Protocol):
+    """A schedule that a search may try."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def text(self) -> str: ...
 
 
 @record

@@ -56,11 +56,14 @@ class Reading:
 
 @record
 class DeviceInfo:
-    """A runner's GPU: its name, the architecture to compile for, and its figures."""
+    """A runner's GPU: its name, the architecture to compile for, and its figures; the versions of
+    its driver and of CUDA, if they are known."""
 
     name: str
     arch: str
     gpu: Gpu
+    driver: str = ""
+    cuda: str = ""
 
 
 SAMPLE = 5.0

@@ -61,6 +61,16 @@ class RemoteRunner:
         except Lost as lost:
             return Rejection("crashed", str(lost))
 
+    def change(self, make: Callable[[], Runner]) -> None:
+        """From now on, in the same process, the runner that ``make`` returns."""
+        self._make, self._device_info = make, None
+        try:
+            with interrupts_held():
+                self._begun = self._pool.submit(_begin, make)
+        except BrokenExecutor:  # the process ended meanwhile
+            self.end()
+            self._start()
+
     def end(self) -> None:
         """Ends the process, whatever it is doing."""
         kill(self._pool)
@@ -120,6 +130,7 @@ _runners: list[Runner] = []
 
 
 def _begin(make: Callable[[], Runner]) -> DeviceInfo:
+    _runners.clear()  # another one's arrays leave the GPU first
     _runners.append(_sendable(make))
     return _runners[0].device_info
 

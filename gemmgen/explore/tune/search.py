@@ -11,13 +11,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from gemmgen.base.record import record
 from gemmgen.explore.tune.cubins import Builder, Built
-from gemmgen.explore.tune.legal_points import Legal
+from gemmgen.explore.tune.legal_points import Point
 from gemmgen.explore.tune.measuring import Candidate, Reading, Rejection, Runner, Screen
-from gemmgen.explore.tune.sampler import Explorer
-from gemmgen.explore.tune.trials import Log, Status, Trial
+from gemmgen.explore.tune.trials import Status, Trial
 from gemmgen.lower.limits import meets
 from gemmgen.schedule.model import Require
 
@@ -29,6 +29,29 @@ HOPELESS = 1.5
 """A kernel over so many times the best one's time is timed once."""
 UNKNOWN = 6.0
 """The same against cuBLAS, while there is no best one."""
+
+
+class Proposer(Protocol):
+    """Proposes the points of a search, each once."""
+
+    @property
+    def left(self) -> int:
+        """Points that are known and were not proposed yet."""
+        ...
+
+    def ask(self, count: int) -> Sequence[Point]:
+        """The next points, at most ``count`` of them; none if there are no others."""
+        ...
+
+    def tell(self, number: int, value: float | None) -> None:
+        """The objective of a proposed point, to be minimized; None for one that failed."""
+        ...
+
+
+class TrialLog(Protocol):
+    """Receives each trial as soon as it is known."""
+
+    def add(self, trial: Trial) -> None: ...
 
 
 @record
@@ -77,10 +100,10 @@ class Search:
 
     def __init__(
         self,
-        explorer: Explorer,
+        explorer: Proposer,
         builder: Builder,
         runner: Runner,
-        log: Log,
+        log: TrialLog,
         requires: Sequence[Require],
         clock: Callable[[], float],
         watch: Callable[[SearchProgress], None] = lambda _: None,
@@ -91,13 +114,12 @@ class Search:
         self.state = State()
 
     def resume(self, trials: Sequence[Trial]) -> None:
-        """Adds the trials of an earlier search, which are not tried again."""
+        """Adds the trials of an earlier search, which the explorer must not propose again."""
         for trial in trials:
             self._keep(trial)
-            self._explorer.known(trial.number, _objective(trial))
 
     def run(self, until: float, batch: int) -> None:
-        pending: deque[tuple[tuple[Legal, ...], Callable[[], tuple[Built, ...]]]] = deque()
+        pending: deque[tuple[Sequence[Point], Callable[[], tuple[Built, ...]]]] = deque()
 
         def propose(most: int) -> None:
             while len(pending) < most and (points := self._explorer.ask(batch)):
@@ -114,9 +136,11 @@ class Search:
                 propose(AHEAD)  # meanwhile
                 for trial in measured.result():
                     self._finish(trial)
+                if not pending:  # what was just measured may lead to others
+                    propose(AHEAD)
                 self.state.measured += self._clock() - begin
 
-    def _measure(self, points: Sequence[Legal], built: Sequence[Built]) -> list[Trial]:
+    def _measure(self, points: Sequence[Point], built: Sequence[Built]) -> list[Trial]:
         """One batch: its ``require`` lines, checks and times."""
         trials: dict[int, Trial] = {}
         again: list[Trial] = []
@@ -176,7 +200,7 @@ class Search:
     def _finish(self, trial: Trial) -> None:
         self._keep(trial)
         self._log.add(trial)
-        self._explorer.tell(trial.number, _objective(trial))
+        self._explorer.tell(trial.number, objective(trial))
         done = len(self.state.trials)
         self._watch(SearchProgress("trying", done, done + self._explorer.left, self.state.best))
 
@@ -204,5 +228,6 @@ def gate(built: Built, requires: Sequence[Require]) -> str:
     return ""
 
 
-def _objective(trial: Trial) -> float | None:
+def objective(trial: Trial) -> float | None:
+    """What an explorer is told of a trial."""
     return value_of(trial) if trial.status == "timed" else None

@@ -14,7 +14,7 @@ from gemmgen.explore.tune.cubins import Builder, code_at
 from gemmgen.explore.tune.legal_points import Census, Legal, Shape
 from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Runner
 from gemmgen.explore.tune.sampler import Explorer
-from gemmgen.explore.tune.search import Search, SearchProgress, State, value_of
+from gemmgen.explore.tune.search import Search, SearchProgress, State, objective, value_of
 from gemmgen.explore.tune.space import SearchSpace
 from gemmgen.explore.tune.successive_halving import FIELD, Finals, finals
 from gemmgen.explore.tune.trials import About, Log, Trial
@@ -74,7 +74,10 @@ def tune(
     requires = task.space.schedule(ranked[0].number).requires
     explorer = Explorer(task.space, ranked, task.seed)
     search = Search(explorer, builder, runner, log, requires, clock, watch)
-    search.resume([trial for trial in log.known if trial.number in points])
+    known = [trial for trial in log.known if trial.number in points]
+    search.resume(known)
+    for trial in known:
+        explorer.known(trial.number, objective(trial))
     search.run(until=task.end - _for_finals(task), batch=task.batch)
     entrants = _entrants(search.state, points, builder)
     found = finals(runner, entrants, points, clock, task.end, watch)
