@@ -1,0 +1,110 @@
+"""Results of a run in the store of measured results, each as soon as it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gemmgen.base.errors import GemmgenError
+from gemmgen.base.source import Source
+from gemmgen.explore.autotune.shape_tuning import Keeper
+from gemmgen.explore.results.canonical_names import Names, renamed
+from gemmgen.explore.results.measured_result import Machine, MeasuredResult, ProblemKey
+from gemmgen.explore.results.results_store import Results
+from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.tune.measuring import DeviceInfo
+from gemmgen.explore.tune.tuner import Tuned
+from gemmgen.language import parse_schedule
+from gemmgen.schedule.formatting import format_schedule
+
+NEAR = 3
+"""Other shapes whose fastest schedules are tried."""
+
+
+class StoreKeeper:
+    """Keeps results in ``results``, as measured on ``machine``.
+
+    Stale results are candidates, too: what gemmgen emits for them now is measured again.
+    """
+
+    def __init__(self, results: Results, machine: Machine):
+        self._results, self._machine = results, machine
+        self._mine: dict[tuple[Request, str], MeasuredResult] = {}
+
+    def stored(self, request: Request) -> Sequence[str]:
+        key = ProblemKey.of_request(request)
+        found = (
+            *self._results.exact(key, self._machine.gpu),
+            *self._results.nearest(key, self._machine.gpu, NEAR),
+        )
+        names = Names.of(request.problem).reversed()
+        texts: list[str] = []
+        for result in found:
+            try:
+                schedule = parse_schedule(Source(result.schedule))
+            except GemmgenError:  # of a version with other words
+                continue
+            own = replace(renamed(schedule, names), kernel=request.problem.kernel)
+            texts.append(format_schedule(own))
+        return texts
+
+    def keep(self, request: Request, text: str, ms: float, rival: float | None) -> None:
+        result = MeasuredResult.of(
+            text,
+            request.shape,
+            self._machine,
+            ms / 1e3,
+            vendor=None if rival is None else rival / 1e3,
+            pitches=request.pitches,
+        )
+        if self._results.record(result):
+            self._mine[request, text] = result
+
+    def drop(self, request: Request, text: str) -> None:
+        mine = self._mine.pop((request, text), None)
+        if mine is not None and self._results.database is not None:
+            self._results.database.remove([mine])
+
+
+class NoKeeper:
+    """Leaves the store alone."""
+
+    def stored(self, request: Request) -> Sequence[str]:
+        del request
+        return ()
+
+    def keep(self, request: Request, text: str, ms: float, rival: float | None) -> None: ...
+
+    def drop(self, request: Request, text: str) -> None: ...
+
+
+def keep_winner(tuned: Tuned) -> None:
+    """Stores the winner of the search of a space, at each of its shapes."""
+    winner = tuned.finals.winner
+    if winner is None:
+        return
+    text, machine = tuned.points[winner.number].text, _machine(tuned.device_info)
+    rivals = winner.rival or (None,) * len(winner.ms)
+    Results.open().record(
+        *(
+            MeasuredResult.of(
+                text, shape, machine, ms / 1e3, vendor=None if rival is None else rival / 1e3
+            )
+            for shape, ms, rival in zip(tuned.task.shapes, winner.ms, rivals, strict=True)
+        )
+    )
+
+
+def _machine(info: DeviceInfo) -> Machine:
+    return Machine(info.name, info.gpu.arch, info.driver, info.cuda)
+
+
+def keeper(store: bool) -> Callable[[DeviceInfo], Keeper]:
+    """What makes the keeper for a GPU: of this user's results, or of none."""
+
+    def of(info: DeviceInfo) -> Keeper:
+        if not store:
+            return NoKeeper()
+        return StoreKeeper(Results.open(), _machine(info))
+
+    return of
