@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from gemmgen.api.builder import Schedule
     from gemmgen.api.drawings import drawing
     from gemmgen.api.kernels import compile, emit_cuda
-    from gemmgen.api.tools import bench, explain, tune, verify
+    from gemmgen.api.tools import bench, explain, verify
+    from gemmgen.api.tuning import tune
     from gemmgen.base.errors import CallError, CannotCheck, GemmgenError, ScheduleError, UsageError
     from gemmgen.explore.suggest import suggest
     from gemmgen.sim.failures import KernelFailure
@@ -33,7 +34,7 @@ _HOMES = {
     "emit_cuda": "gemmgen.api.kernels",
     "explain": "gemmgen.api.tools",
     "suggest": "gemmgen.explore.suggest",
-    "tune": "gemmgen.api.tools",
+    "tune": "gemmgen.api.tuning",
     "verify": "gemmgen.api.tools",
 }
 

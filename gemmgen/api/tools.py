@@ -1,11 +1,10 @@
-"""The commands as functions: prove, count, time and search from Python.
+"""The commands as functions: prove, count and time from Python.
 
     import gemmgen
 
     gemmgen.verify("fused.sched").proved
     print(gemmgen.explain("fused.sched", 4096))
     gemmgen.bench("fused.sched", shapes=[1024, (4096, 512, 1000)])
-    gemmgen.tune("space.sched", [2048]).text
 
 A schedule is what ``gemmgen.compile`` takes: a path, a text, a builder or a ``Schedule``.  A shape
 is one number (a cube), M, N, K and batches in order, extents by letter, or the text of ``--shape``.
@@ -17,19 +16,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmgen.api.kernels import AnySchedule, Settings, compile_any, fixed
+from gemmgen.api.kernels import AnySchedule, Settings, compile_any
 from gemmgen.base.choices import check_choice, check_sequence
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
-from gemmgen.base.source import Source, value_shown
-from gemmgen.ir.target import TARGETS
+from gemmgen.base.source import value_shown
 from gemmgen.schedule.extents import AnyShape, shape_of
-from gemmgen.schedule.read import read_source
 from gemmgen.schedule.roles import extents
 
 if TYPE_CHECKING:
     from gemmgen.analyze.explain import Explanation
-    from gemmgen.explore.tune.tuner import Tuned
     from gemmgen.gpu.bench_row import BenchRow
     from gemmgen.gpu.gpus import Gpu
     from gemmgen.proof.outcome import Outcome
@@ -72,20 +68,6 @@ class Explained:
         from gemmgen.analyze.tables import report
 
         return "\n".join(plain(section) for section in report(self.explanation, self.name))
-
-
-@record
-class Winner:
-    """The result of a search; ``text`` is the fastest schedule, None if no point was right."""
-
-    text: str | None
-    tuned: Tuned
-
-    def figures(self) -> Mapping[str, object]:
-        """The figures of ``gemmgen tune --json``."""
-        from gemmgen.explore.tune import winner
-
-        return winner.as_json(self.tuned)
 
 
 def verify(
@@ -177,39 +159,3 @@ def bench(
         for name, kernel in kernels.items()
     ]
     return rows_of(entries, named)
-
-
-def tune(
-    space: str | Path,
-    shapes: Sequence[AnyShape],
-    *,
-    seconds: float = 300.0,
-    jobs: int | None = None,
-    seed: int = 0,
-    trials: str | Path | None = None,
-    resume: bool = False,
-    arch: str | None = None,
-    set: Settings | None = None,
-) -> Winner:
-    """The fastest point of a search space, a schedule with sets (``tile m={64, 128}``), found by
-    checking and timing points for ``seconds`` in all.
-
-    ``trials`` names a file with a line for each trial, from which ``resume`` continues.  Raises
-    ``ScheduleError`` for a mistake in the space, ``UsageError`` if no point is legal,
-    ``CannotCheck`` without a GPU.
-    """
-    from gemmgen.explore.tune.session import run
-    from gemmgen.explore.tune.space import SearchSpace
-    from gemmgen.explore.tune.winner import schedule_text
-
-    if arch is not None:
-        check_choice("arch", arch, TARGETS)
-    if not check_sequence("shapes", shapes):
-        raise UsageError("tune needs a shape, 4096 or (4096, 512, 1000) say")
-    is_file = isinstance(space, Path) or space.endswith(".sched")
-    source = read_source(str(space)) if is_file else Source(str(space))
-    points = SearchSpace(source, fixed(set), arch)
-    wanted = tuple(dict.fromkeys(shape_of(points.gemm, shape) for shape in shapes))
-    path = None if trials is None else Path(trials)
-    tuned = run(points, wanted, seconds=seconds, jobs=jobs, seed=seed, trials=path, resume=resume)
-    return Winner(schedule_text(tuned) if tuned.finals.winner else None, tuned)

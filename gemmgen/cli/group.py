@@ -33,7 +33,7 @@ COMMANDS = {
     "bench": "Time kernels against cuBLAS.",
     "ladder": "Time a ladder of schedules, as a table.",
     "suggest": "Write a schedule for a shape, with the reasons.",
-    "tune": "Find the fastest schedule of a search space, by measuring.",
+    "tune": "Find the fastest schedule for shapes or of a search space, by measuring.",
     "cache": "List, explain, export, import and clear measured results.",
     "explain": "Count a schedule's memory accesses, and say what bounds it.",
     "draw": "Draw a schedule: its tiles, its threads, their registers.",

@@ -16,7 +16,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 _LD = re.compile(r"([A-Za-z_]\w*)=([0-9]{1,10})", re.ASCII)
 
 
-def _leading(text: str) -> tuple[str, int]:
+def leading_dimension(text: str) -> tuple[str, int]:
     """``A=1024``: a tensor's leading dimension."""
     found = _LD.fullmatch(text.strip())
     if found is None:
@@ -44,7 +44,7 @@ OPTIONS = (
     click.option(
         "--ld",
         "leading",
-        type=_leading,
+        type=leading_dimension,
         metavar="TENSOR=ELEMENTS",
         multiple=True,
         help="A leading dimension, if the tensor is not dense; may be given several times.",

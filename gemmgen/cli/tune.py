@@ -1,215 +1,188 @@
-"""``gemmgen tune``: the fastest point of a search space, found by measuring."""
+"""``gemmgen tune``: the fastest schedule for shapes, or point of a search space, by measuring."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import threading
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Mapping
+from typing import Unpack
 
 import click
+from click.core import ParameterSource
 
 from gemmgen.base.errors import UsageError
-from gemmgen.cli import gpu_option, options
-from gemmgen.cli.files import name_of, put, read_schedule, shown_path, writable, write_file
-from gemmgen.cli.shape_option import HELP, METAVAR, WrittenShape, resolve_all, shape
-from gemmgen.gpu.gpus import Gpu
+from gemmgen.base.source import shown
+from gemmgen.cli import gpu_option, options, request_options
+from gemmgen.cli.files import name_of
+from gemmgen.cli.shape_option import HELP, METAVAR, shape
+from gemmgen.cli.tune_options import Given
 
-if TYPE_CHECKING:
-    from gemmgen.explore.tune.search import SearchProgress
-    from gemmgen.explore.tune.trials import Trial
-    from gemmgen.explore.tune.tuner import Task, Tuned
-    from gemmgen.explore.tune.workers import Workers
+OF_SPACES = ("trials", "resume", "listed", "settings", "arch", "seed")
+OF_GEMMS = ("dtype", "epilogue", "leading", "space_shown")
+"""The parameters of one form of the command alone."""
 
-INTERRUPTED, TERMINATED = 130, 143
-"""The exit codes after Ctrl-C and after SIGTERM."""
+
+def _budget(text: str) -> float:
+    """Seconds."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise click.BadParameter(f"{shown(text)} is no number of seconds above 0; write 60, say")
+    return seconds
 
 
 @click.command("tune")
-@click.argument("file")
+@click.argument("file", required=False)
+@click.option("--gemm", metavar="GEMM", help="What to tune, in place of FILE.")
+@click.option(
+    "--dtype",
+    default="f32",
+    metavar="TYPE",
+    help="With --gemm: f32 (the default), f16, bf16, i8, ...; or A=bf16 B=bf16 C=f32.",
+)
+@click.option("--epilogue", metavar="EXPRESSION", help="With --gemm: relu(acc + bias[n]).")
+@click.option(
+    "--ld",
+    "leading",
+    type=request_options.leading_dimension,
+    metavar="TENSOR=ELEMENTS",
+    multiple=True,
+    help="With --gemm: a leading dimension, if the tensor is not dense.",
+)
 @click.option(
     "--shape",
     "shapes",
     type=shape,
     metavar=METAVAR,
     multiple=True,
-    required=True,
-    help=f"{HELP}; several are averaged.",
+    help=f"{HELP}; with FILE, several are averaged.",
 )
+@click.option("--shapes", "listed_shapes", metavar="LIST", help="A file with a shape a line.")
 @click.option(
-    "--seconds", type=click.FloatRange(min=5), default=300, help="In all; 300 by default."
+    "--budget",
+    "--seconds",
+    "budget",
+    type=_budget,
+    metavar="SECONDS",
+    help="In all; by default 60 with --gemm, 300 with FILE.",
 )
 @click.option(
     "--jobs", type=click.IntRange(1, 256), help="Processes that compile; one a CPU by default."
 )
-@click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="The random seed of the search."
-)
 @click.option("-o", "--output", metavar="OUT", help="A file for the schedule.")
+@click.option("--show-space", "space_shown", is_flag=True, help="Print the default space.")
 @click.option(
-    "--trials", metavar="FILE.jsonl", help="Append every trial to this file, a line each."
+    "--no-store",
+    "store",
+    is_flag=True,
+    flag_value=False,
+    default=True,
+    help="Neither read nor store measured results.",
 )
-@click.option("--resume", is_flag=True, help="Continue from the file of --trials.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    help="With FILE: the random seed of the search.",
+)
+@click.option(
+    "--trials",
+    metavar="FILE.jsonl",
+    help="With FILE: append every trial to this file, a line each.",
+)
+@click.option("--resume", is_flag=True, help="With FILE: continue from the file of --trials.")
 @click.option(
     "--list",
     "--dry-run",
     "listed",
     is_flag=True,
-    help="Show the legal points, best estimate first.",
+    help="With FILE: show the legal points, best estimate first.",
 )
 @gpu_option.gpu
 @options.arch
 @options.settings
 @options.as_json
-def command(
-    file: str,
-    shapes: Sequence[WrittenShape],
-    seconds: float,
-    jobs: int | None,
-    seed: int,
-    output: str | None,
-    trials: str | None,
-    resume: bool,
-    listed: bool,
-    gpu: Gpu,
-    arch: str | None,
-    settings: Sequence[options.Setting],
-    as_json: bool,
-) -> None:
-    """Find the fastest schedule of the search space FILE, a schedule with sets: tile m={64, 128}.
+@click.pass_context
+def command(ctx: click.Context, file: str | None, gemm: str | None, **given: Unpack[Given]) -> None:
+    """Find the fastest schedule by measuring, for shapes or in a search space.
 
-    The points that compile are counted first.  They are tried in the order of a cheap estimate and
-    of the results so far, each checked before it is timed; the best are timed again, interleaved
-    with cuBLAS.  The winner is printed as an ordinary schedule with its measurements.  Exit code 0
-    with a winner, 1 if no point was right, 3 without a GPU.
+    \b
+      gemmgen tune --gemm "C[m, n] = A[m, k] * B[n, k]" --dtype bf16 --shape 2048x2304x768
+      gemmgen tune --gemm "C[m, n] = A[m, k] * B[n, k]" --shapes shapes.txt --budget 600
+      gemmgen tune --show-space --dtype bf16 > space.sched
+      gemmgen tune space.sched --shape 2048 -o best.sched
+
+    With --gemm the search starts from stored results and from the top of `gemmgen suggest`'s
+    ranking, and goes on with neighbors of the fastest in a default space (--show-space).  Several
+    shapes share the budget.  What is found is stored at once, for suggest and the next search.
+
+    FILE is a search space, a schedule with sets: tile m={64, 128}.  Its legal points are counted
+    first, and tried in the order of a cheap estimate and of the results so far.
+
+    Each kernel is checked before it is timed; the best are timed again, interleaved with cuBLAS.
+    The winner is printed as an ordinary schedule with its measurements.  Exit code 0 with a winner,
+    1 if no schedule was right, 3 without a GPU.
     """
-    from gemmgen.cli.progress import Bar
-    from gemmgen.explore.tune.session import require_gpu, task_of
-    from gemmgen.explore.tune.space import SearchSpace
-    from gemmgen.explore.tune.workers import Workers
-
-    _check_files(file, output, trials, resume)
-    space = SearchSpace(read_schedule(file), tuple(settings), arch)
-    wanted = tuple(dict.fromkeys(resolve_all(shapes, space.gemm)))
-    if not listed:
-        require_gpu(space)
-    with Workers(jobs or os.cpu_count() or 1) as workers:
-        with Bar("counting the legal points") as bar:
-            task = task_of(space, wanted, workers, seconds=seconds, seed=seed, tick=bar)
-        legal, refused = len(task.census.legal), task.census.refused.total()
-        counts = f"{legal:,} legal schedules, {refused:,} refused"
-        click.echo(f"{task.census.points:,} points: {counts}", err=True)
-        if listed:
-            _show(task, gpu, as_json)
-            return
-        tuned = _tuned(task, workers, trials, resume)
-    _report(tuned, file, output, as_json)
-
-
-def _check_files(file: str, output: str | None, trials: str | None, resume: bool) -> None:
-    written = [writable(output, file)] if output not in (None, "-") else []
-    if trials is not None:
-        if writable(trials, file) in written:
-            raise UsageError("-o and --trials name the same file: the schedule needs its own")
-    elif resume:
-        raise UsageError("--resume continues from a file of trials: name it with --trials")
-
-
-def _show(task: Task, gpu: Gpu, as_json: bool) -> None:
-    from gemmgen.analyze.plain_text import plain
-    from gemmgen.explore.tune import listing
-
-    if as_json:
-        put(json.dumps(listing.as_json(task, gpu), indent=2) + "\n")
-    else:
-        put("\n".join(map(plain, listing.sections(task, gpu))))
-
-
-def _tuned(task: Task, workers: Workers, trials: str | None, resume: bool) -> Tuned:
-    from gemmgen.cli.progress import Bar
-    from gemmgen.explore.tune.session import search
-
-    path = None if trials is None else Path(trials)
-    best: Trial | None = None
-
-    def watch(progress: SearchProgress) -> None:
-        nonlocal best
-        best = progress.best or best
-        bar(progress.done, progress.total, progress.stage, _speed(best) if best else "")
-
-    try:
-        with Bar("starting", lines=True) as bar, _sigterm_raises():
-            return search(task, workers, path, resume=resume, watch=watch)
-    except KeyboardInterrupt as ended:
-        click.echo(_interrupted(best, trials), err=True)
-        code = TERMINATED if isinstance(ended, Terminated) else INTERRUPTED
-        click.get_current_context().exit(code)
-
-
-def _interrupted(best: Trial | None, trials: str | None) -> str:
-    """The message of an interrupted search: its best trial, which no race or proof has
-    confirmed."""
-    kept = f"; {shown_path(trials)} has the trials, --resume continues" if trials else ""
-    if best is None:
-        return f"\ninterrupted{kept}"
-    times = " ".join(f"{ms:.4f}" for ms in best.ms)
-    return f"\ninterrupted{kept}\nthe best so far, not yet proved: {_options(best)}: {times} ms"
-
-
-def _speed(trial: Trial) -> str:
-    ms = " ".join(f"{ms:.4f}" for ms in trial.ms)
-    share = " ".join(f"{share:.1%}" for share in trial.share or ())
-    return f"{ms} ms = {share} of cuBLAS" if share else f"{ms} ms"
-
-
-def _options(trial: Trial) -> str:
-    """A point as ``--set`` options."""
-    return " ".join(f"--set {key}={value}" for key, value in trial.settings)
-
-
-def _report(tuned: Tuned, file: str, output: str | None, as_json: bool) -> None:
-    """Writes the winner and the table; errors of gemmgen are reported to standard error."""
-    from gemmgen.analyze.plain_text import plain
-    from gemmgen.explore.tune import winner
-
-    for trial in tuned.wrong:
-        click.echo(f"an error of gemmgen, please report it: {_options(trial)}", err=True)
-        click.echo(f"  {trial.status}: {trial.reason}", err=True)
-    table = plain(winner.section(tuned))
-    if tuned.finals.winner is None:
-        click.echo(f"{table}no schedule of {name_of(file)} was right and could be timed", err=True)
-    elif output not in (None, "-"):
-        write_file(output, winner.schedule_text(tuned), file)
-        if not as_json:
-            put(table)
-    elif not as_json:
-        click.echo(table, err=True, nl=False)
-        put(winner.schedule_text(tuned))
-    if as_json:
-        put(json.dumps(winner.as_json(tuned), indent=2) + "\n")
-    click.get_current_context().exit(0 if tuned.finals.winner else 1)
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM was received; handled like Ctrl-C."""
-
-
-@contextmanager
-def _sigterm_raises() -> Generator[None]:
-    """A context in which SIGTERM raises ``Terminated`` in the main thread."""
-
-    def raise_it(*_: object) -> None:
-        raise Terminated
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
+    written = {
+        name: option.opts[0]
+        for option in ctx.command.params
+        if (name := option.name) and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    if file is not None and gemm is not None:
+        raise UsageError(
+            f"tune takes a space or --gemm, not both: leave {name_of(file)} or --gemm out"
+        )
+    if file is None:
+        _of_gemm(gemm, written, given)
         return
-    before = signal.signal(signal.SIGTERM, raise_it)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    for name in OF_GEMMS:
+        if name in written:
+            raise UsageError(
+                f"{written[name]} goes with --gemm, and {name_of(file)} is a search space, which "
+                "states its problem itself: leave one of them out"
+            )
+    from gemmgen.cli.tune_space import tune_space
+
+    tune_space(file, given)
+
+
+def _of_gemm(gemm: str | None, written: Mapping[str, str], given: Given) -> None:
+    """The command without a space file."""
+    from gemmgen.cli.tune_gemm import BUDGET, Problem, show_space, tune_gemm
+    from gemmgen.explore.suggest import GEMM
+
+    space_shown: bool = given["space_shown"]
+    if gemm is None and not space_shown:
+        raise UsageError(
+            'tune takes what to tune: --gemm "C[m, n] = A[m, k] * B[n, k]" with a --shape, or a '
+            "file with a search space"
+        )
+    for name in OF_SPACES:
+        if name in written:
+            raise UsageError(
+                f"{written[name]} goes with a search space: leave it out, or name a file with "
+                "one in place of --gemm (--show-space prints the default)"
+            )
+    problem = Problem(
+        gemm or GEMM,
+        given["dtype"],
+        given["epilogue"],
+        dict(given["leading"]),
+        tuple(given["shapes"]),
+        given["listed_shapes"],
+    )
+    gpu = given["gpu"]
+    if space_shown:
+        show_space(problem, gpu)
+        return
+    tune_gemm(
+        problem,
+        gpu,
+        named="gpu" in written,
+        budget=given["budget"] or BUDGET,
+        jobs=given["jobs"],
+        output=given["output"],
+        store=given["store"],
+        as_json=given["as_json"],
+    )

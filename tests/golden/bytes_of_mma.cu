@@ -55,7 +55,7 @@ __device__ __forceinline__ void gg_ldmatrix_x4(
                  : "r"(from) : "memory");
 }
 
-// mma.m16n8k32: acc += a * b for a warp's fragments, i8; adjacent accumulators in each of two
+// mma.m16n8k32: sum += a * b of a warp's fragments, i8, two neighbouring sums in each of two
 // rows that are 8 apart.
 __device__ __forceinline__ void gg_mma_m16n8k32_i8(
     int *upper, int *lower, const unsigned *a, const unsigned *b)
@@ -274,8 +274,8 @@ gemm(int M, int N, int K,
         }
         __syncthreads();
 
-        // store it: adjacent threads write a row (cache_shared A[m, k] B[n, k] C[m, n];
-        // vectorize C width=4)
+        // store it, neighbouring threads along its rows
+        // (cache_shared A[m, k] B[n, k] C[m, n]; vectorize C width=4)
         {
             const int C_m = tid / (BN / C_VEC), C_n = (tid % (BN / C_VEC)) * C_VEC;
             const int m = tile_m + (C_m / LM) * WM + C_m % LM + reg_m * LM;

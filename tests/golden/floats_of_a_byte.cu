@@ -35,7 +35,7 @@ __device__ __forceinline__ void copy2(unsigned short *target, const unsigned sho
     *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source);
 }
 
-// mov.b32: bf16 bits to float: they are its upper half.
+// mov.b32: bf16 bits to float, whose upper half they are.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits) {
     float number;
     asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
@@ -82,7 +82,7 @@ __device__ __forceinline__ void gg_ldmatrix_x4(
                  : "r"(from) : "memory");
 }
 
-// mma.m16n8k32: acc += a * b for a warp's fragments, e4m3/e5m2; adjacent accumulators in each of two
+// mma.m16n8k32: sum += a * b of a warp's fragments, e4m3/e5m2, two neighbouring sums in each of two
 // rows that are 8 apart.
 __device__ __forceinline__ void gg_mma_m16n8k32_e4m3_e5m2(
     float *upper, float *lower, const unsigned *a, const unsigned *b)
@@ -115,7 +115,7 @@ static_assert(THREADS % (BK / B_VEC) == 0 && B_PIECES * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// starts this thread's copies of a tile of A; zeros outside the matrix
+// begins to copy this thread's part of a tile of A; zeros outside the matrix
 // (cache_shared A[m, k] B[n, k]; vectorize A.global B.global width=16;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_A_tile(unsigned char (&A_shared)[BM][BK],
@@ -127,7 +127,7 @@ __device__ __forceinline__ void copy_A_tile(unsigned char (&A_shared)[BM][BK],
         valid * sizeof(unsigned char));
 }
 
-// starts this thread's copies of a tile of B; zeros outside the matrix
+// begins to copy this thread's part of a tile of B; zeros outside the matrix
 // (cache_shared A[m, k] B[n, k]; vectorize A.global B.global width=16;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_B_tile(unsigned char (&B_shared)[BN][BK],

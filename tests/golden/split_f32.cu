@@ -39,7 +39,7 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// testp.finite: whether a number is finite.
+// testp.finite: whether a number is neither an infinity nor a NaN.
 __device__ __forceinline__ bool gg_is_finite(float number) {
     int finite;
     asm("{\n.reg .pred found;\n"
@@ -104,7 +104,7 @@ __device__ __forceinline__ void gg_split_x4(
     }
 }
 
-// mma.m16n8k16: acc += a * b for a warp's fragments, bf16; adjacent accumulators in each of two
+// mma.m16n8k16: sum += a * b of a warp's fragments, bf16, two neighbouring sums in each of two
 // rows that are 8 apart.
 __device__ __forceinline__ void gg_mma_m16n8k16_bf16(
     float *upper, float *lower, const unsigned *a, const unsigned *b)
@@ -277,7 +277,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // promote the partial accumulators to f32 (tensor_core via=mma promote=32)
+        // fold the sums of these terms into f32 (tensor_core via=mma promote=32)
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             #pragma unroll
@@ -298,7 +298,7 @@ gemm(int M, int N, int K,
         stage = next_stage;
     }
 
-    // recompute non-finite results in f32: splitting inf yields NaN
+    // sums that are not finite again: parts of an infinity are NaN
     // (decompose into=bf16)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
 from pathlib import Path
 
@@ -11,14 +12,20 @@ from click.testing import CliRunner
 
 from gemmgen.base.source import Source
 from gemmgen.cli import main
+from gemmgen.explore.autotune.first_candidates import seeds
+from gemmgen.explore.autotune.judged_candidates import judge
+from gemmgen.explore.results.measured_result import ProblemKey
+from gemmgen.explore.results.results_store import Results
+from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.tune.gpu_measuring import GpuRunner
 from gemmgen.explore.tune.measuring import Candidate, Screen
 from gemmgen.explore.tune.remote import RemoteRunner
-from gemmgen.gpu import compiler
+from gemmgen.gpu import compiler, device
 from gemmgen.gpu.bench import Entry, bench
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.store import Stored
 from gemmgen.pipeline import compile_source
+from gemmgen.schedule.formatting import format_schedule
 
 TEXT = "tile m=64 n=64 k=8\ncache_shared A[k, m] B\nregister_block m=4 n=4\n"
 SHAPES = ((200, 136, 72), (512, 512, 512))
@@ -45,8 +52,6 @@ def candidate(folder: Path, number: int, change: tuple[str, str] = ("", "")) -> 
 
 
 def _capability() -> tuple[int, int]:
-    from gemmgen.gpu import device
-
     return device.capability(0)
 
 
@@ -97,3 +102,62 @@ def test_the_best_point_is_found_written_and_as_fast_as_told(tmp_path: Path) -> 
     rows = bench([Entry("best", Kernel.of(emitted))], [shape], warmup=0.3, rounds=10)
     (row,) = (row for row in rows if row.name == "best")
     assert row.checked and row.ms == pytest.approx(found["winner"]["ms"][0], rel=0.03)
+
+
+GEMM = "C[m, n] = A[m, k] * B[n, k]"
+
+
+@pytest.mark.timing
+def test_a_product_is_tuned_without_a_space() -> None:
+    """In 20 seconds: a winner that passed all checks, as fast as suggest's first, and stored."""
+    shape = (2048, 2304, 768)
+    request = Request.of(GEMM, shape, dtype="bf16", gpu=device.figures(0))
+    first = seeds(request, (), lambda several: tuple(judge(x, request) for x in several))[0]
+    arguments = ["tune", "--gemm", GEMM, "--dtype", "bf16", "--shape", "2048x2304x768"]
+    begin = time.monotonic()
+    done = CliRunner().invoke(main, [*arguments, "--budget", "20", "--json"])
+    assert done.exit_code == 0, done.output
+    assert time.monotonic() - begin < 35
+    (found,) = json.loads(done.stdout)["shapes"]
+    assert found["outcome"] == "proved" and found["tried"] >= 14 and found["share"] is not None
+    assert "an error of gemmgen" not in done.stderr
+    winner = compile_source(Source(found["schedule"]))
+    entries = [
+        Entry("suggested", Kernel.of(compile_source(Source(first.text)))),
+        Entry("winner", Kernel.of(winner)),
+    ]
+    sizes = dict(zip("MNK", shape, strict=True))
+    rows = {row.name: row for row in bench(entries, [sizes], warmup=0.5, rounds=20)}
+    assert rows["winner"].checked and rows["winner"].ms is not None
+    assert rows["suggested"].ms is not None
+    assert rows["winner"].ms <= 1.03 * rows["suggested"].ms
+    stored = Results.open().exact(ProblemKey.of_request(request), device.name(0))
+    assert format_schedule(winner.schedule) in {result.schedule for result in stored}
+    again = CliRunner().invoke(main, [*arguments, "--budget", "5", "--json"])
+    (second,) = json.loads(again.stdout)["shapes"]
+    assert again.exit_code == 0 and second["ms"] <= 1.05 * found["ms"], again.output
+
+
+def test_a_leading_dimension_is_measured(tmp_path: Path) -> None:
+    """Tensors that are not dense: the kernel and cuBLAS get them with their strides."""
+    runner = GpuRunner(TEXT, [(200, 136, 72)], {"A": (80, 1), "B": (140, 1), "C": (136, 1)})
+    right = candidate(tmp_path, 1)
+    wrong = candidate(tmp_path, 2, ("fmaf(", "1.001f * fmaf("))
+    found = runner.check([right, wrong])
+    assert found[0] is None and found[1] is not None and found[1].status == "wrong"
+    (reading,) = runner.time([right], 3)
+    assert reading.finding is None and reading.rival is not None and reading.ms[0] > 0
+
+
+def test_one_process_measures_one_shape_after_the_other(tmp_path: Path) -> None:
+    right = candidate(tmp_path, 1)
+    runner = RemoteRunner(partial(GpuRunner, TEXT, ()))
+    try:
+        assert runner.device_info.gpu.arch == runner.device_info.arch
+        for shape in SHAPES:
+            runner.change(partial(GpuRunner, TEXT, (shape,)))
+            assert runner.check([right]) == (None,)
+            (reading,) = runner.time([right], 3)
+            assert reading.finding is None and len(reading.ms) == 1
+    finally:
+        runner.end()

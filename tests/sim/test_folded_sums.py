@@ -120,7 +120,7 @@ WAIT = "gg_wgmma_end(part);"
 NAMED = 'asm volatile("" : "+f"(sums[i / columns][i % columns]) :: "memory");'
 RELEASE = """
 
-                // release the stage of this step
+                // this step has read its stage
                 __syncwarp();
                 if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);
 """

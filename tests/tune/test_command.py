@@ -13,9 +13,12 @@ from click.testing import CliRunner, Result
 
 from gemmgen.base.source import Source
 from gemmgen.cli import main
+from gemmgen.explore.results.measured_result import ProblemKey
+from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.tune import cubins as build
 from gemmgen.explore.tune import remote
 from gemmgen.gpu import device
+from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_source
 
 from . import fakes
@@ -147,6 +150,20 @@ def test_the_winner_is_written(
     assert found["tried"] == len(trials.read_text().splitlines()) - 1
     again = tune(larger, "--shape", "2048", "--trials", trials, "--resume", "--jobs", "1")
     assert again.exit_code == 0 and again.stdout == found["schedule"]
+
+
+def test_the_winner_is_stored(
+    monkeypatch: pytest.MonkeyPatch, larger: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    OnFakes(monkeypatch, fakes.SMALL)
+    call = (larger, "--shape", "2048", "--jobs", "1")
+    assert tune(*call, "--no-store").exit_code == 0 and not (tmp_path / "cache").exists()
+    done = tune(*call)
+    key = ProblemKey.of(parse_schedule(Source(done.stdout)), (2048, 2048, 2048))
+    (result,) = Results.open().exact(key, "Fake GPU")
+    assert result.schedule == done.stdout.partition("\n")[2].split("\n", 2)[2]
+    assert 0.0001 < result.seconds < 0.001 and result.vendor == fakes.CUBLAS / 1e3
 
 
 def test_nothing_is_written_where_nothing_is_right(

@@ -1,4 +1,4 @@
-// mma.$shape: acc += a * b for a warp's fragments, $operands; adjacent accumulators in $where.
+// mma.$shape: sum += a * b of a warp's fragments, $operands, two neighbouring sums in $where.
 __device__ __forceinline__ void gg_mma_$product(
     $parameters, const $operand *a, const $operand *b)
 {
