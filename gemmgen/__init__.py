@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from gemmgen.api.tuning import tune
     from gemmgen.base.errors import CallError, CannotCheck, GemmgenError, ScheduleError, UsageError
     from gemmgen.explore.suggest import suggest
+    from gemmgen.functions.explanation import explain_matmul
+    from gemmgen.functions.product import linear, matmul
     from gemmgen.sim.failures import KernelFailure
 
 __version__ = "0.1.0"
@@ -33,6 +35,9 @@ _HOMES = {
     "drawing": "gemmgen.api.drawings",
     "emit_cuda": "gemmgen.api.kernels",
     "explain": "gemmgen.api.tools",
+    "explain_matmul": "gemmgen.functions.explanation",
+    "linear": "gemmgen.functions.product",
+    "matmul": "gemmgen.functions.product",
     "suggest": "gemmgen.explore.suggest",
     "tune": "gemmgen.api.tuning",
     "verify": "gemmgen.api.tools",
@@ -52,6 +57,9 @@ __all__ = [
     "drawing",
     "emit_cuda",
     "explain",
+    "explain_matmul",
+    "linear",
+    "matmul",
     "suggest",
     "tune",
     "verify",

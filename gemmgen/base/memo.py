@@ -1,9 +1,12 @@
-"""A cache of bounded size; a new entry evicts the oldest one."""
+"""A cache of bounded size; a new entry evicts the oldest one.
+
+There is no lock, which a fork could leave locked: each operation of a dictionary is atomic.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from threading import Lock
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -11,18 +14,19 @@ V = TypeVar("V")
 
 
 class Memo(Generic[K, V]):
-    """``get`` is as fast as a dictionary's; thread-safe."""
+    """``get`` is as fast as a dictionary's; threads and forks may use it."""
 
     def __init__(self, most: int) -> None:
-        self._most, self._lock = most, Lock()
+        self._most = most
         self._entries: dict[K, V] = {}
         self.get = self._entries.get
 
     def put(self, key: K, value: V) -> None:
-        with self._lock:
-            if key not in self._entries and len(self._entries) >= self._most:
-                del self._entries[next(iter(self._entries))]
-            self._entries[key] = value
+        entries = self._entries
+        while len(entries) >= self._most and key not in entries:
+            with suppress(RuntimeError, StopIteration):  # another thread changed it meanwhile
+                entries.pop(next(iter(entries)), None)
+        entries[key] = value
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -218,4 +218,4 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     strides = [1]
     for size in reversed(shape[1:]):
         strides.append(strides[-1] * size)
-    return tuple(reversed(strides))
+    return tuple(reversed(strides)) if shape else ()

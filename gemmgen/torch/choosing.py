@@ -30,7 +30,9 @@ class OperatorCall:
 
     ``views`` are the input tensors in the order of their letters, with pointers that need only be
     right modulo 16; ``extents`` are the letters'; ``gpu`` is None on the CPU.  ``known`` are
-    kernels that ran before, with their extents, if no more are to be compiled.
+    kernels that ran before, with their extents, if no more are to be compiled.  ``output`` is C if
+    the caller passes it; else C is new and contiguous.  ``fast``: f32 may be multiplied as products
+    of bf16 parts.
     """
 
     views: Mapping[str, View]
@@ -38,6 +40,8 @@ class OperatorCall:
     extents: Mapping[str, int]
     gpu: Gpu | None
     known: tuple[tuple[Emitted, Mapping[str, int]], ...] = ()
+    output: View | None = None
+    fast: bool = False
 
 
 @record
@@ -69,13 +73,32 @@ def choose(schedule: Schedule, own: bool, call: OperatorCall) -> ChosenKernel:
             continue
         orders[name] = order if name in inputs else None
         views[name] = _taken(view, orders[name])
-    line = replace(gemm, a=_turned(gemm.a, orders), b=_turned(gemm.b, orders))
     shape = tuple(call.extents[letter] for letter in gemm.c.indices)
-    dtype = NAMES[dict(schedule.dtypes)[gemm.c.tensor]]
-    gpu = next(iter(views.values())).device
-    views[gemm.c.tensor] = View(0, shape, contiguous_strides(shape), dtype, gpu)
+    if call.output is not None:
+        order = _output_order(schedule, tiled, call.output)
+        if order is not None:
+            orders[gemm.c.tensor] = order
+        views[gemm.c.tensor] = _taken(call.output, order) if order else call.output
+    else:
+        dtype = NAMES[dict(schedule.dtypes)[gemm.c.tensor]]
+        gpu = next(iter(views.values())).device
+        views[gemm.c.tensor] = View(0, shape, contiguous_strides(shape), dtype, gpu)
+    a, b, c = (_turned(access, orders) for access in (gemm.a, gemm.b, gemm.c))
+    line = replace(gemm, a=a, b=b, c=c)
     found = _fitting(replace(schedule, gemm=line), own and line == gemm, views, call)
     return ChosenKernel(found, shape, tuple(orders.items()), views)
+
+
+def _output_order(schedule: Schedule, tiled: frozenset[str], output: View) -> Order:
+    """The permutation in which a kernel writes C in place; None for the given order."""
+    order = storage_order(schedule.gemm.c.indices, tiled, output.shape, output.strides)
+    if order is None:
+        name, steps = schedule.gemm.c.tensor, output.strides
+        raise CallError(
+            f"{name} has strides {steps}, and a kernel writes rows or columns whose elements are "
+            f"adjacent: pass a {name} that is contiguous, or a slice of one"
+        )
+    return None if order == tuple(range(len(order))) else order
 
 
 def _taken(view: View, order: Order) -> View:
@@ -117,7 +140,8 @@ def _candidates(
     elif call.known:
         yield from nearest(call.known, schedule.gemm, call.extents)
     elif call.gpu is not None:
-        best = suggested(schedule.problem_alone, call.extents, views, call.gpu)
+        problem = schedule.problem_alone
+        best = suggested(problem, call.extents, views, call.gpu, fast=call.fast)
         if best is not None:
             yield from _related(best, views, call)
     yield compiled(plain(schedule, (m, n, k), call.gpu is not None))

@@ -32,11 +32,11 @@ class Forward:
     """The implementation of an operator on real tensors, and on fake ones.
 
     ``own``: the schedule has a user's directives; else it only states the problem, and a schedule
-    is chosen for the extents.
+    is chosen for the extents.  ``fast``: that one may multiply f32 as products of bf16 parts.
     """
 
-    def __init__(self, schedule: Schedule, own: bool) -> None:
-        self.schedule, self.own = schedule, own
+    def __init__(self, schedule: Schedule, own: bool, fast: bool = False) -> None:
+        self.schedule, self.own, self.fast = schedule, own, fast
         self.signature = Signature.of(schedule)
         self.dtype = torch_dtype(self.signature.output.dtype)
         self._names = self.signature.names
@@ -70,7 +70,7 @@ class Forward:
         old = self._old(tensors, numbers)
         if old is not None:
             tensors[self.signature.output.name] = old
-        choice = self._choice(tensors)
+        choice = self.choice(tensors)
         tensors.pop(self.signature.output.name, None)
         if old is None:
             self._prepare(choice, tensors)
@@ -126,7 +126,8 @@ class Forward:
         output = torch.empty(choice.shape, dtype=self.dtype, device=device)
         return cast(TorchTensor, output if old is None else output.copy_(old))
 
-    def _choice(self, tensors: Mapping[str, TorchTensor]) -> ChosenKernel:
+    def choice(self, tensors: Mapping[str, TorchTensor]) -> ChosenKernel:
+        """The kernel for these tensors, by name; chosen once."""
         key = tuple(
             [
                 (t.shape, t.stride(), t.dtype, t.device, t.data_ptr() % _ALIGNED)
@@ -162,7 +163,7 @@ class Forward:
         letters = {x.name: x.letters for x in self.signature.all_tensors}
         enough = not self.own and len(self._kernels) >= _KERNELS
         known = tuple(self._kernels.values()) if enough else ()
-        call = OperatorCall(views, letters, extents, _gpu(device), known)
+        call = OperatorCall(views, letters, extents, gpu_at(device), known, fast=self.fast)
         found = choose(self.schedule, self.own, call)
         self._kernels.setdefault(found.emitted.text, (found.emitted, extents))
         return found
@@ -178,7 +179,7 @@ class Forward:
         return self.signature.extents({name: tensor.shape for name, tensor in there.items()})
 
 
-def _gpu(device: Device) -> Gpu | None:
+def gpu_at(device: Device) -> Gpu | None:
     """The figures of a tensor's GPU; None for the CPU."""
     if device.type == "cpu":
         return None

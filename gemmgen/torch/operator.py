@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import threading
 from contextlib import suppress
 from typing import Any, cast
 
 from gemmgen.api.kernels import AnySchedule, Settings, check_requirements, compile_any
 from gemmgen.base.errors import CannotCheck, ScheduleError, UsageError
+from gemmgen.base.record import record
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch.backward import Backward, Operator
@@ -17,11 +20,39 @@ from gemmgen.torch.pytorch import TorchTensor, pytorch
 from gemmgen.torch.schema import Signature
 
 _NAME = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_]\w*)", re.ASCII)
-_defined: dict[str, tuple[str, Operator, Signature]] = {}
-"""By name: the schedule's text, the operator, its signature."""
-_libraries: list[object] = []
-"""Registrations last as long as these objects."""
 DEVICES = ("CUDA", "CPU")
+
+
+@record
+class Defined:
+    """An operator and its forward pass.  ``text``: the schedule's; ``library``: the registration,
+    which lasts as long as this object."""
+
+    name: str
+    text: str
+    operator: Operator
+    forward: Forward
+    library: object
+
+    @property
+    def short_name(self) -> str:
+        """The name without the namespace."""
+        return self.name.split("::")[1]
+
+
+_defined: dict[str, Defined] = {}
+"""By name."""
+_lock = threading.RLock()
+"""PyTorch refuses a second registration of one name."""
+
+
+def _renew_lock() -> None:
+    """In a fork, where the thread that held the lock does not exist."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def op(
@@ -49,21 +80,37 @@ def op(
     with suppress(CannotCheck):  # CPU tensors need no compiler of CUDA C
         check_requirements(emitted)
     found = emitted.schedule
-    operator, _ = _define(name, found, own=bool(found.directives))
-    return operator
+    return define(name, found, own=bool(found.directives)).operator
 
 
-def _define(
-    name: str, schedule: Schedule, own: bool, derived: bool = False
-) -> tuple[Operator, Signature]:
-    text = format_schedule(schedule)
-    if name in _defined:
-        known, operator, signature = _defined[name]
-        if known != text:
+def define(
+    name: str, schedule: Schedule, *, own: bool, derived: bool = False, fast: bool = False
+) -> Defined:
+    """The operator ``name``, registered when it is first asked for.
+
+    ``own``: the schedule's directives are a user's; ``derived``: its backward pass waits until it
+    is needed; ``fast``: f32 may be multiplied as products of bf16 parts, in gradients, too.
+    """
+    with _lock:
+        text = format_schedule(schedule)
+        found = _defined.get(name)
+        if found is None:
+            found = _defined[name] = _registered(name, schedule, own, fast)
+            backward = _Lazily(name, schedule, own, fast, found.forward.signature)
+            pytorch().library.register_autograd(
+                name, backward, setup_context=backward.setup_context, lib=found.library
+            )
+            if not derived:
+                backward.ready()
+        if found.text != text:
             raise UsageError(f"{name} is an operator of another schedule already: take a new name")
-        return operator, signature
+        return found
+
+
+def _registered(name: str, schedule: Schedule, own: bool, fast: bool) -> Defined:
+    """The operator with its implementations, without a backward pass."""
     torch = pytorch()
-    forward = Forward(schedule, own)
+    forward = Forward(schedule, own, fast)
     namespace, short = name.split("::")
     library = torch.library.Library(namespace, "FRAGMENT")
     try:
@@ -74,22 +121,15 @@ def _define(
         library.impl(short, forward, device)
     torch.library.register_fake(name, forward.fake, lib=library)
     operator = cast(Operator, getattr(getattr(torch.ops, namespace), short).default)
-    _libraries.append(library)
-    _defined[name] = text, operator, forward.signature
-    backward = _Lazily(name, schedule, own, forward.signature)
-    torch.library.register_autograd(
-        name, backward, setup_context=backward.setup_context, lib=library
-    )
-    if not derived:
-        backward.ready()
-    return operator, forward.signature
+    return Defined(name, format_schedule(schedule), operator, forward, library)
 
 
 class _Lazily:
     """The backward pass of an operator; it defines its own operators when it is first used."""
 
-    def __init__(self, name: str, schedule: Schedule, own: bool, signature: Signature):
-        self.name, self.schedule, self.own, self.signature = name, schedule, own, signature
+    def __init__(self, name: str, schedule: Schedule, own: bool, fast: bool, signature: Signature):
+        self.name, self.schedule, self.signature = name, schedule, signature
+        self.own, self.fast = own, fast
         self._found: Backward | str | None = None
 
     def ready(self) -> Backward | str:
@@ -102,7 +142,9 @@ class _Lazily:
         return self._found
 
     def _define(self, ending: str, schedule: Schedule, own: bool) -> tuple[Operator, Signature]:
-        return _define(f"{self.name}_{ending}", schedule, own, derived=True)
+        name = f"{self.name}_{ending}"
+        found = define(name, schedule, own=own, derived=True, fast=self.fast)
+        return found.operator, found.forward.signature
 
     def setup_context(self, ctx: Any, inputs: Any, output: TorchTensor) -> None:
         found = self.ready()

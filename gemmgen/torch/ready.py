@@ -40,11 +40,14 @@ class Ready:
         signature: Signature,
         tensors: Sequence[TorchTensor],
         views: Mapping[str, View],
+        *,
+        shape: tuple[int, ...] | None = None,
     ) -> None:
-        """``tensors`` are those of ``signature``; ``views`` are those that the kernel takes."""
+        """``tensors`` are those of ``signature``, or have their memory in other dimensions;
+        ``views`` are those that the kernel takes, ``shape`` is the result's if it is reshaped."""
         torch = pytorch()
         output = signature.output.name
-        shape = views[output].shape
+        shape = views[output].shape if shape is None else shape
         device = tensors[0].device
         self._current, self._device = torch.cuda.current_device, device.index
         self._guard: Callable[[int | None], AbstractContextManager[None]] = torch.cuda.device

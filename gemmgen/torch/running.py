@@ -41,9 +41,11 @@ def loaded(emitted: Emitted, index: int) -> Kernel:
     """The kernel on the GPU ``index``, which must be current."""
     found = _loaded.get((emitted.text, index))
     if found is None:
+        from gemmgen.gpu.capturing import loading_allowed
         from gemmgen.gpu.launch import Kernel
 
-        found = Kernel.of(emitted)
+        with loading_allowed():
+            found = Kernel.of(emitted)
         while len(_loaded) >= _KEPT:
             _loaded.pop(next(iter(_loaded)))
         _loaded[emitted.text, index] = found

@@ -3,29 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from math import log, prod
+from typing import TYPE_CHECKING
 
 from gemmgen.base.errors import UsageError
 from gemmgen.calling.arguments import View
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.target import SINCE, has
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Gemm, Schedule
 from gemmgen.schedule.roles import batches, matrix, roles
 from gemmgen.torch.siblings import compiled
 
+if TYPE_CHECKING:
+    from gemmgen.explore.suggest.choose import Suggestion
+
 LEAST = 2**21
 """Multiply-adds of f32 or f64 below which launch overhead hides the gain of a better schedule."""
 
 
 def suggested(
-    schedule: Schedule, extents: Mapping[str, int], views: Mapping[str, View], gpu: Gpu
+    schedule: Schedule,
+    extents: Mapping[str, int],
+    views: Mapping[str, View],
+    gpu: Gpu,
+    *,
+    fast: bool = False,
 ) -> Emitted | None:
-    """The kernel that ``suggest`` chooses for these tensors, without its ``assume`` lines, so that
-    it runs at other extents too; None for small products that tensor cores don't multiply."""
+    """The kernel of ``suggestion``, without its ``assume`` lines, so that it runs at other extents
+    too; None for small products that tensor cores don't multiply, and where there is none."""
+    found = suggestion(schedule, extents, views, gpu, fast=fast)
+    if found is None or not found.schedule.assumes:
+        return None if found is None else found.emitted
+    return compiled(format_schedule(replace(found.schedule, assumes=())))
+
+
+def suggestion(
+    schedule: Schedule,
+    extents: Mapping[str, int],
+    views: Mapping[str, View],
+    gpu: Gpu,
+    *,
+    fast: bool = False,
+) -> Suggestion | None:
+    """What ``suggest`` chooses for these tensors; None as for ``suggested``, and if there is no
+    element.  ``fast`` has no effect but for f32 on a GPU with wgmma."""
     gemm = schedule.gemm
     shape = tuple(extents[letter] for letter in (*roles(gemm), *batches(gemm)))
+    if 0 in shape:
+        return None
     if prod(shape) < LEAST and dict(schedule.dtypes)[gemm.a.tensor] in ("f32", "f64"):
         return None
     from gemmgen.explore.suggest.choose import choose
@@ -38,12 +67,17 @@ def suggested(
         if view.shape[rows] > 1 and rows < len(view.shape) - 1:
             pitches.append((access.tensor, view.strides[rows]))
     try:
-        found = choose(Request(schedule, shape, gpu, tuple(pitches))).emitted
+        request = Request(schedule, shape, gpu, tuple(pitches))
+        since = SINCE.get(request.atom or "", 0)
+        if not has(schedule.target, since):  # the GPU's own instruction, newer than the schedule's
+            request = replace(request, problem=replace(schedule, target=f"sm_{since}"))
+        if fast:
+            with suppress(UsageError):
+                request.check_fast()
+                request = replace(request, fast=True)
+        return choose(request)
     except UsageError:  # no form for the types on this GPU
         return None
-    if not found.schedule.assumes:
-        return found
-    return compiled(format_schedule(replace(found.schedule, assumes=())))
 
 
 def nearest(

@@ -60,6 +60,14 @@ def test_the_builder_on_a_page_gives_a_kernel(capsys: pytest.CaptureFixture[str]
     assert "__global__" in capsys.readouterr().out
 
 
+ON_CPU = [(page, x) for page, x in blocks("python") if page == "matmul.md" and "torch" not in x]
+
+
+@pytest.mark.parametrize(("page", "block"), ON_CPU)
+def test_products_on_a_page_run(page: str, block: str) -> None:
+    exec(block, {})
+
+
 def test_the_launcher_on_a_page_is_the_emitted_one() -> None:
     (block,) = (text for _, text in blocks("cpp") if "launch_gemm" in text)
     (declared,) = re.findall(r"^(cudaError_t launch_gemm\([^;]*\));$", block, re.MULTILINE)

@@ -90,17 +90,17 @@ def test_pytorchs_device_has_the_figures_of_its_gpu(monkeypatch: pytest.MonkeyPa
     )
     on = SimpleNamespace(type="cuda", index=0)
     has = _Properties()
-    assert forward._gpu(on) == replace(GPUS["H100"], name="NVIDIA H100 NVL")
+    assert forward.gpu_at(on) == replace(GPUS["H100"], name="NVIDIA H100 NVL")
     has = _Properties(
         clock_rate=1785000, memory_clock_rate=2619000, memory_bus_width=6016, L2_cache_size=60 * MIB
     )
-    found = forward._gpu(on)
+    found = forward.gpu_at(on)
     assert found is not None
     assert (found.clock, found.cache) == (1.785e9, 60 * MIB)
     assert found.memory == pytest.approx(3.94e12, rel=0.001)
     has = _Properties(name="NVIDIA H100 80GB HBM3", clock_rate=1980000)
-    assert forward._gpu(on) is GPUS["H100"]
-    assert forward._gpu(SimpleNamespace(type="cpu", index=None)) is None
+    assert forward.gpu_at(on) is GPUS["H100"]
+    assert forward.gpu_at(SimpleNamespace(type="cpu", index=None)) is None
 
 
 def test_cupys_device_has_the_figures_of_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
