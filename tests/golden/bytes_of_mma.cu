@@ -55,7 +55,7 @@ __device__ __forceinline__ void gg_ldmatrix_x4(
                  : "r"(from) : "memory");
 }
 
-// mma.m16n8k32: sum += a * b of a warp's fragments, i8, two neighbouring sums in each of two
+// mma.m16n8k32: acc += a * b of warp fragments, i8; adjacent accumulators in each of two
 // rows that are 8 apart.
 __device__ __forceinline__ void gg_mma_m16n8k32_i8(
     int *upper, int *lower, const unsigned *a, const unsigned *b)

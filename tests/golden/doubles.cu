@@ -29,7 +29,7 @@ __device__ __forceinline__ void copy2(double *target, const double *source) {
     *reinterpret_cast<double2 *>(target) = *reinterpret_cast<const double2 *>(source);
 }
 
-// mma.m8n8k4: sum += a * b of a warp's fragments, f64, two neighbouring sums in a row.
+// mma.m8n8k4: acc += a * b of warp fragments, f64; adjacent accumulators in a row.
 __device__ __forceinline__ void gg_mma_m8n8k4_f64(
     double *sums, const double *a, const double *b)
 {

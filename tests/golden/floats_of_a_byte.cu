@@ -82,7 +82,7 @@ __device__ __forceinline__ void gg_ldmatrix_x4(
                  : "r"(from) : "memory");
 }
 
-// mma.m16n8k32: sum += a * b of a warp's fragments, e4m3/e5m2, two neighbouring sums in each of two
+// mma.m16n8k32: acc += a * b of warp fragments, e4m3/e5m2; adjacent accumulators in each of two
 // rows that are 8 apart.
 __device__ __forceinline__ void gg_mma_m16n8k32_e4m3_e5m2(
     float *upper, float *lower, const unsigned *a, const unsigned *b)

@@ -83,7 +83,7 @@ __device__ __forceinline__ void gg_ldmatrix_x4_turned(
                  : "r"(from) : "memory");
 }
 
-// mma.m16n8k16: sum += a * b of a warp's fragments, f16, two neighbouring sums in each of two
+// mma.m16n8k16: acc += a * b of warp fragments, f16; adjacent accumulators in each of two
 // rows that are 8 apart.
 __device__ __forceinline__ void gg_mma_m16n8k16_f16(
     float *upper, float *lower, const unsigned *a, const unsigned *b)

@@ -104,7 +104,7 @@ __device__ __forceinline__ void gg_split_x4(
     }
 }
 
-// mma.m16n8k16: sum += a * b of a warp's fragments, bf16, two neighbouring sums in each of two
+// mma.m16n8k16: acc += a * b of warp fragments, bf16; adjacent accumulators in each of two
 // rows that are 8 apart.
 __device__ __forceinline__ void gg_mma_m16n8k16_bf16(
     float *upper, float *lower, const unsigned *a, const unsigned *b)

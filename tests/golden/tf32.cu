@@ -52,7 +52,7 @@ __device__ __forceinline__ void gg_ldmatrix_x4(
         asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(fragment[i]) : "r"(fragment[i]));
 }
 
-// mma.m16n8k8: sum += a * b of a warp's fragments, tf32, two neighbouring sums in each of two
+// mma.m16n8k8: acc += a * b of warp fragments, tf32; adjacent accumulators in each of two
 // rows that are 8 apart.
 __device__ __forceinline__ void gg_mma_m16n8k8_tf32(
     float *upper, float *lower, const unsigned *a, const unsigned *b)

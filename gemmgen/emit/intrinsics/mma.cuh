@@ -1,4 +1,4 @@
-// mma.$shape: sum += a * b of a warp's fragments, $operands, two neighbouring sums in $where.
+// mma.$shape: acc += a * b of warp fragments, $operands; adjacent accumulators in $where.
 __device__ __forceinline__ void gg_mma_$product(
     $parameters, const $operand *a, const $operand *b)
 {
