@@ -3,19 +3,22 @@
     python benchmarks/shipped_results.py [--keep 2] [--within 1.03] [--share 0.7]
 
 Of each shape the fastest schedule is kept, and the next ones whose time is ``--within`` a factor of
-it, ``--keep`` in all.  A shape without one that reaches ``--share`` of the vendor's speed is left
-to the cost model, since none of its good schedules was timed.  The measurements must be of kernels
-as this version emits them: run it after measuring, and never to refresh hashes of older
-measurements.
+it, ``--keep`` in all; runs are compared by the share of the vendor's time.  A shape without one
+that reaches ``--share`` of the vendor's speed is left to the cost model, since none of its good
+schedules was timed.  The measurements must be of kernels as this version emits them: run it after
+measuring, and never to refresh hashes of older measurements.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tensor_cases
 from warpgroup_fit import DATA, timed_sizes
 
 from gemmgen import __version__
@@ -26,76 +29,137 @@ from gemmgen.explore.results.measured_result import ProblemKey
 from gemmgen.explore.results.shipped_table import FILE
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, WarpgroupPlan
+from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule.formatting import format_schedule
+from gemmgen.schedule.roles import extents
 
+FOLDER, EXAMPLES = DATA.parent, DATA.parents[2] / "examples"
 ARCH = "sm_90"
+SCHEDULES = "schedules"
+ROWS = "rows"
 
 
-def text_of(request: Request, row: list[Any]) -> str:
-    """The canonical text of a row of the measurements."""
-    sizes = timed_sizes(request, row[:-1])
-    m, n, k, consumers, pingpong, along_m, along_n, parts, *_ = row
-    form = WarpgroupForm((m, n, k), consumers, bool(pingpong), (along_m, along_n), parts)
-    schedule = compile_source(Source(WarpgroupPlan(form, request, sizes).text)).schedule
-    return format_schedule(canonical(schedule))
+@dataclass(frozen=True)
+class Timed:
+    """One measurement: ``about`` is the GPU, driver, CUDA and date."""
+
+    problem: ProblemKey
+    schedule: str
+    us: float
+    vendor: float
+    about: tuple[str, str, str, str]
+
+    @property
+    def ratio(self) -> float:
+        return self.us / self.vendor
 
 
-def groups(path: Path, keep: int, within: float, share: float) -> list[dict[str, Any]]:
-    """An object for each problem, as ``shipped_table`` says."""
-    data, found = json.loads(path.read_text(encoding="utf-8")), dict[str, dict[str, Any]]()
-    timed: dict[Request, list[tuple[float, float, list[Any]]]] = {}
+def timed(text: str, shape: Iterable[int], us: float, vendor: float, about: Any) -> Timed:
+    """``about`` has the keys ``gpu``, ``driver``, ``cuda`` and ``date``."""
+    schedule = parse_schedule(Source(text))
+    keys = tuple(about[key] for key in ("gpu", "driver", "cuda", "date"))
+    key = ProblemKey.of(schedule, tuple(shape))
+    return Timed(key, format_schedule(canonical(schedule)), us, vendor, keys)
+
+
+def warpgroups(path: Path = DATA) -> Iterator[Timed]:
+    """Random schedules of many bf16 shapes, against PyTorch."""
+    data = json.loads(path.read_text(encoding="utf-8"))
     for case in data["shapes"]:
         request = Request.of(case["gemm"], tuple(case["shape"]), dtype=data["dtype"])
-        rows = timed.setdefault(request, [])
-        rows += ((row[-1], case["torch"], row) for row in case["plans"])
-    for request, rows in timed.items():
-        problem = ProblemKey.of_request(request).text
-        group = found.setdefault(problem, _group(problem, data))
-        kept: dict[str, tuple[float, float]] = {}
-        least, theirs, _ = min(rows)
-        for us, vendor, row in sorted(rows) if theirs >= share * least else ():
-            if len(kept) < keep and us <= within * least:
-                kept.setdefault(text_of(request, row), (us, vendor))
-        texts = [known for known, _ in group["schedules"]]
-        for text, (us, vendor) in kept.items():
-            if text not in texts:
-                group["schedules"].append([text, code_hash(compile_source(Source(text)).text)])
-                texts.append(text)
-            sizes = "x".join(map(str, request.shape))
-            group["rows"].append([sizes, texts.index(text), _seconds(us), _seconds(vendor)])
-    return list(found.values())
+        for row in case["plans"]:
+            m, n, k, consumers, pingpong, along_m, along_n, parts, *_, us = row
+            form = WarpgroupForm((m, n, k), consumers, bool(pingpong), (along_m, along_n), parts)
+            plan = WarpgroupPlan(form, request, timed_sizes(request, row[:-1]))
+            yield timed(plan.text, request.shape, us, case["torch"], data)
 
 
-def _group(problem: str, data: dict[str, Any]) -> dict[str, Any]:
-    about = {key: data[key] for key in ("gpu", "driver", "cuda", "date")}
-    return {
-        "problem": problem,
-        **about,
-        "arch": ARCH,
-        "version": __version__,
-        "schedules": list[list[str]](),
-        "rows": list[list[Any]](),
+def tensor_cores(path: Path = FOLDER / "tensor_cores.json") -> Iterator[Timed]:
+    """The cases of ``tensor_cores.toml``, against the best of cuBLAS and cublasLt."""
+    known = {
+        (group.what, group.product, name): text
+        for group in tensor_cases.read()
+        for name, text in group.texts
     }
+    for row in json.loads(path.read_text(encoding="utf-8")):
+        text = known.get((row["what"], row["product"], row["schedule"]))
+        if text is not None and row["checked"] and row["of_best"] is not None:
+            us = row["ms"] * 1e3
+            yield timed(text, row["shape"], us, us * row["of_best"], row)
+
+
+def cublas(path: Path = FOLDER / "cublas.json") -> Iterator[Timed]:
+    """The schedules of f32 of ``examples/best``, against cuBLAS."""
+    for row in json.loads(path.read_text(encoding="utf-8")):
+        file = EXAMPLES / "best" / f"{row['schedule']}.sched"
+        text = file.read_text(encoding="utf-8")
+        sizes = dict(part.split("=") for part in row["shape"].split())
+        shape = [int(sizes[x]) for x in extents(parse_schedule(Source(text)).gemm).values()]
+        if row["checked"]:
+            us = row["ms"] * 1e3
+            yield timed(text, shape, us, us * row["share"], row)
+
+
+def kept(found: Iterable[Timed], keep: int, within: float, share: float) -> list[Timed]:
+    """The fastest ones of each problem and shape, in a fixed order."""
+    by_problem: dict[ProblemKey, dict[str, Timed]] = {}
+    for one in sorted(found, key=lambda x: (x.ratio, x.schedule)):
+        by_problem.setdefault(one.problem, {}).setdefault(one.schedule, one)
+    chosen: list[Timed] = []
+    for each in by_problem.values():
+        least = min(one.ratio for one in each.values())
+        if least * share <= 1:
+            chosen += [one for one in each.values() if one.ratio <= within * least][:keep]
+    return sorted(chosen, key=lambda x: (x.about, x.problem.text, x.problem.shape, x.us))
+
+
+def groups(found: Iterable[Timed]) -> list[dict[str, Any]]:
+    """An object for each problem and run, as ``shipped_table`` says."""
+    made: dict[object, dict[str, Any]] = {}
+    for one in found:
+        group = made.setdefault((one.about, one.problem.text), _group(one))
+        texts = [known for known, _ in group[SCHEDULES]]
+        if one.schedule not in texts:
+            emitted = compile_source(Source(one.schedule))
+            group[SCHEDULES].append([one.schedule, code_hash(emitted.text)])
+            texts.append(one.schedule)
+        sizes = "x".join(map(str, one.problem.shape))
+        times = _seconds(one.us), _seconds(one.vendor)
+        group[ROWS].append([sizes, texts.index(one.schedule), *times])
+    return list(made.values())
+
+
+def _group(one: Timed) -> dict[str, Any]:
+    gpu, driver, cuda, date = one.about
+    about = {"gpu": gpu, "arch": ARCH, "driver": driver, "cuda": cuda, "date": date}
+    lists = {SCHEDULES: list[list[str]](), ROWS: list[list[Any]]()}
+    return {"problem": one.problem.text, **about, "version": __version__, **lists}
 
 
 def _seconds(us: float) -> float:
     return float(f"{us * 1e-6:.6g}")
 
 
-def written(found: list[dict[str, Any]]) -> str:
+def written(found: Iterable[dict[str, Any]]) -> str:
     """JSON with a line for each schedule and each row."""
     parts: list[str] = []
     for group in found:
-        lines = [f' "{key}": {json.dumps(group[key])}' for key in group if key not in LISTS]
-        for key in LISTS:
-            rows = ",\n".join(f"  {json.dumps(row)}" for row in group[key])
-            lines.append(f' "{key}": [\n{rows}\n ]')
+        lines: list[str] = []
+        for key, value in group.items():
+            if key in (SCHEDULES, ROWS):
+                rows = ",\n".join(f"  {json.dumps(row)}" for row in value)
+                lines.append(f' "{key}": [\n{rows}\n ]')
+            else:
+                lines.append(f' "{key}": {json.dumps(value)}')
         parts.append("{\n" + ",\n".join(lines) + "\n}")
     return "[" + ",\n".join(parts) + "]\n"
 
 
-LISTS = ("schedules", "rows")
+def all_of_them(keep: int = 2, within: float = 1.03, share: float = 0.7) -> list[dict[str, Any]]:
+    """The table."""
+    found = (*warpgroups(), *tensor_cores(), *cublas())
+    return groups(kept(found, keep, within, share))
 
 
 def main() -> None:
@@ -104,7 +168,7 @@ def main() -> None:
     parser.add_argument("--within", type=float, default=1.03)
     parser.add_argument("--share", type=float, default=0.7)
     asked = parser.parse_args()
-    text = written(groups(DATA, asked.keep, asked.within, asked.share))
+    text = written(all_of_them(asked.keep, asked.within, asked.share))
     FILE.write_text(text, encoding="utf-8")
     print(f"{FILE}: {len(text)} bytes")
 

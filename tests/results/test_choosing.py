@@ -121,7 +121,9 @@ def test_a_schedule_outside_the_models_forms_is_chosen_too() -> None:
     shape = 333, 333, 333
     Results.open().record(MeasuredResult.of(text, shape, H200, 1e-6))
     found = suggest(shape=shape)
-    assert "register_block  m=4 n=4" in found.text and len(found.reasons) == 2
+    assert (
+        "register_block  m=4 n=4" in found.text and "tile: 6 x 6 tiles of 64 x 64." in found.reasons
+    )
     near = suggest(shape=(333, 333, 350))
     assert near.chosen.measured is not None and not near.chosen.measured.exact
 
@@ -137,6 +139,17 @@ def test_less_precise_products_are_chosen_only_if_asked_for() -> None:
     assert suggest(NT, 2048).chosen.measured is None
     assert "decompose" in suggest(NT, 2048, fast=True).text
     assert suggest(NT, 2048, fast=True).chosen.measured is not None
+
+
+def test_results_of_f32_leave_products_by_parts_open() -> None:
+    """They are faster where they are allowed, unless a time that was measured is less."""
+    text = f"gemm {NT}\ntile m=64 n=64 k=16\ncache_shared A[k, m] B[k, n]\nregister_block m=4 n=4\n"
+    Results.open().record(MeasuredResult.of(text, (2048, 2048, 2048), H200, 4e-4))
+    assert suggest(NT, 2048).chosen.measured is not None
+    assert "decompose" in suggest(NT, 2048, fast=True).text
+    Results.open().record(MeasuredResult.of(text, (2048, 2048, 2048), H200, 1e-5))
+    found = suggest(NT, 2048, fast=True)
+    assert "decompose" not in found.text and "Measured: 1,720 TFLOP/s" in found.text
 
 
 def test_suggest_goes_on_without_a_damaged_store(store: Path) -> None:

@@ -280,6 +280,18 @@ def test_pitches_of_the_problem_come_first() -> None:
     assert results.exact(padded.problem, "H200") == (padded, dense)
 
 
+def test_runs_are_compared_by_the_vendors_time_in_them() -> None:
+    """A clock that is lower in one run says nothing of its schedules."""
+    fast, slow = result(64, 20), result(32, 24)
+    slow = replace(slow, vendor=2 * (slow.vendor or 0))
+    results = Results.open()
+    results.record(fast, slow)
+    assert results.exact(fast.problem, "H200") == (slow, fast)
+    alone = replace(result(128, 22), vendor=None)
+    results.record(alone)
+    assert results.exact(fast.problem, "H200") == (fast, alone, slow)
+
+
 def test_names_of_gpus() -> None:
     results = Results.open()
     for name in ("NVIDIA A100-SXM4-80GB", "NVIDIA GeForce RTX 4090", "Some GPU"):

@@ -62,7 +62,11 @@ class Results:
 
     def exact(self, problem: ProblemKey, gpu: str) -> tuple[MeasuredResult, ...]:
         """The results at the problem's shape, fastest first, stale ones too; those with its pitches
-        come before others."""
+        come before others.
+
+        Runs differ in clock and power, so that results of several runs are compared by the share of
+        the vendor's time in the same run, if all have one.
+        """
         found: dict[str, MeasuredResult] = {}
         for source in self._sources():
             for name in self._try(lambda s=source: s.shapes(problem.text), {}):
@@ -70,9 +74,13 @@ class Results:
                     at = self._try(lambda s=source, n=name: s.fastest(problem, n, MOST), [])
                     for one in at:
                         found.setdefault(f"{one.problem.pitches} {one.schedule}", one)
-        return tuple(
-            sorted(found.values(), key=lambda x: (x.problem.pitches != problem.pitches, x.seconds))
-        )
+        relative = all(x.vendor is not None for x in found.values())
+
+        def rank(x: MeasuredResult) -> tuple[bool, float, str]:
+            time = x.seconds / x.vendor if relative and x.vendor else x.seconds
+            return x.problem.pitches != problem.pitches, time, x.schedule
+
+        return tuple(sorted(found.values(), key=rank))
 
     def best(self, problem: ProblemKey, gpu: str) -> MeasuredResult | None:
         """The fastest result at the problem's shape that is not stale."""

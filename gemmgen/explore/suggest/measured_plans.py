@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import exp, inf
+from math import ceil, exp, inf
 
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
@@ -54,6 +54,11 @@ class MeasuredPlan:
         return format_schedule(self.schedule)
 
     @property
+    def by_parts(self) -> bool:
+        """Whether products of f32 are computed by bf16 parts, with less precision."""
+        return any(x.name == "decompose" for x in self.schedule.directives)
+
+    @property
     def exact(self) -> bool:
         """Whether it was measured at the request's shape."""
         return self.result.problem.shape == self.request.shape
@@ -69,6 +74,16 @@ class MeasuredPlan:
         if plan is None or parse_schedule(Source(plan.text)) != self.schedule:
             return None
         return plan
+
+    def tiles(self) -> str:
+        """How many tiles there are; empty if the schedule states none."""
+        stated = next((x for x in self.schedule.directives if x.name == "tile"), None)
+        if stated is None:
+            return ""
+        sizes = (stated.argument(x) for x in self.request.letters[:2])
+        m, n = (x.value if x and isinstance(x.value, int) else 1 for x in sizes)
+        rows, columns, *_ = self.request.shape
+        return f"tile: {ceil(rows / m)} x {ceil(columns / n)} tiles of {m} x {n}."
 
     def reason(self) -> str:
         result = self.result
@@ -88,17 +103,26 @@ PITCHES = ", with other leading dimensions"
 
 
 def at_the_shape(request: Request, results: Results) -> tuple[MeasuredPlan, Emitted] | None:
-    """The fastest result for the request that is not stale."""
+    """The fastest result for the request that is not stale.
+
+    If products by parts are allowed, results without them leave that open.
+    """
     for result in results.exact(ProblemKey.of_request(request), request.gpu.name):
         plan = plan_for(result, request)
-        if plan is not None and (emitted := plan.emitted()) is not None:
+        if plan is None or plan.by_parts != request.fast:
+            continue
+        if (emitted := plan.emitted()) is not None:
             return plan, emitted
     return None
 
 
 def near_the_shape(request: Request, results: Results) -> Iterator[tuple[MeasuredPlan, float]]:
-    """The fastest results of the nearest shapes, with their estimates at the request's."""
+    """The fastest results of the nearest shapes, with their estimates at the request's; before them
+    those at the shape that leave the choice open, with their time."""
     key, compiled = ProblemKey.of_request(request), 0
+    for result in results.exact(key, request.gpu.name)[:1] if request.fast else ():
+        if plan := plan_for(result, request):
+            yield plan, result.seconds
     for result in results.nearest(key, request.gpu.name, NEAR):
         distance = key.distance(result.problem.shape)
         plan = plan_for(result, request) if distance <= FAR else None
@@ -114,11 +138,9 @@ def near_the_shape(request: Request, results: Results) -> Iterator[tuple[Measure
 def plan_for(result: MeasuredResult, request: Request) -> MeasuredPlan | None:
     """The result with the request's names; None for a schedule that computes with less precision
     than was asked for."""
-    schedule = _parsed(result.schedule)
-    if any(x.name == "decompose" for x in schedule.directives) and not request.fast:
-        return None
-    own = renamed(schedule, Names.of(request.problem).reversed())
-    return MeasuredPlan(result, request, replace(own, kernel=request.problem.kernel))
+    own = renamed(_parsed(result.schedule), Names.of(request.problem).reversed())
+    plan = MeasuredPlan(result, request, replace(own, kernel=request.problem.kernel))
+    return None if plan.by_parts and not request.fast else plan
 
 
 def _estimate(plan: MeasuredPlan, request: Request) -> float:

@@ -42,7 +42,10 @@ def reasons(s: Suggestion) -> Iterator[str]:
     measured = s.chosen.measured
     if isinstance(s.chosen.plan, WarpgroupPlan):
         yield from warpgroup_reasons(s, s.chosen.plan)
-    elif not isinstance(s.chosen.plan, MeasuredPlan):
+    elif isinstance(s.chosen.plan, MeasuredPlan):
+        if s.chosen.plan.tiles():
+            yield s.chosen.plan.tiles()
+    else:
         yield from _of_threads(s)
     if measured is not None:
         yield measured.reason()
