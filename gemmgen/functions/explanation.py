@@ -13,6 +13,7 @@ from gemmgen.gpu.gpu_names import gpu_named
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.atoms import ATOMS, VIA
 from gemmgen.ir.dtypes import BYTES, DTYPES
+from gemmgen.ir.target import runnable
 from gemmgen.schedule.formatting import format_access, format_schedule
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch.choosing import ChosenKernel
@@ -116,7 +117,7 @@ def _without_tma(call: Call, plan: Plan, choice: ChosenKernel, gpu: Gpu) -> Iter
 def _reasons(plan: Plan, choice: ChosenKernel, gpu: Gpu) -> Iterator[str]:
     """Why this schedule: the estimate's reasons, or why it is not the estimate's."""
     chosen = choice.emitted.schedule
-    target = plan.problem.schedule.target
+    target = runnable(plan.problem.schedule.target, gpu.arch)
     problem = replace(chosen.problem_alone, target=target)
     found = suggestion(problem, plan.extents, choice.views, gpu, fast=plan.fast)
     if found is None:

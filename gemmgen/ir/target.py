@@ -130,6 +130,11 @@ TARGETS = {
 }
 
 
+def runnable(target: str, arch: str) -> str:
+    """``target``, or the newest one that runs on GPUs of ``arch`` if they are older."""
+    return target if has(arch, _number(target)) else newest_target(arch)
+
+
 def newest_target(arch: str) -> str:
     """The newest target whose code runs on GPUs of ``arch``: PTX of an architecture runs on all
     later ones (sm_90 on sm_100), but for targets whose names end with ``a``.  sm_75 for an older

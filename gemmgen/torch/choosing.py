@@ -11,6 +11,7 @@ from gemmgen.calling.arguments import View, contiguous_strides, geometry
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.requirement import AtLeast, AtMost
+from gemmgen.ir.target import runnable
 from gemmgen.numerics.formats import NAMES
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
@@ -61,6 +62,8 @@ def choose(schedule: Schedule, own: bool, call: OperatorCall) -> ChosenKernel:
 
     Raises ``CallError`` if no kernel can take the tensors.
     """
+    if call.gpu is not None and not own:
+        schedule = replace(schedule, target=runnable(schedule.target, call.gpu.arch))
     gemm = schedule.gemm
     tiled = frozenset(roles(gemm))
     inputs = (gemm.a.tensor, gemm.b.tensor)

@@ -44,6 +44,7 @@ class Forward:
         self._beta = self._names.index("beta") if self.signature.old else None
         self._ready: list[Ready] = []
         self._defaults = self.signature.defaults
+        self._forward_mode: Any = pytorch().autograd.forward_ad
         self._kernels: dict[str, tuple[Emitted, dict[str, int]]] = {}
         self._choices: dict[tuple[object, ...], ChosenKernel] = {}
 
@@ -52,6 +53,8 @@ class Forward:
         absent = len(self._names) - len(given)
         if absent:  # PyTorch leaves out those at the end that are their defaults
             given = (*given, *self._defaults[-absent:])
+        if self._forward_mode._current_level >= 0:
+            self._check_tangents(given)
         if self._beta is not None and given[self._beta] != 0.0:
             return self._run(given)
         tensors = given[: self._count]
@@ -61,6 +64,18 @@ class Forward:
                 if found is not None:
                     return found
         return self._run(given)
+
+    def _check_tangents(self, given: tuple[Any, ...]) -> None:
+        """Refuses tensors of forward-mode differentiation, whose tangents would be lost."""
+        for name, value in zip(self._names, given, strict=True):
+            if (
+                hasattr(value, "data_ptr")
+                and self._forward_mode.unpack_dual(value).tangent is not None
+            ):
+                raise CallError(
+                    f"{name} has a tangent, which a kernel would lose: differentiate in reverse "
+                    "mode, or pass its primal"
+                )
 
     def _run(self, given: tuple[Any, ...]) -> TorchTensor:
         """Runs a call that is the first of its kind, or reads C."""

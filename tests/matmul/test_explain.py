@@ -105,3 +105,14 @@ def test_a_transposed_out_has_a_schedule(dtype: str, gpu: str) -> None:
     assert text.startswith("C[n, m] = A[m, k] * B[k, n]") and "An estimate" in text
     small = gemmgen.explain_matmul(a[:8, :8], a[:8, :8], out=out[:8, :8], gpu=gpu)
     assert small.startswith("C[n, m] = A[m, k] * B[k, n]")
+
+
+@pytest.mark.parametrize("size", (8, 256))
+@pytest.mark.parametrize("dtype", ("float16", "float32", "float64", "int8"))
+def test_a_gpu_older_than_the_default_target_has_a_schedule(dtype: str, size: int) -> None:
+    a = ones(size, size, dtype=dtype)
+    text = gemmgen.explain_matmul(a, a, gpu="T4", epilogue="acc * 2")
+    assert "target          sm_75\n" in text and "cp_async" not in text
+    with pytest.raises(gemmgen.ScheduleError, match="sm_75"):
+        bf16 = a.astype(ml_dtypes.bfloat16)
+        gemmgen.explain_matmul(bf16, bf16, gpu="T4")

@@ -228,3 +228,16 @@ def test_the_comparison_of_samples_sees_a_product_left_out() -> None:
     assert compare("result", short, exact, size, 13) and compare("gradient", short, exact, size, 13)
     broken = (a @ b).index_fill(0, torch.tensor([2]), torch.nan)
     assert compare("result", broken, exact, size, 13)
+
+
+def test_a_tangent_is_never_lost() -> None:
+    run = gemmgen.torch.op("gemm C[m, n] = A[m, k] * B[k, n]\n" + DOUBLE, name="takes::tangents")
+    a, b = drawn(3, 4), drawn(4, 5)
+    with torch.autograd.forward_ad.dual_level():
+        assert torch.equal(run(a, b), gemmgen.matmul(a, b))
+        dual = torch.autograd.forward_ad.make_dual(a, a)
+        for call in (run, gemmgen.matmul):
+            with pytest.raises(CallError, match="A has a tangent, which a kernel would lose"):
+                call(dual, b)
+            with pytest.raises(NotImplementedError, match="forward mode AD"):  # PyTorch's own
+                call(dual, b.clone().requires_grad_())
