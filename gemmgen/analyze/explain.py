@@ -30,7 +30,7 @@ from gemmgen.base.record import record
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.dtypes import RAW, ROUNDED
-from gemmgen.ir.edit import contraction, pipeline_of
+from gemmgen.ir.edit import contraction, loads_boxes, pipeline_of
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import Program
@@ -247,6 +247,7 @@ def _work(
         contract.into or kernel.program.problem.a.dtype,
         products,
         balance,
+        boxes=loads_boxes(kernel.program.main),
     )
 
 

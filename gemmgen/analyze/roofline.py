@@ -19,6 +19,9 @@ from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.target import WARP
 
 INTEGER_LANES = 64
+TMA = 1.65
+"""How much faster than loads by threads tiles may arrive from L2 by TMA: at 12.1 TB/s in the
+fastest such kernels that were timed on an NVIDIA H200 (``docs/data/warpgroups.json``)."""
 
 
 @record
@@ -29,7 +32,7 @@ class Demand:
 
     ``compulsory`` and ``through_l2``: bytes between device memory and L2, where every matrix
     element comes once, and between L2 and the SMs.  ``balance``: the mean work of an SM as a share
-    of that of the SM with the most.
+    of that of the SM with the most.  ``boxes``: TMA loads the tiles of A and B.
     """
 
     flops: int
@@ -44,6 +47,7 @@ class Demand:
     operands: DType = "f32"
     products: int = 1
     balance: float = 1.0
+    boxes: bool = False
 
 
 @record
@@ -100,8 +104,9 @@ def roofline_of(work: Demand, gpu: Gpu) -> Roofline:
         ),
     ]
     if gpu.l2 is not None:
-        how = f"{size(work.through_l2)} at {size(gpu.l2)}/s"
-        bounds.append(Bound("L2", work.through_l2 / gpu.l2, how))
+        speed = gpu.l2 * (TMA if work.boxes else 1.0)
+        how = f"{size(work.through_l2)} at {size(speed)}/s"
+        bounds.append(Bound("L2", work.through_l2 / speed, how))
     how = f"{size(work.compulsory)}, each matrix once, at {size(gpu.memory)}/s"
     bounds.append(Bound("device memory", work.compulsory / gpu.memory, how))
     return Roofline(

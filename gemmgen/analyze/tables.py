@@ -18,11 +18,11 @@ from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import copies
 
 
-def report(explanation: Explanation, name: str) -> tuple[Section, ...]:
-    """``name`` is what the schedule is called."""
+def report(explanation: Explanation) -> tuple[Section, ...]:
+    """All that is counted, section by section."""
     shared = [t for t in explanation.traffic if t.counts.phases]
     sections = [
-        _head(explanation, name),
+        _work(explanation),
         _formulas(explanation),
         global_memory([t for t in explanation.traffic if not t.counts.phases], _types(explanation)),
     ]
@@ -35,7 +35,7 @@ def _types(e: Explanation) -> dict[str, DType]:
     return {p.name: p.dtype for p in e.kernel.lowered.interface.params}
 
 
-def _head(e: Explanation, name: str) -> Section:
+def _work(e: Explanation) -> Section:
     m, n, k, *batches = e.shape
     problem = e.kernel.program.problem
     c, named = problem.c.name, zip(problem.letters, e.shape, strict=True)
@@ -73,7 +73,7 @@ def _head(e: Explanation, name: str) -> Section:
         rows.append(
             ("ragged edges", f"{useful:.1%} of the multiply-adds are of {c}, the rest padding")
         )
-    return Section(f"{name} on {e.gpu.name} ({e.gpu.arch})", (), tuple(rows))
+    return Section("shape and launch", (), tuple(rows))
 
 
 def _held(e: Explanation) -> str:

@@ -66,8 +66,14 @@ class Explained:
     def __str__(self) -> str:
         from gemmgen.analyze.plain_text import plain
         from gemmgen.analyze.tables import report
+        from gemmgen.explore.next_step import wording
+        from gemmgen.explore.next_step.expected import expected
+        from gemmgen.explore.next_step.trying import next_step
 
-        return "\n".join(plain(section) for section in report(self.explanation, self.name))
+        e = self.explanation
+        own = expected(e)
+        first = wording.conclusion(e, self.name, own, next_step(e, own))
+        return "\n".join(map(plain, (first, *report(e))))
 
 
 def verify(

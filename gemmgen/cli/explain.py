@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,9 +14,6 @@ from gemmgen.cli.files import check_svg, name_of, put, write_file
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.schedule.extents import Shape
 from gemmgen.schedule.model import Schedule
-
-if TYPE_CHECKING:
-    from gemmgen.analyze.figures import Json
 
 shape = click.option(
     "--shape",
@@ -65,9 +61,10 @@ def command(
 ) -> None:
     """Count the memory accesses of the schedule FILE, and say what bounds it on a GPU.
 
-    Counts are exact at any shape, with their formulas; no GPU is needed.  The last line is the
-    statement that would help most: further ones are tried, and judged by the bounds and by the cost
-    model of `suggest`.
+    The first lines are the conclusion: the speed to expect, what bounds it, and the change that
+    would help most.  Further statements are tried, and judged by the bounds and by the cost model
+    of `suggest`; where wgmma or another schedule of `suggest` is faster, it is printed.  Counts are
+    exact at any shape, with their formulas; no GPU is needed.
 
     --sass needs NVRTC or nvcc, and nvdisasm (pip install nvidia-cuda-nvdisasm).  With a GPU and ncu
     it shows what warps wait for, measured in one launch at the shape.
@@ -97,19 +94,18 @@ def command(
         from gemmgen.draw.svg import svg_of
 
         write_file(plot, svg_of(roofline_drawing({schedule.kernel: explanation})), file)
-    more: dict[str, Json] = {}
-    sections = report(explanation, name_of(file))
-    if not no_next:
-        from gemmgen.explore.next_step import wording
-        from gemmgen.explore.next_step.trying import next_step
+    from gemmgen.explore.next_step import wording
+    from gemmgen.explore.next_step.expected import expected
+    from gemmgen.explore.next_step.trying import next_step
 
-        step = next_step(explanation)
-        more["next_step"] = wording.as_json(step)
-        sections = (*sections, wording.section(explanation, step))
+    own = expected(explanation)
+    step = None if no_next else next_step(explanation, own)
     if as_json:
-        put(json.dumps({**values(explanation), **more}, indent=2) + "\n")
+        more = wording.as_json(explanation, own, step)
+        put(json.dumps({**more, **values(explanation)}, indent=2) + "\n")
     else:
-        show(sections)
+        first = wording.conclusion(explanation, name_of(file), own, step, tried=not no_next)
+        show((first, *report(explanation)))
 
 
 def _show_map(schedule: Schedule, sizes: Shape, what: str, plot: str | None, file: str) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from gemmgen.base.errors import FileError, Mistake, UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source, Span, shown, value_shown
+from gemmgen.base.units import numeral
 from gemmgen.gpu.gpus import MIB, SMS, Gpu
 from gemmgen.schedule.read import printable
 from gemmgen.schedule.words import close
@@ -163,7 +164,7 @@ def _unknown(name: str, value: object, span: Span | None) -> Mistake:
 def _of_number(name: str, value: object, span: Span | None) -> Iterator[Mistake]:
     key = KEYS[name]
     kind = "an integer" if key.whole else "a number"
-    takes = f"{name} is {kind} from {key.least:,g} to {key.most:,g}: {key.about}"
+    takes = f"{name} is {kind} from {numeral(key.least)} to {numeral(key.most)}: {key.about}"
     if isinstance(value, bool) or not isinstance(value, int if key.whole else int | float):
         yield Mistake(f"`{name}` is {value_shown(value)}, not {kind}", span, takes)
     elif not key.least <= value <= key.most:

@@ -95,6 +95,11 @@ def pipeline_of(kernel: Kernel) -> Pipeline | None:
     return next((s for s in kernel.body if isinstance(s, Pipeline)), None)
 
 
+def loads_boxes(kernel: Kernel) -> bool:
+    """Whether TMA loads all tiles of a kernel that has tiles."""
+    return {copy.mode for copy in copies(kernel) if copy.dst.endswith("_shared")} == {"tma"}
+
+
 def copy_outward(kernel: Kernel) -> Copy | None:
     """The copy by which the output leaves shared memory, if it passes through."""
     tiles = {s.dst for s in kernel.body if isinstance(s, Map)}

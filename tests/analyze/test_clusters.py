@@ -74,5 +74,5 @@ def test_sms_without_room_for_a_cluster_have_no_blocks() -> None:
         parse_schedule(Source(f"{large}cluster m=2 n=2\n")), (4096, 4096, 64), GPUS["H200"]
     )
     assert found.waves.per_wave == found.waves.launched == found.waves.sms == 128
-    words = " ".join(" ".join(row) for row in report(found, "it")[0].rows)
+    words = " ".join(" ".join(row) for row in report(found)[0].rows)
     assert "32 at a time, estimated" in words and "128 of the 132 SMs" in words

@@ -41,7 +41,7 @@ def explained(order: str = "rows") -> Explanation:
 
 
 def row(explanation: Explanation) -> str:
-    (section,) = (s for s in report(explanation, "x") if s.title == "resources")
+    (section,) = (s for s in report(explanation) if s.title == "resources")
     return next(cells[1] for cells in section.rows if cells[0] == "main loop")
 
 

@@ -1,9 +1,12 @@
-"""The last line of ``explain``: the statement that the models expect most of."""
+"""The first lines of ``explain``: the speed to expect, what bounds it, and the next step."""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,13 +15,18 @@ import pytest
 from gemmgen.analyze import explain as module
 from gemmgen.analyze import resources
 from gemmgen.analyze.explain import Explanation, explain
+from gemmgen.api import tools as api
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.source import Source
 from gemmgen.explore.next_step import wording
 from gemmgen.explore.next_step.candidates import candidates
+from gemmgen.explore.next_step.expected import Expected, expected
 from gemmgen.explore.next_step.trying import GAIN, NextStep, next_step
+from gemmgen.explore.results.measured_result import Machine, MeasuredResult, ProblemKey
+from gemmgen.explore.results.results_store import Results
 from gemmgen.gpu.gpus import GPUS
 from gemmgen.language import parse_schedule
+from gemmgen.pipeline import compile_source
 from tests.cli.running import gemmgen
 
 PROOF = pytest.mark.proof
@@ -44,8 +52,18 @@ def explained(name: str, size: int = 4096, text: str = "") -> Explanation:
 
 
 @cache
+def own_of(name: str, size: int = 4096) -> Expected:
+    return expected(explained(name, size))
+
+
+@cache
 def step_of(name: str, size: int = 4096) -> NextStep | None:
-    return next_step(explained(name, size))
+    return next_step(explained(name, size), own_of(name, size))
+
+
+def sentence_of(name: str, size: int = 4096) -> str:
+    step = step_of(name, size)
+    return wording.sentence(explained(name, size), own_of(name, size), step)
 
 
 @pytest.mark.by_default("transposed-*")
@@ -65,37 +83,56 @@ def test_the_step_is_the_ladders_next_one(name: str, statements: tuple[str, ...]
 
 
 @pytest.mark.by_default("mma/ahead")
-@pytest.mark.parametrize("name", ["mma/ahead", "types/f16_fast", "mma/fp8"])
+@pytest.mark.parametrize("name", ["mma/ahead", "types/f16_fast", "mma/fp8", "mma/int8", "mma/tf32"])
 def test_the_step_after_mma_is_wgmma(name: str) -> None:
-    """A schedule of ``suggest`` takes the place of this one, where the GPU has wgmma."""
+    """A schedule of ``suggest`` takes the place of this one, where the GPU has wgmma; the command
+    that is named writes it."""
     found = step_of(name)
-    assert found is not None and found.rewrite
-    assert found.statements[0] == "tensor_core via=wgmma"
+    assert found is not None and found.suggestion is not None
+    assert "tensor_core via=wgmma" in found.statements
     assert found.expected > 1.5 * found.now
-    said = wording.sentence(explained(name), found)
-    assert "`gemmgen suggest` writes a schedule with `tensor_core via=wgmma`" in said
-    assert wording.as_json(found)["rewrite"] is True
+    said = sentence_of(name)
+    assert said.startswith("wgmma and TMA: `gemmgen suggest ") and " writes this schedule, " in said
+    own = wording.as_json(explained(name), own_of(name), found)["next_step"]
+    assert own["rewrite"] is True
+    assert compile_source(Source(own["schedule"])) == found.suggestion.emitted
+    (command,) = re.findall(r"`gemmgen (suggest .*)` writes", said)
+    written = gemmgen(*shlex.split(command))
+    assert written.exit_code == 0, written.output
+    lines = [line for line in written.stdout.splitlines() if not line.startswith("#")]
+    assert lines == own["schedule"].splitlines()
 
 
 @PROOF
 def test_the_step_of_halves_without_wgmma_is_mma() -> None:
     text = (EXAMPLES / "types" / "f16_fast.sched").read_text(encoding="utf-8")
     schedule = parse_schedule(Source(text))
-    found = next_step(explain(schedule, (4096, 4096, 4096), GPUS["A100"]))
+    e = explain(schedule, (4096, 4096, 4096), GPUS["A100"])
+    found = next_step(e, expected(e))
     assert found is not None and found.statements == ("tensor_core via=mma",)
 
 
-@pytest.mark.parametrize("name", ["hopper/wgmma", "vectorized"])
+@pytest.mark.parametrize("name", ["hopper/wgmma", "vectorized", "hopper/promote"])
 def test_wgmma_is_no_step_of_its_own_kernels_or_of_f32(name: str) -> None:
+    """Nor of a kernel that promotes its accumulators, which ``suggest`` does not."""
     found = step_of(name)
     assert found is None or not found.rewrite
+
+
+def test_a_slow_kernel_with_wgmma_has_the_fastest_one_as_its_step() -> None:
+    found = step_of("best/bf16_128_rows")
+    assert found is not None and found.suggestion is not None
+    assert sentence_of("best/bf16_128_rows").startswith("`gemmgen suggest ")
+    assert any(x.startswith("tile ") for x in found.statements)
 
 
 def test_few_blocks_share_their_tiles() -> None:
     found = step_of("vectorized", 512)
     assert found is not None and found.statements == ("split_k parts=8",)
-    said = wording.sentence(explained("vectorized", 512), found)
-    assert "`split_k parts=8` would lower the time for it 7.9x" in said
+    assert sentence_of("vectorized", 512).startswith("add `split_k parts=8`: about ")
+    assert sentence_of("vectorized", 512).endswith("; the time for issue slots falls 7.9x")
+    (bound,) = (row for row in rows_of("vectorized", 512) if row[0] == "bound")
+    assert "SMs are idle" in " ".join(text for _, text in rows_of("vectorized", 512)), bound
 
 
 @pytest.mark.parametrize(
@@ -106,17 +143,76 @@ def test_few_blocks_share_their_tiles() -> None:
         pytest.param("best/bias_relu", marks=PROOF),
     ],
 )
-def test_a_schedule_as_good_as_the_models_know_is_told(name: str) -> None:
+def test_a_schedule_that_nothing_known_is_faster_than_says_so(name: str) -> None:
     assert step_of(name) is None
-    assert "as good as the models know" in wording.sentence(explained(name), None)
-    assert wording.as_json(None) is None
+    assert sentence_of(name).startswith(
+        "nothing known is faster: no single change is predicted to "
+    )
+    assert wording.as_json(explained(name), own_of(name), None)["next_step"] is None
 
 
 def test_a_step_says_what_falls_and_what_is_expected() -> None:
-    said = wording.sentence(explained("transposed"), step_of("transposed"))
-    assert said.startswith(
-        "limited by shared memory and L1: `tile m=128 n=128 k=8`, `register_block m=8 n=8` would "
-        "lower the time for it 7.1x: at most 38.3 TFLOP/s; the models expect "
+    assert re.fullmatch(
+        r"write `tile m=128 n=128 k=8` in place of `tile m=32 n=32 k=32`; add `register_block m=8 "
+        r"n=8`: about [\d.]+ TFLOP/s, [\d.]+ times as fast; the time for shared memory and L1 "
+        r"falls 7\.1x",
+        sentence_of("transposed"),
+    )
+
+
+def rows_of(name: str, size: int = 4096) -> tuple[tuple[str, ...], ...]:
+    step = step_of(name, size)
+    return wording.conclusion(explained(name, size), name, own_of(name, size), step).rows
+
+
+@pytest.mark.by_default("naive", "mma/ahead", "hopper/wgmma")
+@pytest.mark.parametrize(
+    ("name", "rests_on"),
+    [
+        ("naive", "70% of the bound, as a naive kernel reaches on an NVIDIA H200"),
+        ("tiled", "estimated by a model that was fitted to f32 kernels on an NVIDIA H200;"),
+        ("mma/ahead", "NVIDIA H200, which may be off by a third for tensor cores"),
+        ("hopper/wgmma", "fitted to bf16 kernels with wgmma on an NVIDIA H200"),
+    ],
+)
+def test_the_speed_says_what_it_rests_on(name: str, rests_on: str) -> None:
+    rows = rows_of(name)
+    assert [row[0] for row in rows if row[0]] == ["speed", "bound", "next"]
+    said = " ".join(text for _, text in rows)
+    assert said.startswith("about ") and rests_on in said
+    own, e = own_of(name), explained(name)
+    assert own.basis == "estimated" and e.roofline.flops / own.seconds <= e.attainable
+    assert f"at most {wording.speed(e, e.roofline.flops / e.attainable)}" in said
+    assert max(len(text) for _, text in rows) <= wording.WIDTH
+
+
+def test_another_gpus_figures_are_named() -> None:
+    e = replace(explained("tiled"), gpu=GPUS["L4"])
+    assert expected(e).source.endswith(" NVIDIA H200, with the figures of L4")
+
+
+def test_a_measured_schedule_is_said_to_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its time is not an estimate, and a faster one that was measured is the next step."""
+    monkeypatch.setenv("GEMMGEN_CACHE", str(tmp_path))
+    name, machine = "hopper/wgmma", Machine("NVIDIA H200", "sm_90")
+    e = explained(name)
+    schedule = e.kernel.emitted.schedule
+    shape = 4096, 4096, 4096
+    best = Results.shared().best(ProblemKey.of(schedule, shape), "H200")
+    assert best is not None and Results.shared().record(
+        MeasuredResult.of(schedule, shape, machine, best.seconds * 2)
+    )
+    own = expected(e)
+    assert (own.basis, own.seconds) == ("measured", best.seconds * 2)
+    assert own.source.startswith("measured on NVIDIA H200, ")
+    step = next_step(e, own)
+    assert step is not None and step.expected == pytest.approx(2 * step.now)
+    assert "measured at" in wording.sentence(e, own, step)
+    assert Results.shared().record(MeasuredResult.of(schedule, shape, machine, best.seconds / 2))
+    own = expected(e)
+    assert (own.seconds, next_step(e, own)) == (best.seconds / 2, None)
+    assert wording.sentence(e, own, None).startswith(
+        "nothing known is faster: no schedule was meas"
     )
 
 
@@ -137,7 +233,7 @@ def test_a_pad_leaves_the_other_tiles_as_they_are() -> None:
 @PROOF
 def test_step_by_step_a_naive_kernel_becomes_a_fast_one() -> None:
     e, speeds = explained("naive"), [0.0]
-    while found := next_step(e):
+    while (found := next_step(e, expected(e))) and not found.rewrite:
         assert found.expected > speeds[-1]
         speeds.append(found.expected)
         (text,) = (c.text for c in candidates(e) if c.statements == found.statements)
@@ -151,21 +247,28 @@ def test_step_by_step_a_naive_kernel_becomes_a_fast_one() -> None:
 def test_a_step_is_found_soon(name: str) -> None:
     e = explained(name)
     start = time.process_time()
-    next_step(e)
+    next_step(e, expected(e))
     assert time.process_time() - start < MOST
 
 
-def test_explain_ends_with_it() -> None:
+def test_explain_starts_with_it() -> None:
     naive = EXAMPLES / "naive.sched", "--shape", "1024"
-    *_, title, line = gemmgen("explain", *naive).stdout.splitlines()
-    assert title == "next step" and line.startswith("    limited by shared memory and L1: `")
-    assert "next step" not in gemmgen("explain", *naive, "--no-next").stdout
+    title, speed, *lines = gemmgen("explain", *naive).stdout.splitlines()
+    assert title.endswith("naive.sched on H200 (sm_90)") and speed.startswith("  speed  about ")
+    said = [line.split()[0] for line in lines[: lines.index("")] if line[2] != " "]
+    assert said == ["bound", "next"]
+    assert "\n  next " not in gemmgen("explain", *naive, "--no-next").stdout
     figures = json.loads(gemmgen("explain", *naive, "--json").stdout)
+    assert list(figures)[:2] == ["conclusion", "next_step"]
+    assert figures["conclusion"]["basis"] == "estimated"
     assert figures["next_step"]["binding"] == "shared memory and L1"
     assert figures["next_step"]["expected_flops"] > figures["next_step"]["expected_flops_now"]
+    assert figures["next_step"]["expected_flops_now"] == figures["conclusion"]["flops"]
+    python = str(api.explain(str(naive[0]), 1024)).splitlines()
+    assert python[1:6] == [speed, *lines[:4]]
 
 
 def test_counting_a_candidate_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     e = explained("warp_tiled", 512)
     monkeypatch.setattr(module, "resources_of", None)
-    assert next_step(e) is not None
+    assert next_step(e, expected(e)) is not None

@@ -1,12 +1,14 @@
-"""Tries the candidates, and says which one the models expect most of.
+"""Finds the next step of a schedule: the statement that is predicted to save most, or the schedule
+that ``suggest`` writes.
 
-Two models judge a schedule: the cost model of ``suggest`` and ``tune`` estimates its time, which
+Two models judge a change: the cost model of ``suggest`` and ``tune`` estimates its time, which
 latency is a part of, and the roofline of ``explain`` counts its accesses, which coalescing and bank
-conflicts are a part of, and gives the least time.  A schedule is taken to need the longer of both;
-one whose threads read each factor from global memory for one sum reaches ``DIRECT`` of the
-roofline, as the cost model was fitted to no such kernel.  Of several statements
-the gain of each is compared (their geometric mean).  Only the candidates with the best estimates
-are counted.
+conflicts are a part of, and gives the least time.  A schedule is taken to need the longer of both
+(``expected``).  Of several statements the gain of each is compared (their geometric mean).  Only
+the candidates with the best estimates are counted.
+
+Where wgmma takes the operands of another kernel, and where no change helps, the schedule of
+``suggest`` is the step, if it is predicted to be faster.
 """
 
 from __future__ import annotations
@@ -20,26 +22,30 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.explore.cost import estimate, launched
 from gemmgen.explore.next_step.candidates import Variant, candidates
-from gemmgen.explore.next_step.warpgroups import warpgroups
+from gemmgen.explore.next_step.expected import DIRECT, Expected, request_of, uses_wgmma
+from gemmgen.explore.suggest.choose import Suggestion, choose
 from gemmgen.explore.tune.legal_points import sized
+from gemmgen.ir.atoms import VIA
 from gemmgen.language import parse_schedule
+from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 
 COUNTED = 2
 """Candidates whose accesses are counted."""
 GAIN = 0.03
 """The share of the time that a step must save: less is within what the models tell apart."""
-DIRECT = 0.7
-"""Of the roofline's speed; the ladder's naive kernel reaches 0.68 to 0.84 of it on an H200."""
+ERROR = {True: 0.1, False: 0.25}
+"""The same of another schedule with the same units as this one (wgmma or not) where not both were
+measured: what the model of such kernels is off by."""
 
 
 @record
 class NextStep:
-    """``statements`` to add or change.  Operations a second: ``now`` and ``expected`` are what the
-    models expect of the schedule as it is and of the changed one, ``attainable`` the latter's
-    bound.  ``binding`` is what bounds the schedule now; the least time for it falls to one
-    ``less``-th, or it is no bound of the changed one (None).  ``rewrite``: the statements are those
-    of another schedule, which ``suggest`` writes."""
+    """``statements`` to add or change.  Operations a second: ``now`` and ``expected`` are what is
+    expected of the schedule as it is and of the changed one, ``attainable`` the latter's bound.
+    ``binding`` is what bounds the schedule now; the least time for it falls to one ``less``-th, or
+    it is no bound of the changed one (None).  ``suggestion``: the statements are those of its
+    schedule, which replaces this one."""
 
     statements: tuple[str, ...]
     now: float
@@ -47,7 +53,12 @@ class NextStep:
     attainable: float
     binding: str
     less: float | None
-    rewrite: bool = False
+    suggestion: Suggestion | None = None
+
+    @property
+    def rewrite(self) -> bool:
+        """Whether another schedule replaces this one."""
+        return self.suggestion is not None
 
 
 @record
@@ -71,35 +82,56 @@ class _Counted:
         return _expected(self.tried.seconds, self.roofline.flops / self.roofline.attainable)
 
 
-def next_step(e: Explanation) -> NextStep | None:
-    """None if no candidate is expected to save ``GAIN`` of the time.  Where warpgroups can take the
-    operands they are the step."""
-    return _rewritten(e) or _changed(e)
+def next_step(e: Explanation, own: Expected) -> NextStep | None:
+    """None if nothing is predicted to save ``GAIN`` of the time that the schedule takes,
+    ``own``."""
+    if uses_wgmma(e):
+        return _rewritten(e, own)
+    to_wgmma = _rewritten(e, own, via="wgmma")
+    return to_wgmma or _changed(e, own) or _rewritten(e, own)
 
 
-def _rewritten(e: Explanation) -> NextStep | None:
-    """The schedule of warpgroups, if it is expected to be faster than this one."""
-    plan, flops = warpgroups(e), e.roofline.flops
-    if plan is None:
+def _rewritten(e: Explanation, own: Expected, via: str = "") -> NextStep | None:
+    """The schedule of ``suggest``, if it is predicted to be faster; ``via``: and multiplies so."""
+    try:
+        found = choose(request_of(e))
+    except (ScheduleError, UsageError):
         return None
-    now = max(_estimated(e.kernel.emitted.schedule, e) or 0.0, flops / e.attainable)
-    if plan.seconds > now * (1 - GAIN):
+    wgmma = found.emitted.program.main.spread.atom in VIA["wgmma"]
+    if (via and not wgmma) or not _as_precise(found, e):
         return None
-    words = ("tensor_core", "async_copy", "warp_specialize")
-    lines = [" ".join(line.split()) for line in plan.text.splitlines()]
-    statements = tuple(line for line in lines if line.split()[0] in words)
-    expected = flops / plan.seconds
-    return NextStep(
-        statements, flops / now, expected, expected, e.roofline.binding.name, None, rewrite=True
-    )
+    measured = found.chosen.measured is not None and found.chosen.measured.exact
+    same = wgmma is uses_wgmma(e) and not (measured and own.basis == "measured")
+    if found.chosen.seconds > own.seconds * (1 - (ERROR[wgmma] if same else GAIN)):
+        return None
+    here = set(_lines(e.kernel.emitted.schedule))
+    statements = tuple(line for line in _lines(found.schedule) if line not in here)
+    if not statements:
+        return None
+    flops, after = e.roofline.flops, e.roofline.flops / found.chosen.seconds
+    now, binding = flops / own.seconds, e.roofline.binding.name
+    return NextStep(statements, now, after, after, binding, None, found)
 
 
-def _changed(e: Explanation) -> NextStep | None:
-    """The statement to add or to change that is expected to save the most."""
-    own, flops = _estimated(e.kernel.emitted.schedule, e), e.roofline.flops
-    if own is None:
+def _as_precise(found: Suggestion, e: Explanation) -> bool:
+    """Whether a suggestion promotes its accumulators as often as the schedule does, if it does, and
+    multiplies as many parts."""
+    ours, other = e.kernel.emitted.interface.arithmetic, found.emitted.interface.arithmetic
+    often = ours.terms is None or (other.terms is not None and other.terms <= ours.terms)
+    return often and other.products >= ours.products
+
+
+def _lines(schedule: Schedule) -> list[str]:
+    """The statements of a schedule, with single spaces."""
+    return [" ".join(line.split()) for line in format_schedule(schedule).splitlines()]
+
+
+def _changed(e: Explanation, own: Expected) -> NextStep | None:
+    """The statement to add or to change that is predicted to save the most."""
+    estimated, flops = _estimated(e.kernel.emitted.schedule, e), e.roofline.flops
+    if estimated is None:
         return None
-    now = _expected(own, flops / e.attainable)
+    now = _expected(estimated, flops / e.attainable)
     counted = [
         _Counted(x, roofline_at(x.schedule, e.shape, e.gpu, beta=e.beta)) for x in _best(e, now)
     ]
@@ -110,8 +142,8 @@ def _changed(e: Explanation) -> NextStep | None:
     before, after = e.roofline.binding, {bound.name: bound for bound in best.roofline.bounds}
     return NextStep(
         best.tried.candidate.statements,
-        flops / now,
-        flops / best.seconds,
+        flops / own.seconds,
+        flops / own.seconds * now / best.seconds,
         best.roofline.attainable,
         before.name,
         before.seconds / after[before.name].seconds if before.name in after else None,
