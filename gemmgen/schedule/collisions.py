@@ -62,7 +62,7 @@ def _refuse(schedule: Schedule, name: str, why: str) -> NoReturn:
     letters = {letter for access in _accesses(schedule) for letter in access.indices}
     other = f"my_{word.lstrip('_')}"
     if not (LETTER if word in letters else NAME).fullmatch(other):
-        other = other_letter(letters) if word in letters else "my_name"
+        other = other_letter(_spans(schedule)) if word in letters else "my_name"
     mistake = Mistake(
         f"`{word}` can't have that name here: {why} {name}",
         span,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain, count
 
 from gemmgen.base.errors import Mistakes, Refusal
 from gemmgen.base.record import record
@@ -38,6 +39,7 @@ def check_gemm(
     """The ``gemm`` line as a value; records all of its mistakes."""
     before = len(mistakes)
     letters: dict[str, Word] = {}
+    tensors = [access.tensor.text for access in accesses]
     for access in accesses:
         with mistakes.caught():
             check_name(access.tensor, "tensor")
@@ -45,7 +47,7 @@ def check_gemm(
             letters.setdefault(letter.text, letter)
     for letter in letters.values():
         with mistakes.caught():
-            _check_letter(letter, specs, letters)
+            _check_letter(letter, specs, letters, tensors)
     if len(mistakes) == before:
         with mistakes.caught():
             _check_distinct(accesses)
@@ -81,20 +83,27 @@ def check_name(word: Word, kind: str) -> None:
 
 
 def other_letter(used: Iterable[str]) -> str:
-    """A letter that is not among those ``used``."""
-    return next(letter for letter in "ijpqrstuvw" if letter not in set(used))
+    """A letter that is not among the names ``used``, nor is its capital: that is its extent."""
+    taken = set(used)
+    more = (f"i{number}" for number in count(1))
+    return next(x for x in chain("ijpqrstuvw", more) if taken.isdisjoint((x, x.upper())))
 
 
-def _check_letter(letter: Word, specs: Iterable[DirectiveSpec], used: Iterable[str]) -> None:
+def _check_letter(
+    letter: Word, specs: Iterable[DirectiveSpec], letters: Collection[str], tensors: Sequence[str]
+) -> None:
+    """``letters`` and ``tensors``: all of the line."""
     name, small = shown(letter.text), letter.text.lower()
-    other = f"any other lowercase name will do, such as `{other_letter(used)}`"
+    unused = other_letter((*letters, *tensors))
+    other = f"any other lowercase name will do, such as `{unused}`"
     if not LETTER.fullmatch(letter.text):
         why = "letters are lowercase, and uppercase names are extents"
         if letter.text.startswith("_"):
             why = "it begins with `_`, and letters begin with a to z"
         elif len(letter.text) > 16:
             why = f"it has {len(letter.text)} characters, at most 16 are taken"
-        plain = LETTER.fullmatch(small) and not _kept(small, specs)
+        free = small not in letters and small.upper() not in tensors
+        plain = free and LETTER.fullmatch(small) and not _kept(small, specs)
         raise Refusal(
             f"`{name}` can't be a letter: {why}",
             at=letter.span,
@@ -259,6 +268,7 @@ def _check_clashes(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:
         return
     word, name, what = found
     used = {letter.text for access in accesses for letter in access.indices or ()}
+    used |= {access.tensor.text for access in accesses}
     for access in accesses:
         if access.tensor.text == word:
             raise Refusal(

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import random
+import re
+
 import pytest
 
+from gemmgen.base.errors import ScheduleError
+from gemmgen.base.source import Source
+from gemmgen.pipeline import compile_source
+from gemmgen.schedule.gemm_line import other_letter
 from gemmgen.schedule.roles import extents
 
 from .helpers import refused, schedule
@@ -117,3 +124,45 @@ def test_an_extent_gives_way_to_a_tensor_a_size_and_a_word_of_c() -> None:
     found = schedule("gemm C[t, m, bm] = A[t, m, k] * B[k, bm]")
     assert extents(found.gemm) == {"m": "M", "bm": "extent_bm", "k": "K", "t": "extent_t"}
     assert extents(schedule("gemm C[m, n] = K[m, k] * M[k, n]").gemm)["k"] == "extent_k"
+
+
+@pytest.mark.parametrize("bad", ["int", "float", "Row", "_k"])
+def test_a_letter_that_a_hint_proposes_leaves_extents_their_names(bad: str) -> None:
+    """Who follows it writes the capital of the letter for its extent, whatever tensors are
+    called."""
+    draw = random.Random(bad)
+    for _ in range(40):
+        c, a, b = draw.sample("IJPQRSTUVW", 3)
+        rows, columns = draw.sample("ijpqrstuvwmn", 2)
+        text = (
+            f"gemm {c}[{rows}, {columns}] = {a}[{rows}, {bad}] * {b}[{bad}, {columns}]\n"
+            f"assume {bad.upper().strip('_')} % 4 == 0\ntile {rows}=32 {columns}=32 {bad}=8\n"
+        )
+        with pytest.raises(ScheduleError) as error:
+            compile_source(Source(text))
+        hint = error.value.hint
+        found = re.search(r"(?:such as|write) `(\w+)`", hint)
+        assert found is not None, hint
+        letter = found[1]
+        followed = re.sub(rf"\b{bad}\b", letter, text)
+        followed = re.sub(
+            rf"\bassume {bad.upper().strip('_')}\b", f"assume {letter.upper()}", followed
+        )
+        if {rows.upper(), columns.upper()}.isdisjoint((c, a, b)):
+            compile_source(Source(followed))
+        assert letter not in (rows, columns) and letter.upper() not in (c, a, b)
+
+
+def test_a_letter_is_proposed_however_many_names_there_are() -> None:
+    assert other_letter("ijpqrstuvw") == "i1" and other_letter("IJPQRSTUVW") == "i1"
+    assert other_letter(["i", "J"]) == "p"
+
+
+def test_the_small_letter_is_no_hint_where_it_is_another() -> None:
+    for text in (
+        "gemm C[m, n] = A[m, M] * B[M, n]\n",
+        "gemm P[m, n] = A[m, P] * B[P, n]\n",
+    ):
+        with pytest.raises(ScheduleError) as error:
+            compile_source(Source(text))
+        assert error.value.hint == "any other lowercase name will do, such as `i`"
