@@ -16,10 +16,11 @@ import pytest
 from gemmgen.analyze import explain as module
 from gemmgen.analyze.access_counts import LaunchCounts
 from gemmgen.analyze.count import count_compiled
-from gemmgen.analyze.explain import Explanation, explain
+from gemmgen.analyze.explain import Explanation, explain, roofline_at
 from gemmgen.base.source import Source
 from gemmgen.cli.ladder_counts import Counted, cells, title
 from gemmgen.cli.ladder_rungs import Rung, built_in
+from gemmgen.explore.results.shipped_table import shipped
 from gemmgen.gpu import compiler
 from gemmgen.gpu.gpu_names import gpu_named
 from gemmgen.gpu.gpus import GPUS
@@ -147,3 +148,19 @@ def test_an_estimate_is_marked_and_keeps_launch_bounds(monkeypatch: pytest.Monke
     line = dict(zip(*cells(counted), strict=True))
     assert line["registers"] == f"~{found.resources.registers}" and line["occupancy"] == "~25%"
     assert line["spills"] == "-" and f"~ is estimated: {why}" in title(4096, H200, counted)
+
+
+SHIPPED = shipped()
+SAMPLE = 8
+
+
+def test_no_bound_is_below_what_ships_as_measured(proof: bool) -> None:
+    """Kernels with wgmma, whose tiles TMA loads from L2 faster than threads do."""
+    assert SHIPPED is not None
+    results = SHIPPED.all()
+    every = max(1, len(results) // (10 * SAMPLE if proof else SAMPLE))
+    for one in results[::every]:
+        schedule = parse_schedule(Source(one.schedule))
+        found = roofline_at(schedule, one.problem.shape, gpu_named(one.machine.gpu))
+        seconds = max(bound.seconds for bound in found.bounds)
+        assert seconds <= one.seconds, (one.described(), found.binding)
