@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from gemmgen.base.source import Source
-from gemmgen.expand import pipeline_async, pipeline_registers, ring, turns
+from gemmgen.expand import pingpong, pipeline_async, pipeline_registers, ring
 from gemmgen.expand.pipeline_async import AsyncPipeline
 from gemmgen.expand.pipeline_tma import TmaPipeline
 from gemmgen.expand.ring import Ring
@@ -184,7 +184,7 @@ def sums_read_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def steps_of_the_other_not_skipped(patch: pytest.MonkeyPatch) -> None:
     """Consumers in turn go on where they were in the ring."""
-    patch.setattr(turns, "_skipped", lambda ring: ())
+    patch.setattr(pingpong, "_skipped", lambda ring: ())
 
 
 BUGS: dict[Plant, set[str]] = {
