@@ -9,8 +9,8 @@ import pytest
 
 from gemmgen.base.source import Source
 from gemmgen.calling.launches import Case
-from gemmgen.fuzz.cases import as_called, cases
 from gemmgen.fuzz.dice import Dice
+from gemmgen.fuzz.trial_calls import as_called, cases
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.calls import Caller
 from gemmgen.proof.default_shapes import far_shapes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gemmgen.base.source import Source
-from gemmgen.fuzz.cases import MATRIX_WORK, cases
 from gemmgen.fuzz.dice import Dice
+from gemmgen.fuzz.trial_calls import MATRIX_WORK, cases
 from gemmgen.pipeline import compile_source
 from gemmgen.proof.cases import work
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from gemmgen.base.processes import end_with_parent, kill
-from gemmgen.fuzz.cases import cases
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.fuzz.trial import ARCH, compile_text
+from gemmgen.fuzz.trial_calls import cases
 
 from .sides import OnDevice, Sides, WrongResult
 

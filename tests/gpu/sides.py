@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from gemmgen.calling.launches import Case
-from gemmgen.fuzz.cases import as_called
+from gemmgen.fuzz.trial_calls import as_called
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.launch import Kernel
 from gemmgen.ir.interface import Interface
