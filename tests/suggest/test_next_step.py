@@ -22,11 +22,12 @@ from gemmgen.explore.next_step import wording
 from gemmgen.explore.next_step.candidates import candidates
 from gemmgen.explore.next_step.expected import Expected, expected
 from gemmgen.explore.next_step.trying import GAIN, NextStep, next_step
-from gemmgen.explore.results.measured_result import Machine, MeasuredResult, ProblemKey
+from gemmgen.explore.results.measured_result import Machine, MeasuredResult
 from gemmgen.explore.results.results_store import Results
 from gemmgen.gpu.gpus import GPUS
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_source
+from gemmgen.schedule.model import Schedule
 from tests.cli.running import gemmgen
 
 PROOF = pytest.mark.proof
@@ -194,26 +195,26 @@ def test_another_gpus_figures_are_named() -> None:
 def test_a_measured_schedule_is_said_to_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its time is not an estimate, and a faster one that was measured is the next step."""
     monkeypatch.setenv("GEMMGEN_CACHE", str(tmp_path))
-    name, machine = "hopper/wgmma", Machine("NVIDIA H200", "sm_90")
-    e = explained(name)
-    schedule = e.kernel.emitted.schedule
-    shape = 4096, 4096, 4096
-    best = Results.shared().best(ProblemKey.of(schedule, shape), "H200")
-    assert best is not None and Results.shared().record(
-        MeasuredResult.of(schedule, shape, machine, best.seconds * 2)
-    )
+    e, other = explained("hopper/wgmma"), explained("best/bf16_4096")
+
+    def record(schedule: Schedule, seconds: float) -> None:
+        machine = Machine("NVIDIA H200", "sm_90")
+        one = MeasuredResult.of(schedule, (4096, 4096, 4096), machine, seconds)
+        assert Results.shared().record(one)
+
+    record(e.kernel.emitted.schedule, 4e-6)
+    record(other.kernel.emitted.schedule, 2e-6)
     own = expected(e)
-    assert (own.basis, own.seconds) == ("measured", best.seconds * 2)
+    assert (own.basis, own.seconds) == ("measured", 4e-6)
     assert own.source.startswith("measured on NVIDIA H200, ")
     step = next_step(e, own)
     assert step is not None and step.expected == pytest.approx(2 * step.now)
-    assert "measured at" in wording.sentence(e, own, step)
-    assert Results.shared().record(MeasuredResult.of(schedule, shape, machine, best.seconds / 2))
+    assert step.suggestion is not None and "cluster m=2" not in step.suggestion.text
+    assert "writes this schedule, measured at" in wording.sentence(e, own, step)
+    record(e.kernel.emitted.schedule, 1e-6)
     own = expected(e)
-    assert (own.seconds, next_step(e, own)) == (best.seconds / 2, None)
-    assert wording.sentence(e, own, None).startswith(
-        "nothing known is faster: no schedule was meas"
-    )
+    assert (own.seconds, next_step(e, own)) == (1e-6, None)
+    assert wording.sentence(e, own, None).startswith("nothing known is faster: no schedule was ")
 
 
 def test_letters_and_tensors_are_the_schedules_own() -> None:
