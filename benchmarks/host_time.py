@@ -59,6 +59,8 @@ def ours(kernel: Callable[..., object], a: object, b: object, c: object, of: str
 def of_cupy(kernel: Callable[..., object]) -> Rows:
     a, b, c = (cp.ones(shape, "float32") for shape in ((M, K), (K, N), (M, N)))
     rows = ours(kernel, a, b, c, "CuPy")
+    rows["CuPy: gemmgen.matmul(A, B)"] = lambda: gemmgen.matmul(a, b)
+    rows["CuPy: gemmgen.matmul(A, B, out=C)"] = lambda: gemmgen.matmul(a, b, out=c)
     rows["CuPy: cupy.matmul(A, B, out=C)"] = lambda: cp.matmul(a, b, out=c)
     return rows
 
@@ -70,6 +72,12 @@ def of_torch(kernel: Callable[..., object]) -> Rows:
     rows = ours(kernel, a, b, c, "PyTorch")
     rows["PyTorch: torch.mm(A, B, out=C)"] = lambda: torch.mm(a, b, out=c)
     rows["PyTorch: torch.mm(A, B)"] = lambda: torch.mm(a, b)
+    weight, bias = torch.ones((N, K), device="cuda"), torch.ones(N, device="cuda")
+    linear = torch.nn.functional.linear
+    rows["PyTorch: linear(A, W, bias)"] = lambda: linear(a, weight, bias)
+    rows["PyTorch: gemmgen.matmul(A, B)"] = lambda: gemmgen.matmul(a, b)
+    rows["PyTorch: gemmgen.matmul(A, B, out=C)"] = lambda: gemmgen.matmul(a, b, out=c)
+    rows["PyTorch: gemmgen.linear(A, W, bias)"] = lambda: gemmgen.linear(a, weight, bias)
     split = gemmgen.compile(SPLIT)
     rows["PyTorch: split_k kernel(A, B, C)"] = lambda: split(a, b, c)
     rows.update(_triton(a, b, c))

@@ -18,7 +18,7 @@ from gemmgen.functions.arrangement import (
     result_shape,
 )
 from gemmgen.functions.array_kinds import Array
-from gemmgen.functions.call_epilogue import check_given, given, reads
+from gemmgen.functions.call_epilogue import check_given, check_old_values, given, reads
 from gemmgen.functions.problems import problem_of, problem_types
 from gemmgen.functions.product_operators import NAMESPACE, operator_of, ordered_arguments
 
@@ -54,7 +54,8 @@ def traced_product(
         b = b if len(b.shape) == 1 else b.swapaxes(-2, -1)
     check_shapes(a.shape, b.shape, names)
     batches = max(0, len(a.shape) - 2, len(b.shape) - 2)
-    tensors, used = _read(text, batches, tuple([name for name, _ in values]), out is not None)
+    given_names = tuple([name for name, _ in values])
+    tensors, used = _read(text, batches, given_names, dict(values).get("beta"), out is not None)
     own: dict[str, Array] = {name: value for name, value in values if name in tensors}
     la, lb, lc, sa, sb, sc = assigned(a.shape, b.shape, frozenset(used))
     if len(lb) == 2 and len(la) > 2 and not used:  # the batches of A are rows
@@ -80,11 +81,12 @@ def traced_product(
 
 @constant
 def _read(
-    text: str | None, batches: int, names: tuple[str, ...], has_output: bool
+    text: str | None, batches: int, names: tuple[str, ...], beta: object, has_output: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The tensors that an epilogue reads, and the letters that it uses."""
     read = reads(text, batches)
     check_given(text, read, names)
+    check_old_values(text, read, () if beta is None else (("beta", beta),), has_output)
     return tuple(name for name, _ in read.tensors), tuple(sorted(read.used))
 
 

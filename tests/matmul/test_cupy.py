@@ -144,3 +144,18 @@ def test_an_out_that_overlaps_is_refused(cupy: FakeCupy) -> None:
     a = cupy.on(drawn((4, 4)))
     with pytest.raises(gemmgen.CallError, match=r"C overlaps A .*\(A is a, B is b, C is out\)"):
         gemmgen.matmul(a, cupy.on(drawn((4, 4))), out=a)
+
+
+def test_strides_types_and_the_bias_tell_calls_apart(cupy: FakeCupy) -> None:
+    """All of these have the same shapes, in turns."""
+    for seed in range(2):
+        for name in ("float32", "float16"):
+            a, b = (orders(drawn((8, 8), name, seed + at)) for at in range(2))
+            for x, y in ((x, y) for x in a for y in b if "rows" in (x, y)):
+                bias = drawn((16,), name, seed)
+                for own in (bias[:8], bias[::2]):
+                    given = FakeArray(of=a[x]), FakeArray(of=b[y]), FakeArray(of=own)
+                    wanted = a["rows"].astype(np.float64) @ b["rows"]
+                    equal(gemmgen.matmul(*given[:2]), wanted)
+                    equal(gemmgen.matmul(*given[:2], bias=given[2]), wanted + own)
+    assert "launch" in cupy.calls

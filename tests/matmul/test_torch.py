@@ -110,6 +110,33 @@ def test_out_within_a_compiled_function() -> None:
     assert torch.equal(run(a, b, out), a @ b + 1) and torch.equal(out, a @ b)
 
 
+def test_mistakes_within_a_compiled_function_are_named() -> None:
+    a, b = drawn(3, 4), drawn(4, 5)
+    for call, message in (
+        (lambda x: gemmgen.matmul(x, b.float()), "a is float64 and b is float32"),
+        (lambda x: gemmgen.matmul(x, b.t()), "b transposed would fit"),
+        (lambda x: gemmgen.matmul(x, b, epilogue="scale * acc"), "reads scale, which is not given"),
+        (lambda x: gemmgen.matmul(x, b, epilogue="acc + C[m, n]"), "pass it as out="),
+        (lambda x: gemmgen.matmul(x, b, epilogue="rel(acc)"), "did you mean `relu`"),
+        (lambda x: gemmgen.linear(x, b), "rows of 4 and of 5 elements"),
+    ):
+        torch._dynamo.reset()
+        with pytest.raises(Exception, match=message):
+            torch.compile(call, fullgraph=True, backend=BACKEND)(a)
+
+
+def test_old_values_within_a_compiled_function() -> None:
+    def add(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+        text = "acc + beta * C[m, n]"
+        return gemmgen.matmul(a, b, epilogue=(text, {"beta": 2.0}), out=out)
+
+    torch._dynamo.reset()
+    a, b, out = drawn(3, 4), drawn(4, 5), drawn(3, 5, seed=1)
+    wanted = a @ b + 2 * out
+    assert torch.equal(torch.compile(add, fullgraph=True, backend=BACKEND)(a, b, out), wanted)
+    assert torch.equal(out, wanted)
+
+
 def test_what_pytorch_does_to_tensors_is_seen() -> None:
     a, b = drawn(3, 4), drawn(4, 5)
     assert torch.equal(gemmgen.matmul(torch._neg_view(a), b), -a @ b)
@@ -217,3 +244,19 @@ def test_numbers_of_a_call_are_its_own() -> None:
     for scale in (2.0, np.float32(3), torch.tensor(4.0)):
         found = gemmgen.matmul(a, b, epilogue=("acc * scale", {"scale": scale}))
         assert torch.equal(found, (a @ b) * float(scale))
+
+
+def test_strides_and_types_tell_calls_apart(launched: list[str]) -> None:
+    """All of these have the same shapes, in turns."""
+    for seed in range(2):
+        for dtype in (torch.float64, torch.float32):
+            a, b, bias = (drawn(*x, dtype=dtype, seed=seed) for x in ((8, 8), (8, 8), (16,)))
+            wide = torch.zeros(8, 24, dtype=dtype)
+            wide[:, :8] = a
+            for left in (a, a.t().contiguous().t(), wide[:, :8]):
+                for right in (b, b.t().contiguous().t()):
+                    assert torch.equal(gemmgen.matmul(left, right), a @ b)
+                    for own in (bias[:8], bias[::2]):
+                        assert torch.equal(gemmgen.matmul(left, right, bias=own), a @ b + own)
+                        assert torch.equal(gemmgen.linear(left, right, own), a @ b.t() + own)
+    assert launched
