@@ -147,6 +147,10 @@ def test_what_pytorch_does_to_tensors_is_seen() -> None:
     assert torch.equal(gemmgen.linear(a, torch.nn.Parameter(b.t())), a @ b)
     with torch.inference_mode():
         assert torch.equal(gemmgen.matmul(a, b), a @ b)
+    several = drawn(2, 3, 4)
+    assert torch.equal(torch.vmap(lambda x: gemmgen.matmul(x, b))(several), several @ b)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(gemmgen.matmul(a, b), a @ b)
 
 
 def test_mixed_tensors_are_refused() -> None:
