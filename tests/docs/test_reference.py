@@ -107,6 +107,9 @@ def test_a_word_of_the_glossary_is_in_both_languages_and_stands_once() -> None:
         "tuning",
         "search space",
         "launch bounds",
+        *("TMA", "tensor map", "mbarrier", "named barrier", "warp role", "producer", "consumer"),
+        *("ping-pong", "cooperative", "accumulator", "promotion", "PDL", "warpgroup", "wgmma"),
+        *("matrix descriptor", "swizzle atom", "K-major, MN-major", "FP8", "INT8", "bf16x3"),
     ],
 )
 def test_the_glossary_has_a_word_of_each_part(word: str) -> None:
