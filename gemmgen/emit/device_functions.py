@@ -156,9 +156,9 @@ def _wmma_store(line: Line) -> DeviceFunction:
 
 def _set_registers(more: bool) -> DeviceFunction:
     if more:
-        how = ", once others gave theirs up."
+        how = " (waits until free)."
         return function("set_registers", way="more", change="inc", how=how)
-    return function("set_registers", way="fewer", change="dec", how=" from here on.")
+    return function("set_registers", way="fewer", change="dec", how=".")
 
 
 _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {

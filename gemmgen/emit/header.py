@@ -62,7 +62,9 @@ def launch_lines(interface: Interface) -> list[str]:
         asked = ", as many as the GPU runs at a time" if interface.resident else ""
         lines.append(f"in clusters of {sides} blocks{asked}")
     if interface.overlaps:
-        lines.append("blocks may begin before the kernel in front has ended, and wait for its end")
+        lines.append(
+            "programmatic dependent launch: blocks start early and wait for the preceding kernel"
+        )
     if interface.dynamic_shared:
         lines.append(f"{interface.dynamic_shared} bytes of dynamic shared memory a block")
     if interface.product:

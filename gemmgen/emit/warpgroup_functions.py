@@ -21,10 +21,10 @@ _ROWS = 8
 _A_LINE = 16
 """Registers that one line of the template names; of outputs, 8."""
 _HOW = {
-    (False, False): "both along k",
-    (True, False): "a along m, b along k",
-    (False, True): "a along k, b along n",
-    (True, True): "a along m, b along n",
+    (False, False): "both K-major",
+    (True, False): "a M-major, b K-major",
+    (False, True): "a K-major, b N-major",
+    (True, True): "a M-major, b N-major",
 }
 _MATRICES = {1: "one matrix", 2: "two matrices", 4: "four matrices"}
 
@@ -99,7 +99,7 @@ def stmatrix(count: int, turned: bool) -> DeviceFunction:
         count=count,
         trans=".trans" if turned else "",
         turned="_turned" if turned else "",
-        how=", turned" if turned else "",
+        how=", transposed" if turned else "",
         number=_MATRICES[count],
         numbers=", ".join(f"%{1 + at}" for at in range(count)),
         inputs=", ".join(f'"r"(held[{at}])' for at in range(count)),

@@ -19,10 +19,10 @@ from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.occupancy import registers_by_duty
 from gemmgen.ir.parts import rebuilt
 
-PRODUCER = "copy tiles into the stages that are empty, as far ahead as there are stages"
-CONSUMERS = "multiply the tiles that have landed, and store the sums"
-IN_TURN = "in turn "
-END = "no block ends while others arrive at its barriers"
+PRODUCER = "load tiles into empty stages"
+CONSUMERS = "multiply full stages, then run the epilogue"
+IN_TURN = "alternate: "
+END = "a block must not exit while others arrive at its barriers"
 MEETING = Int(1)
 """The named barrier of the consumers, or of the first of those that take turns; 0 is the block's.
 """

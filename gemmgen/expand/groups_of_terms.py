@@ -16,7 +16,7 @@ from gemmgen.ir.expanded import Timed
 from gemmgen.ir.expr import Binary, Expr, Int
 from gemmgen.ir.nodes import Fold, Kernel
 
-NOTE = "fold the sums of these terms into f32"
+NOTE = "promote the partial accumulators to f32"
 
 
 @record

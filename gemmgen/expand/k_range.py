@@ -51,7 +51,7 @@ def first_tile(program: Program, kernel: Kernel, letter: str) -> tuple[Timed, ..
     early = Binary("-", rest, names.block(letter))
     start = Select(Binary(">", rest, Int(0)), early, Int(0))
     origins = tuple(o for o in pipeline.origins if o.startswith("residue"))
-    note = "the partial tile is peeled to the front: it begins before k = 0"
+    note = "the partial tile comes first: it starts before k = 0"
     return (Block(note, origins, (Define(names.start(letter).name, start),)),)
 
 

@@ -97,7 +97,7 @@ def _launched(kernel: Kernel) -> tuple[Timed, ...]:
     origins = tuple(x for x in kernel.work.origins if x == "overlap_launch")
     return (
         Block(
-            "the kernel behind may begin: it waits for what is stored",
+            "the dependent kernel may start: it waits before it reads C",
             origins,
             (LaunchDependents(),),
         ),
@@ -110,7 +110,7 @@ def _again(kernel: Kernel) -> tuple[Timed, ...]:
     if ATOMS[contract.atom].splits is None:
         return ()
     origins = tuple(x for x in contract.origins if x.split()[0] == "decompose")
-    note = "sums that are not finite again: parts of an infinity are NaN"
+    note = "recompute non-finite results in f32: splitting inf yields NaN"
     return (Block(note, origins, (MultiplyAgain(contract),)),)
 
 

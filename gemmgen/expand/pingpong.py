@@ -61,7 +61,7 @@ def begun(kernel: Kernel, ring: Ring, extent: Expr, step: Expr) -> tuple[Timed, 
         Define(ring.phase.name, rounds, mutable=True),
         Define(TURN_PHASE.name, FIRST_GOES, mutable=True),
     )
-    note = "the second consumer begins in the ring behind the steps of the first one's tile"
+    note = "the second consumer starts after the steps of the first tile"
     return (Block(note, kernel.producers.origins, body),)
 
 
@@ -69,19 +69,19 @@ def awaited(kernel: Kernel) -> Timed:
     """Until the other consumer has ended the steps of the tile before."""
     wait = WaitBarrier(Element(TURN, (names.CONSUMER_NUMBER,)), TURN_PHASE)
     turned = Assign(TURN_PHASE.name, Binary("-", Int(1), TURN_PHASE))
-    note = "wait for the turn: the other consumer ends the steps of the tile before"
+    note = "wait until the other consumer has finished its main loop"
     return Block(note, kernel.producers.origins, (wait, turned))
 
 
 def handed_on(kernel: Kernel, ring: Ring) -> Timed:
     """The other consumer's tile is next, and its steps are not this one's."""
-    note = "hand the turn on, and skip the steps of the other consumer's tile"
+    note = "let the other consumer start, and skip the steps of its tile"
     return Block(note, kernel.producers.origins, (_passed(), *_skipped(ring)))
 
 
 def handed_on_early(kernel: Kernel) -> Timed:
     """The other consumer may begin: what this one multiplies is begun, if not ended."""
-    note = "hand the turn on: the last multiplications go on meanwhile"
+    note = "let the other consumer start: the last wgmma is still in flight"
     return Block(note, kernel.producers.origins, (_passed(),))
 
 

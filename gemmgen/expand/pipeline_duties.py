@@ -72,9 +72,9 @@ class DutyPipeline(TmaPipeline):
             meeting,
         )
         read = "all warps of the cluster have" if self.kernel.work.cluster else "all warps have"
-        note = f"barriers of each stage: full, a tile has landed there; empty, {read} read it"
+        note = f"mbarriers of each stage: full, a tile has arrived; empty, {read} read it"
         if self._in_turn:
-            note += "; turn, of each consumer: the other has ended its steps"
+            note += "; turn, per consumer: the other has finished its main loop"
         return Block(note, self._origins(), body)
 
     def before_tiles(self) -> tuple[Timed, ...]:
@@ -121,7 +121,7 @@ class DutyPipeline(TmaPipeline):
                 rows = Binary("/", names.block(outer), names.cluster(letter))
                 first = Binary("*", names.rank(letter), rows)
                 found.append(Define(names.share_origin(copy.src, outer).name, first))
-        note = "the block's share of the tiles that its cluster shares: so many rows from here on"
+        note = "the first row that this block multicasts to its cluster, in each shared tile"
         return (Block(note, clusters.origins_of(work), tuple(found)),) if found else ()
 
     def _reads_to_the_end(self) -> bool:

@@ -75,7 +75,7 @@ class StagedPipeline(ABC):
         """Before the next tile's first copies: no thread reads this tile's stages any more."""
         if not self.kernel.work.persistent or not self._reads_to_the_end():
             return ()
-        return (Block("the next tile may overwrite the stages", (), (Barrier(),)),)
+        return (Block("all warps are done with the stages of this tile", (), (Barrier(),)),)
 
     def _reads_to_the_end(self) -> bool:
         """Whether the stages are read after the last barrier of the loop."""

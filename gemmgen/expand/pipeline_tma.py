@@ -98,7 +98,7 @@ class TmaPipeline(StagedPipeline):
         some time, in which the tile is multiplied.  Its stage is ``named`` here, if nothing else
         has a name for it."""
         test = TestBarrier(LANDED.name, ring.full_at(ring.next_stage), ring.phase, exists)
-        note = "ask early whether the next tile has landed"
+        note = "test early whether the next tile has arrived"
         return Block(note, self._copied_by(), (*named, test))
 
     def _advanced(self, ring: Ring) -> tuple[Timed, ...]:
@@ -114,7 +114,7 @@ class TmaPipeline(StagedPipeline):
             OneThread((each, FenceBarriers())),
             Barrier(),
         )
-        note = "a barrier for each stage, whose phases end when a tile has landed there"
+        note = "one mbarrier per stage: a phase completes when a tile has arrived"
         return Block(note, self._copied_by(), body)
 
     def _landed(self, ring: Ring, stage: Expr, unless: Var | None = None) -> tuple[Timed, ...]:

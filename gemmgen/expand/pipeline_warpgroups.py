@@ -30,9 +30,9 @@ from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.nodes import Init
 from gemmgen.ir.warpgroup_matrices import AwaitMultiplies
 
-READ = "the step before has read its stage, once its multiplications have ended"
-READ_NOW = "this step has read its stage"
-END = "the sums are there once the last multiplications have ended"
+READ = "the previous wgmma is done: its stage is free"
+READ_NOW = "release the stage of this step"
+END = "wait for the last wgmma: the accumulators are complete"
 
 
 @record

@@ -38,7 +38,11 @@ def reduction(kernel: Kernel) -> tuple[Timed, ...]:
             ),
         )
     if work.groups == 1:
-        note = "add the other split's sums" if work.parts == 2 else "add the partial sums in order"
+        note = (
+            "add the other split's partial sums"
+            if work.parts == 2
+            else "add the partial sums in order"
+        )
         return _meeting("parts", "split", note, origins)
     return (
         *_meeting("group", "split", "add the group's partial sums in order", origins),

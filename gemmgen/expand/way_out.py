@@ -14,9 +14,9 @@ from gemmgen.ir.output_slices import StageSlice, StoreBoxes, StoreSlice
 from gemmgen.ir.simplify import add, mul
 
 NOTE = "the epilogue"
-IN, OUT = "stage it in shared memory", "store it, neighbouring threads along its rows"
-BY_ENGINE = "store it by the copy engine, which leaves out what is outside"
-LAST = "the last stores have read shared memory when the block ends"
+IN, OUT = "stage it in shared memory", "store it: adjacent threads write a row"
+BY_ENGINE = "store it with TMA, which does not write outside the tensor"
+LAST = "the block must not exit before TMA has read shared memory"
 
 
 def way_out(kernel: Kernel, final: Map, outward: Copy) -> tuple[Timed, ...]:

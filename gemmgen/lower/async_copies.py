@@ -47,7 +47,7 @@ def _call(context: Context, node: CopyTileAsync) -> Invoke:
     needed = {name: value for name, value in known.items() if name.name in used}
     function = Function(
         names.copy_tile(tensor),
-        f"begins to copy this thread's part of a tile of {tensor}; zeros outside the matrix",
+        f"starts this thread's copies of a tile of {tensor}; zeros outside the matrix",
         node.copy.origins,
         (
             Parameter(tile.name, tile.dtype, True, shared_arrays.shape(context, tile)),

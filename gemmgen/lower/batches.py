@@ -29,7 +29,7 @@ def matrices(context: Context, counts: tuple[Node, ...], number: Expr) -> tuple[
     letters = context.kernel.work.batch
     body = (*counts, *_numbers(context, number), *_moves(context))
     what = " and ".join([", ".join(letters[:-1]), letters[-1]] if len(letters) > 1 else letters)
-    return (Block(f"the block's {what}, and the matrices there", (), body),)
+    return (Block(f"the block's {what}, and its matrices", (), body),)
 
 
 def first_matrices(context: Context) -> tuple[Node, ...]:

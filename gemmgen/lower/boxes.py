@@ -124,7 +124,7 @@ def cluster_constants(context: Context) -> Iterator[Constant]:
         if across == row and along(work, column) > 1:
             bits = div(bits, _bits(of_both[1]))
         value = sum(1 << rank for rank in sharers(work, context.buffer(copy.dst)))
-        note = "blocks that share a tile with the first one, as bits"
+        note = "bit mask of the blocks that share the first block's tile"
         yield Constant(names.sharers(copy.src).name, value, bits, note)
 
 

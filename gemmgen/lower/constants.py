@@ -59,9 +59,7 @@ def _vectors(context: Context) -> Iterator[Constant]:
     for buffer in context.kernel.buffers:
         if buffer.slab:
             name = names.slab(buffer.name).name
-            yield Constant(
-                name, buffer.slab, None, "elements of a row; tiles are slabs of such rows"
-            )
+            yield Constant(name, buffer.slab, None, "elements of a swizzle atom's row")
 
 
 def _copies(context: Context) -> Iterator[Constant]:
@@ -89,7 +87,7 @@ def _counts(context: Context) -> Iterator[Constant]:
         yield Constant("GROUP", context.kernel.work.raster, None, note)
     fold = fold_of(context.kernel)
     if fold is not None:
-        yield Constant(names.PROMOTE.name, fold.every, None, "terms whose sums are folded together")
+        yield Constant(names.PROMOTE.name, fold.every, None, "promotion interval, in terms")
     yield from boxes.cluster_constants(context)
     if context.is_split:
         yield Constant(PARTS.name, context.kernel.work.parts, None, "blocks that split K of a tile")

@@ -16,7 +16,7 @@ from gemmgen.ir.shared_copies import CopyAsync, LoadBox
 from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Invoke, Node, Point
 from gemmgen.lower.context import Context
 
-NOTE = "wait for the kernel in front: no access to global memory comes before"
+NOTE = "wait for the preceding kernel before any access to global memory"
 _ACCESSES = (AtomicAdd, CopyAsync, CountArrival, LoadBox, Point, StoreBox)
 
 

@@ -180,7 +180,7 @@ def _init(context: Context, node: Init) -> tuple[Node, ...]:
         assert isinstance(total, Element)
         return (Assign(total, number(0, context.problem.accumulate)),)
 
-    return (Block("zero the sums", (), context.lowering.each_sum(context, Int(1), zero)),)
+    return (Block("zero the accumulators", (), context.lowering.each_sum(context, Int(1), zero)),)
 
 
 def _define(_context: Context, node: Define) -> tuple[Node, ...]:

@@ -194,7 +194,7 @@ def constants(context: Context) -> Iterator[Constant]:
     k, (rows, _) = names.instruction(context.problem.k), operands(context)
     yield Constant(k.name, _atom(context).k, None, "step of one instruction")
     count = names.fragments(rows.letter)
-    yield Constant(count.name, rows.pieces, None, "instructions for the rows of a warpgroup")
+    yield Constant(count.name, rows.pieces, None, "instructions per warpgroup along m")
 
 
 def checks(context: Context) -> Iterator[Check]:

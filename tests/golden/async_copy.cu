@@ -72,7 +72,7 @@ static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// begins to copy this thread's part of a tile of A; zeros outside the matrix
+// starts this thread's copies of a tile of A; zeros outside the matrix
 // (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BK][BM], const float *A, int lda,
@@ -83,7 +83,7 @@ __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BK][BM], const flo
     gg_copy_async_16(&A_shared[A_k][A_m], &A[(long long)k * lda + m], valid * sizeof(float));
 }
 
-// begins to copy this thread's part of a tile of B; zeros outside the matrix
+// starts this thread's copies of a tile of B; zeros outside the matrix
 // (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_B_tile(float (&B_shared)[BK][BN], const float *B, int ldb,

@@ -78,7 +78,7 @@ static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 
-// begins to copy this thread's part of a tile of A; zeros outside the matrix
+// starts this thread's copies of a tile of A; zeros outside the matrix
 // (cache_shared A[m, k] B[k, n]; vectorize A.global B C width=4;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BM][BK], const float *A, int lda,
@@ -94,7 +94,7 @@ __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BM][BK], const flo
     }
 }
 
-// begins to copy this thread's part of a tile of B; zeros outside the matrix
+// starts this thread's copies of a tile of B; zeros outside the matrix
 // (cache_shared A[m, k] B[k, n]; vectorize A.global B C width=4;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_B_tile(float (&B_shared)[BK][BN], const float *B, int ldb,
@@ -269,7 +269,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (alpha == 0) K = 0;  // as in BLAS
     const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    // the device that this thread has set up last
+    // the device of this thread's last launch
     static thread_local int ready = -1;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);

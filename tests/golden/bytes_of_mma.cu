@@ -274,8 +274,8 @@ gemm(int M, int N, int K,
         }
         __syncthreads();
 
-        // store it, neighbouring threads along its rows
-        // (cache_shared A[m, k] B[n, k] C[m, n]; vectorize C width=4)
+        // store it: adjacent threads write a row (cache_shared A[m, k] B[n, k] C[m, n];
+        // vectorize C width=4)
         {
             const int C_m = tid / (BN / C_VEC), C_n = (tid % (BN / C_VEC)) * C_VEC;
             const int m = tile_m + (C_m / LM) * WM + C_m % LM + reg_m * LM;

@@ -33,7 +33,7 @@
 
 namespace gemm_detail {
 
-// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+// A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
 struct alignas(128) gg_tensor_map {
     unsigned long long words[16];
 };
@@ -43,25 +43,25 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+// mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
 __device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
 }
 
-// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+// fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
 __device__ __forceinline__ void gg_fence_barrier_init() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+// mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
 __device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(at), "r"(bytes) : "memory");
 }
 
-// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+// mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
@@ -72,7 +72,7 @@ __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int par
     return ended != 0;
 }
 
-// mapa, mbarrier.arrive: one arrival at this barrier of the cluster's block of this rank.
+// mapa, mbarrier.arrive: one arrival at this barrier in the cluster's block of this rank.
 __device__ __forceinline__ void gg_arrive_at(unsigned long long &barrier, int rank) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("{\n.reg .b32 there;\n"
@@ -81,16 +81,16 @@ __device__ __forceinline__ void gg_arrive_at(unsigned long long &barrier, int ra
                  :: "r"(at), "r"(rank) : "memory");
 }
 
-// barrier.cluster: waits until all threads of the cluster's blocks have come.
+// barrier.cluster: waits until all threads of the cluster have arrived.
 __device__ __forceinline__ void gg_sync_cluster() {
     __syncwarp();
     asm volatile("barrier.cluster.arrive.release.aligned;\n"
                  "barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// cp.async.bulk.tensor, multicast: the copy engine copies a box of a tensor, from these coordinates
-// on, to this place in the shared memory of each block of the cluster whose bit is set; elements
-// outside the tensor become zeros.  The barrier at this place in each counts its bytes.
+// cp.async.bulk.tensor, multicast: TMA loads a box of a tensor, from these coordinates on, into the
+// same shared address of each block of the cluster whose bit is set; elements outside the tensor
+// are zeros.  The barrier at the same address of each block counts its bytes.
 __device__ __forceinline__ void gg_multicast_box_2d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     int i0, int i1, int blocks)
@@ -104,7 +104,7 @@ __device__ __forceinline__ void gg_multicast_box_2d(
                     "h"(static_cast<unsigned short>(blocks)) : "memory");
 }
 
-// fence.proxy.async: the copy engine comes after this thread's accesses to shared memory.
+// fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.
 __device__ __forceinline__ void gg_fence_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -119,7 +119,7 @@ constexpr int STAGES = 3;  // tiles in shared memory
 constexpr int GROUP = 2;  // rows of clusters in a group
 constexpr int CLUSTER_M = 2, CLUSTER_N = 2;  // blocks of a cluster along m and n
 constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
-// blocks that share a tile with the first one, as bits
+// bit mask of the blocks that share the first block's tile
 constexpr int A_BLOCKS = (1 << CLUSTER_N) - 1;
 constexpr int B_BLOCKS = ((1 << CLUSTER) - 1) / ((1 << CLUSTER_N) - 1);
 constexpr int CONSUMERS = LM * LN, THREADS = CONSUMERS + 128;
@@ -144,7 +144,7 @@ gemm(int M, int N, int K,
     __shared__ alignas(128) float B_shared[STAGES][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // barriers of each stage: full, a tile has landed there;
+    // mbarriers of each stage: full, a tile has arrived;
     // empty, all warps of the cluster have read it
     // (async_copy A B via=tma; warp_specialize producers=1; cluster m=2 n=2)
     __shared__ alignas(8) unsigned long long full[STAGES];
@@ -158,8 +158,7 @@ gemm(int M, int N, int K,
     }
     gg_sync_cluster();
     if (threadIdx.x >= CONSUMERS) {
-        // the producer: copy tiles into the stages that are empty, as far ahead as there are stages
-        // (warp_specialize producers=1)
+        // the producer: load tiles into empty stages (warp_specialize producers=1)
         if (threadIdx.x == CONSUMERS) {
             // the tiles of C
             const int rank = blockIdx.x % CLUSTER;
@@ -168,7 +167,7 @@ gemm(int M, int N, int K,
             const int clusters_n = (N - 1) / (BN * CLUSTER_N) + 1;
             const int tiles = clusters_m * clusters_n * CLUSTER;
 
-            // the block's share of the tiles that its cluster shares: so many rows from here on
+            // the first row that this block multicasts to its cluster, in each shared tile
             // (cluster m=2 n=2)
             const int A_k = rank_n * (BK / CLUSTER_N);
             const int B_k = rank_m * (BK / CLUSTER_M);
@@ -199,7 +198,7 @@ gemm(int M, int N, int K,
             }
         }
     } else {
-        // the consumers: multiply the tiles that have landed, and store the sums
+        // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1)
         // the tiles of C
         const int rank = blockIdx.x % CLUSTER;
@@ -229,7 +228,7 @@ gemm(int M, int N, int K,
             const int tile_m = ((group + tile_in_group % group_rows) * CLUSTER_M + rank_m) * BM;
             const int tile_n = ((tile_in_group / group_rows) * CLUSTER_N + rank_n) * BN;
 
-            // zero the sums
+            // zero the accumulators
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 #pragma unroll
@@ -284,7 +283,7 @@ gemm(int M, int N, int K,
         }
     }
 
-    // no block ends while others arrive at its barriers (cluster m=2 n=2)
+    // a block must not exit while others arrive at its barriers (cluster m=2 n=2)
     gg_sync_cluster();
 }
 
@@ -295,7 +294,7 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
-// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
 cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
@@ -316,7 +315,7 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
         if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
         encode = reinterpret_cast<Encode>(found);
     }
-    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    // A map must have nonzero extents and an address, even if nothing is read through it.
     for (long long &size : sizes) {
         if (size == 0) tensor = &map;
         if (size == 0) size = 1;
@@ -348,7 +347,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
     gg_tensor_map A_map, B_map;
     // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
-    // the device that this thread has set up last, and the clusters that it runs at a time
+    // the device of this thread's last launch, and the clusters that it runs at a time
     static thread_local int ready = -1, clusters = 0;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);

@@ -28,7 +28,7 @@
 
 namespace gemm_detail {
 
-// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+// A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
 struct alignas(128) gg_tensor_map {
     unsigned long long words[16];
 };
@@ -38,25 +38,25 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+// mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
 __device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
 }
 
-// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+// fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
 __device__ __forceinline__ void gg_fence_barrier_init() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+// mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
 __device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(at), "r"(bytes) : "memory");
 }
 
-// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+// mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
@@ -67,7 +67,7 @@ __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int par
     return ended != 0;
 }
 
-// mbarrier.test_wait.parity: whether the phase with this parity has ended by now.
+// mbarrier.test_wait.parity: whether the phase with this parity has completed.
 __device__ __forceinline__ bool gg_test_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
@@ -78,8 +78,8 @@ __device__ __forceinline__ bool gg_test_wait(unsigned long long &barrier, int pa
     return ended != 0;
 }
 
-// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
-// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+// cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
+// memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     int i0, int i1)
@@ -91,7 +91,7 @@ __device__ __forceinline__ void gg_load_box_2d(
                  :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
 }
 
-// fence.proxy.async: the copy engine comes after this thread's accesses to shared memory.
+// fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.
 __device__ __forceinline__ void gg_fence_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -139,7 +139,7 @@ gemm(int M, int N, int K,
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
 
-    // a barrier for each stage, whose phases end when a tile has landed there
+    // one mbarrier per stage: a phase completes when a tile has arrived
     // (async_copy A B via=tma)
     __shared__ alignas(8) unsigned long long full[STAGES];
     if (tid == 0) {
@@ -183,7 +183,7 @@ gemm(int M, int N, int K,
             gg_load_box_2d(B_shared[write_stage], B, full[write_stage], tile_n, next_k);
         }
 
-        // ask early whether the next tile has landed (async_copy A B via=tma)
+        // test early whether the next tile has arrived (async_copy A B via=tma)
         const int next_stage = stage + 1 < STAGES ? stage + 1 : 0;
         const bool landed = tile_k + BK < K && gg_test_wait(full[next_stage], phase);
 
@@ -251,7 +251,7 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
-// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
 cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
@@ -272,7 +272,7 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
         if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
         encode = reinterpret_cast<Encode>(found);
     }
-    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    // A map must have nonzero extents and an address, even if nothing is read through it.
     for (long long &size : sizes) {
         if (size == 0) tensor = &map;
         if (size == 0) size = 1;

@@ -35,7 +35,7 @@ __device__ __forceinline__ void copy2(unsigned short *target, const unsigned sho
     *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source);
 }
 
-// mov.b32: bf16 bits to float, whose upper half they are.
+// mov.b32: bf16 bits to float: they are its upper half.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits) {
     float number;
     asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
@@ -115,7 +115,7 @@ static_assert(THREADS % (BK / B_VEC) == 0 && B_PIECES * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// begins to copy this thread's part of a tile of A; zeros outside the matrix
+// starts this thread's copies of a tile of A; zeros outside the matrix
 // (cache_shared A[m, k] B[n, k]; vectorize A.global B.global width=16;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_A_tile(unsigned char (&A_shared)[BM][BK],
@@ -127,7 +127,7 @@ __device__ __forceinline__ void copy_A_tile(unsigned char (&A_shared)[BM][BK],
         valid * sizeof(unsigned char));
 }
 
-// begins to copy this thread's part of a tile of B; zeros outside the matrix
+// starts this thread's copies of a tile of B; zeros outside the matrix
 // (cache_shared A[m, k] B[n, k]; vectorize A.global B.global width=16;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_B_tile(unsigned char (&B_shared)[BN][BK],

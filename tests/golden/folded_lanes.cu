@@ -101,7 +101,7 @@ constexpr int IM = 16, IN = 8, IK = 16;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
 constexpr int A_VEC = 8, B_VEC = 8, PART_VEC = 4;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory
-constexpr int PROMOTE = 16;  // terms whose sums are folded together
+constexpr int PROMOTE = 16;  // promotion interval, in terms
 constexpr int PARTS = 2;  // blocks that split K of a tile
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // rows between a thread's copies
@@ -116,7 +116,7 @@ static_assert(THREADS % (BK / B_VEC) == 0 && B_PIECES * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// begins to copy this thread's part of a tile of A; zeros outside the matrix
+// starts this thread's copies of a tile of A; zeros outside the matrix
 // (cache_shared A[m, k] B[n, k]; vectorize A.global B.global width=8;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK],
@@ -133,7 +133,7 @@ __device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK],
     }
 }
 
-// begins to copy this thread's part of a tile of B; zeros outside the matrix
+// starts this thread's copies of a tile of B; zeros outside the matrix
 // (cache_shared A[m, k] B[n, k]; vectorize A.global B.global width=8;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_B_tile(unsigned short (&B_shared)[BN][BK],
@@ -257,7 +257,7 @@ gemm(int M, int N, int K,
                 }
             }
             if ((k + IK) % PROMOTE == 0) {
-                // fold the sums of these terms into f32 (tensor_core via=mma promote=16)
+                // promote the partial accumulators to f32 (tensor_core via=mma promote=16)
                 #pragma unroll
                 for (int reg_m = 0; reg_m < TM; ++reg_m) {
                     #pragma unroll
@@ -289,7 +289,7 @@ gemm(int M, int N, int K,
         __syncthreads_or(tid == 0 && gg_count_in(&arrived[own_tile], PARTS - 1) == PARTS - 1);
     if (!is_last) return;
 
-    // add the other split's sums (split_k parts=2)
+    // add the other split's partial sums (split_k parts=2)
     const int part_tile = own_tile + (1 - own_part) * tiles;
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {

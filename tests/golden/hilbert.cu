@@ -29,7 +29,7 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
 }
 
 // Hilbert curve: `number` counts tiles column by column in a band of `side` rows, a power of two.
-// Each square of side x side tiles is walked along the curve: which tile is the `number`-th.
+// Returns the `number`-th tile if each square of side x side tiles follows the curve.
 __device__ __forceinline__ int gg_hilbert(int number, int side) {
     const int square = number / (side * side) * (side * side);
     int row = 0, column = 0, rest = number - square;
@@ -83,7 +83,7 @@ static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BK * BM && THREADS * VEC == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// begins to copy this thread's part of a tile of A; zeros outside the matrix
+// starts this thread's copies of a tile of A; zeros outside the matrix
 // (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BK][BM], const float *A, int lda,
@@ -94,7 +94,7 @@ __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BK][BM], const flo
     gg_copy_async_16(&A_shared[A_k][A_m], &A[(long long)k * lda + m], valid * sizeof(float));
 }
 
-// begins to copy this thread's part of a tile of B; zeros outside the matrix
+// starts this thread's copies of a tile of B; zeros outside the matrix
 // (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_B_tile(float (&B_shared)[BK][BN], const float *B, int ldb,

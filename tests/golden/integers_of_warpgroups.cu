@@ -34,7 +34,7 @@
 
 namespace gemm_detail {
 
-// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+// A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
 struct alignas(128) gg_tensor_map {
     unsigned long long words[16];
 };
@@ -44,39 +44,39 @@ __device__ __forceinline__ void copy2(int *target, const int *source) {
     *reinterpret_cast<int2 *>(target) = *reinterpret_cast<const int2 *>(source);
 }
 
-// shfl.sync.idx: a value that all 32 lanes have anyway, in a register that they share.
+// shfl.sync.idx: a warp-uniform copy of the value.
 __device__ __forceinline__ int gg_uniform(int value) {
     int result;
     asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(result) : "r"(value));
     return result;
 }
 
-// mad.lo.s32: a * b + c, of which the lower 32 bits are kept, so that it wraps.
+// mad.lo.s32: the lower 32 bits of a * b + c (wraps).
 __device__ __forceinline__ int gg_mad(int a, int b, int c) {
     int sum;
     asm("mad.lo.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
     return sum;
 }
 
-// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+// mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
 __device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
 }
 
-// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+// fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
 __device__ __forceinline__ void gg_fence_barrier_init() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+// mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
 __device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(at), "r"(bytes) : "memory");
 }
 
-// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+// mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
@@ -87,8 +87,8 @@ __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int par
     return ended != 0;
 }
 
-// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
-// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+// cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
+// memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     int i0, int i1)
@@ -100,9 +100,8 @@ __device__ __forceinline__ void gg_load_box_2d(
                  :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
 }
 
-// The descriptor of an operand of wgmma that lies along k in rows of 64 bytes, swizzled by the
-// copy engine; `stride` bytes lie between 8 of them and the next 8.  A step along k adds its
-// bytes / 16.
+// The matrix descriptor of a K-major wgmma operand with the 64-byte swizzle of TMA; groups of 8
+// rows are `stride` bytes apart.  A step along k adds its bytes / 16.
 __device__ __forceinline__ unsigned long long gg_matrix_64B(const void *first,
                                                               int stride = 512)
 {
@@ -111,23 +110,23 @@ __device__ __forceinline__ unsigned long long gg_matrix_64B(const void *first,
            static_cast<unsigned long long>(stride >> 4) << 32 | 2ULL << 62;
 }
 
-// wgmma.fence: the registers of the sums are ready for this warpgroup's next multiplications.
+// wgmma.fence: orders accesses to the accumulator registers before the next wgmma.
 __device__ __forceinline__ void gg_wgmma_fence() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-// wgmma.commit_group: the multiplications that this warpgroup has begun are a group.
+// wgmma.commit_group: makes this warpgroup's uncommitted wgmma operations one group.
 __device__ __forceinline__ void gg_wgmma_commit() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// wgmma.wait_group: waits until all but the `pending` newest groups have been multiplied.
+// wgmma.wait_group: waits until at most `pending` groups are in flight.
 template <int pending>
 __device__ __forceinline__ void gg_wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
 }
 
-// wgmma.wait_group 0: waits for all groups.  That `sums` change here keeps their reads behind it.
+// wgmma.wait_group 0: waits for all groups; `sums` as an operand keeps reads of it after the wait.
 template <int rows, int columns>
 __device__ __forceinline__ void gg_wgmma_end(int (&sums)[rows][columns]) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
@@ -136,9 +135,9 @@ __device__ __forceinline__ void gg_wgmma_end(int (&sums)[rows][columns]) {
         asm volatile("" : "+r"(sums[i / columns][i % columns]) :: "memory");
 }
 
-// wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0), 64 x 24 of a warpgroup, asynchronously;
-// operands of i8 in shared memory, both along k.  A thread has two neighbouring sums
-// of each 8 columns, in each of two rows that are 8 apart: `c`, and below it `d`.
+// wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0) for a warpgroup's 64 x 24 tile; operands
+// of i8 in shared memory, both K-major.  A thread has two adjacent accumulators in every
+// 8 columns, in row `c` and, 8 rows below, in row `d`.
 __device__ __forceinline__ void gg_wgmma_m64n24k32_i8(
     int *c, int *d, unsigned long long a, unsigned long long b, int accumulate)
 {
@@ -159,7 +158,7 @@ constexpr int TM = 4, TN = 6;  // micro-tile of a thread
 constexpr int PN = 2;  // in pieces of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IK = 32;  // step of one instruction
-constexpr int FM = 2;  // instructions for the rows of a warpgroup
+constexpr int FM = 2;  // instructions per warpgroup along m
 constexpr int VEC = 2;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
@@ -204,7 +203,7 @@ gemm(int M, int N, int K,
     // registers: accumulators
     int acc[TM][TN];
     if (K == 0) {
-        // zero the sums
+        // zero the accumulators
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             #pragma unroll
@@ -212,7 +211,7 @@ gemm(int M, int N, int K,
         }
     }
 
-    // a barrier for each stage, whose phases end when a tile has landed there
+    // one mbarrier per stage: a phase completes when a tile has arrived
     // (async_copy A B via=tma)
     __shared__ alignas(8) unsigned long long full[STAGES];
     if (tid == 0) {
@@ -256,7 +255,7 @@ gemm(int M, int N, int K,
         }
         gg_wgmma_commit();
 
-        // the step before has read its stage, once its multiplications have ended
+        // the previous wgmma is done: its stage is free
         gg_wgmma_wait<1>();
         __syncthreads();
         const int next_k = tile_k + (STAGES - 1) * BK;
@@ -271,8 +270,7 @@ gemm(int M, int N, int K,
         stage = stage + 1 < STAGES ? stage + 1 : 0;
     }
 
-    // the sums are there once the last multiplications have ended
-    // (tensor_core via=wgmma)
+    // wait for the last wgmma: the accumulators are complete (tensor_core via=wgmma)
     gg_wgmma_end(acc);
 
     // the epilogue (vectorize C width=2)
@@ -301,7 +299,7 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
-// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
 cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
@@ -322,7 +320,7 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
         if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
         encode = reinterpret_cast<Encode>(found);
     }
-    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    // A map must have nonzero extents and an address, even if nothing is read through it.
     for (long long &size : sizes) {
         if (size == 0) tensor = &map;
         if (size == 0) size = 1;

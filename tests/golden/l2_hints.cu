@@ -32,14 +32,14 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// createpolicy: what is copied by this policy is the first to leave the L2 cache.
+// createpolicy: an L2 eviction priority: copies with it are evicted first.
 __device__ __forceinline__ unsigned long long gg_evict_first() {
     unsigned long long policy;
     asm("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(policy));
     return policy;
 }
 
-// createpolicy: what is copied by this policy is the last to leave the L2 cache.
+// createpolicy: an L2 eviction priority: copies with it are evicted last.
 __device__ __forceinline__ unsigned long long gg_evict_last() {
     unsigned long long policy;
     asm("createpolicy.fractional.L2::evict_last.b64 %0;" : "=l"(policy));
@@ -48,7 +48,7 @@ __device__ __forceinline__ unsigned long long gg_evict_last() {
 
 // cp.async.cg: asynchronous copy of 16 bytes from global to shared memory: `valid` bytes of
 // the source, then zeros.
-// L2 keeps them by `policy`.
+// `policy` is their L2 eviction priority.
 __device__ __forceinline__ void gg_copy_async_16(
     float *target, const float *source, int valid, unsigned long long policy)
 {
@@ -91,7 +91,7 @@ static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// begins to copy this thread's part of a tile of A; zeros outside the matrix
+// starts this thread's copies of a tile of A; zeros outside the matrix
 // (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
 // async_copy A B via=cp_async; l2 A evict=last)
 __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BK][BM], const float *A, int lda,
@@ -103,7 +103,7 @@ __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BK][BM], const flo
         gg_evict_last());
 }
 
-// begins to copy this thread's part of a tile of B; zeros outside the matrix
+// starts this thread's copies of a tile of B; zeros outside the matrix
 // (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
 // async_copy A B via=cp_async; l2 B evict=first)
 __device__ __forceinline__ void copy_B_tile(float (&B_shared)[BK][BN], const float *B, int ldb,

@@ -119,7 +119,7 @@ static_assert(THREADS % (BN / B_VEC) == 0 && B_PIECES * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// begins to copy this thread's part of a tile of A; zeros outside the matrix
+// starts this thread's copies of a tile of A; zeros outside the matrix
 // (cache_shared A[m, k] B[k, n] C[m, n]; vectorize A.global B.global width=8;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK],
@@ -134,7 +134,7 @@ __device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK],
     }
 }
 
-// begins to copy this thread's part of a tile of B; zeros outside the matrix
+// starts this thread's copies of a tile of B; zeros outside the matrix
 // (cache_shared A[m, k] B[k, n] C[m, n]; vectorize A.global B.global width=8;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_B_tile(unsigned short (&B_shared)[BK][BN],
@@ -297,8 +297,8 @@ gemm(int M, int N, int K,
         }
         __syncthreads();
 
-        // store it, neighbouring threads along its rows
-        // (cache_shared A[m, k] B[k, n] C[m, n]; vectorize C width=4)
+        // store it: adjacent threads write a row (cache_shared A[m, k] B[k, n] C[m, n];
+        // vectorize C width=4)
         {
             const int C_m = tid / (BN / C_VEC), C_n = (tid % (BN / C_VEC)) * C_VEC;
             const int m = tile_m + (C_m / LM) * WM + C_m % LM + reg_m * LM;

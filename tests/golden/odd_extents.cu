@@ -115,7 +115,7 @@ gemm(int M, int N, int K,
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
 
-    // the partial tile is peeled to the front: it begins before k = 0 (residue k=first)
+    // the partial tile comes first: it starts before k = 0 (residue k=first)
     const int start_k = K % BK > 0 ? K % BK - BK : 0;
 
     // copy the first tiles (async_copy A B via=cp_async)

@@ -14,7 +14,7 @@
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
 // launch:
 //     ceil(M / 32) * ceil(N / 64) blocks of 8 x 8 threads; none if C is empty
-//     blocks may begin before the kernel in front has ended, and wait for its end
+//     programmatic dependent launch: blocks start early and wait for the preceding kernel
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
 // tensor maps (cuTensorMapEncodeTiled; the innermost dimension first, strides in bytes):
 //     A: FLOAT32, M x K, strides 4 * lda, box 32 x 8
@@ -29,7 +29,7 @@
 
 namespace gemm_detail {
 
-// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+// A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
 struct alignas(128) gg_tensor_map {
     unsigned long long words[16];
 };
@@ -39,25 +39,25 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+// mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
 __device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
 }
 
-// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+// fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
 __device__ __forceinline__ void gg_fence_barrier_init() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+// mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
 __device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(at), "r"(bytes) : "memory");
 }
 
-// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+// mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
@@ -68,19 +68,19 @@ __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int par
     return ended != 0;
 }
 
-// griddepcontrol.wait: until the kernel in front has ended, and its writes are visible; at once if
-// this one was not launched to overlap with it.
+// griddepcontrol.wait: waits until the preceding kernel has completed and its writes are visible;
+// returns at once without programmatic dependent launch.
 __device__ __forceinline__ void gg_wait_grid() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
-// griddepcontrol.launch_dependents: the kernel behind may begin once every block has come here.
+// griddepcontrol.launch_dependents: the dependent kernel may start once all blocks reach this.
 __device__ __forceinline__ void gg_launch_dependents() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
-// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
-// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+// cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
+// memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     int i0, int i1)
@@ -92,7 +92,7 @@ __device__ __forceinline__ void gg_load_box_2d(
                  :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
 }
 
-// fence.proxy.async: the copy engine comes after this thread's accesses to shared memory.
+// fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.
 __device__ __forceinline__ void gg_fence_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -140,7 +140,7 @@ gemm(int M, int N, int K,
     alignas(16) float A_frag[TM], B_frag[TN];
     float acc[TM][TN] = {};
 
-    // a barrier for each stage, whose phases end when a tile has landed there
+    // one mbarrier per stage: a phase completes when a tile has arrived
     // (async_copy A B via=tma)
     __shared__ alignas(8) unsigned long long full[STAGES];
     if (tid == 0) {
@@ -149,8 +149,7 @@ gemm(int M, int N, int K,
     }
     __syncthreads();
 
-    // wait for the kernel in front: no access to global memory comes before
-    // (overlap_launch)
+    // wait for the preceding kernel before any access to global memory (overlap_launch)
     gg_wait_grid();
 
     // copy the first tiles (async_copy A B via=tma)
@@ -200,7 +199,7 @@ gemm(int M, int N, int K,
         stage = stage + 1 < STAGES ? stage + 1 : 0;
     }
 
-    // the kernel behind may begin: it waits for what is stored (overlap_launch)
+    // the dependent kernel may start: it waits before it reads C (overlap_launch)
     gg_launch_dependents();
 
     // the epilogue (vectorize A.shared B.shared C width=4)
@@ -229,7 +228,7 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
-// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
 cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
@@ -250,7 +249,7 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
         if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
         encode = reinterpret_cast<Encode>(found);
     }
-    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    // A map must have nonzero extents and an address, even if nothing is read through it.
     for (long long &size : sizes) {
         if (size == 0) tensor = &map;
         if (size == 0) size = 1;
@@ -285,7 +284,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (error == cudaSuccess)
         error = gg_encode_map(B_map, 7, B, {N, K}, {4LL * ldb}, {BN, BK});
     if (error != cudaSuccess) return error;
-    cudaLaunchAttribute overlap = {};  // blocks may begin before the kernel in front has ended
+    cudaLaunchAttribute overlap = {};  // start before the preceding kernel has completed (PDL)
     overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     overlap.val.programmaticStreamSerializationAllowed = 1;
     const cudaLaunchConfig_t config = {

@@ -66,7 +66,7 @@ static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BK * BM && THREADS * VEC == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// begins to copy this thread's part of a tile of A; zeros outside the matrix
+// starts this thread's copies of a tile of A; zeros outside the matrix
 // (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BK][BM], const float *A, int lda,
@@ -77,7 +77,7 @@ __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BK][BM], const flo
     gg_copy_async_16(&A_shared[A_k][A_m], &A[(long long)k * lda + m], valid * sizeof(float));
 }
 
-// begins to copy this thread's part of a tile of B; zeros outside the matrix
+// starts this thread's copies of a tile of B; zeros outside the matrix
 // (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_B_tile(float (&B_shared)[BK][BN], const float *B, int ldb,
@@ -132,7 +132,7 @@ gemm(int M, int N, int K,
         const int tile_m = (group + tile_in_group % group_rows) * BM;
         const int tile_n = (tile_in_group / group_rows) * BN;
 
-        // zero the sums
+        // zero the accumulators
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             #pragma unroll
@@ -181,7 +181,7 @@ gemm(int M, int N, int K,
         // drain the outstanding cp.async groups
         gg_wait_group<0>();
 
-        // the next tile may overwrite the stages
+        // all warps are done with the stages of this tile
         __syncthreads();
 
         // the epilogue (vectorize A B C width=4)
@@ -225,7 +225,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (alpha == 0) K = 0;  // as in BLAS
     const long long tiles = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
-    // the device that this thread has set up last, and its multiprocessors
+    // the device of this thread's last launch, and its multiprocessors
     static thread_local int ready = -1, multiprocessors = 0;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);

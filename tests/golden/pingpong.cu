@@ -34,7 +34,7 @@
 
 namespace gemm_detail {
 
-// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+// A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
 struct alignas(128) gg_tensor_map {
     unsigned long long words[16];
 };
@@ -44,25 +44,25 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+// mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
 __device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
 }
 
-// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+// fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
 __device__ __forceinline__ void gg_fence_barrier_init() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+// mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
 __device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(at), "r"(bytes) : "memory");
 }
 
-// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+// mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
@@ -73,31 +73,31 @@ __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int par
     return ended != 0;
 }
 
-// mbarrier.arrive: one arrival; what the thread did before is done for those that wait.
+// mbarrier.arrive: one arrival; releases this thread's earlier accesses to the waiters.
 __device__ __forceinline__ void gg_arrive(unsigned long long &barrier) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory");
 }
 
-// bar.sync: waits for `threads` of the block at its barrier `number`; they are whole warps.
+// bar.sync: named barrier `number` for `threads` threads, which are whole warps.
 __device__ __forceinline__ void gg_sync_warps(int number, int threads) {
     asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(threads) : "memory");
 }
 
-// setmaxnreg.dec: each thread of the warpgroup has `count` registers from here on.
+// setmaxnreg.dec: `count` registers per thread of the warpgroup.
 template <int count>
 __device__ __forceinline__ void gg_fewer_registers() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count));
 }
 
-// setmaxnreg.inc: each thread of the warpgroup has `count` registers, once others gave theirs up.
+// setmaxnreg.inc: `count` registers per thread of the warpgroup (waits until free).
 template <int count>
 __device__ __forceinline__ void gg_more_registers() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count));
 }
 
-// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
-// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+// cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
+// memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     int i0, int i1)
@@ -109,8 +109,8 @@ __device__ __forceinline__ void gg_load_box_2d(
                  :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
 }
 
-// cp.async.bulk.tensor: the copy engine copies a box of shared memory to a tensor, from these
-// coordinates on; elements outside the tensor are left out.
+// cp.async.bulk.tensor: TMA stores a box of shared memory to a tensor, from these coordinates on;
+// elements outside the tensor are not written.
 __device__ __forceinline__ void gg_store_box_2d(
     const gg_tensor_map &map, const void *source,
     int i0, int i1)
@@ -121,17 +121,17 @@ __device__ __forceinline__ void gg_store_box_2d(
                  :: "l"(&map), "r"(from), "r"(i0), "r"(i1) : "memory");
 }
 
-// fence.proxy.async: the copy engine comes after this thread's accesses to shared memory.
+// fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.
 __device__ __forceinline__ void gg_fence_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// cp.async.bulk.commit_group: the boxes that this thread has stored since the last one are a group.
+// cp.async.bulk.commit_group: makes this thread's uncommitted TMA stores one group.
 __device__ __forceinline__ void gg_commit_boxes() {
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-// cp.async.bulk.wait_group.read: waits until all but the `pending` newest groups have been read.
+// cp.async.bulk.wait_group.read: waits until at most `pending` groups still read shared memory.
 template <int pending>
 __device__ __forceinline__ void gg_await_boxes() {
     asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
@@ -173,8 +173,8 @@ gemm(int M, int N, int K,
     static_assert(sizeof(A_shared) + sizeof(B_shared) + sizeof(C_shared) <= 48 * 1024,
         "static shared memory: 48 KiB");
 
-    // barriers of each stage: full, a tile has landed there; empty, all warps have read it;
-    // turn, of each consumer: the other has ended its steps
+    // mbarriers of each stage: full, a tile has arrived; empty, all warps have read it;
+    // turn, per consumer: the other has finished its main loop
     // (async_copy A B C via=tma;
     // warp_specialize producers=1 consumers=2 order=pingpong)
     __shared__ alignas(8) unsigned long long full[STAGES];
@@ -191,7 +191,7 @@ gemm(int M, int N, int K,
     }
     __syncthreads();
     if (threadIdx.x >= CONSUMERS) {
-        // the producer: copy tiles into the stages that are empty, as far ahead as there are stages
+        // the producer: load tiles into empty stages
         // (warp_specialize producers=1 consumers=2 order=pingpong)
         gg_fewer_registers<24>();
         if (threadIdx.x == CONSUMERS) {
@@ -222,7 +222,7 @@ gemm(int M, int N, int K,
             }
         }
     } else {
-        // the consumers: in turn multiply the tiles that have landed, and store the sums
+        // the consumers: alternate: multiply full stages, then run the epilogue
         // (warp_specialize producers=1 consumers=2 order=pingpong)
         gg_more_registers<240>();
         const int consumer = threadIdx.x / CONSUMER;
@@ -238,7 +238,7 @@ gemm(int M, int N, int K,
         // registers: operand fragments, accumulators
         float A_frag[TM], B_frag[TN], acc[TM][TN];
 
-        // the second consumer begins in the ring behind the steps of the first one's tile
+        // the second consumer starts after the steps of the first tile
         // (warp_specialize producers=1 consumers=2 order=pingpong)
         const int steps = (K + BK - 1) / BK;
         int stage = consumer * steps % STAGES;
@@ -257,14 +257,14 @@ gemm(int M, int N, int K,
             const int tile_m = (group + tile_in_group % group_rows) * BM;
             const int tile_n = (tile_in_group / group_rows) * BN;
 
-            // zero the sums
+            // zero the accumulators
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 #pragma unroll
                 for (int reg_n = 0; reg_n < TN; ++reg_n) acc[reg_m][reg_n] = 0.0f;
             }
 
-            // wait for the turn: the other consumer ends the steps of the tile before
+            // wait until the other consumer has finished its main loop
             // (warp_specialize producers=1 consumers=2 order=pingpong)
             while (!gg_try_wait(turn[consumer], turn_phase)) {}
             turn_phase = 1 - turn_phase;
@@ -297,7 +297,7 @@ gemm(int M, int N, int K,
                 stage = stage + 1 < STAGES ? stage + 1 : 0;
             }
 
-            // hand the turn on, and skip the steps of the other consumer's tile
+            // let the other consumer start, and skip the steps of its tile
             // (warp_specialize producers=1 consumers=2 order=pingpong)
             __syncwarp();
             if (threadIdx.x % 32 == 0) gg_arrive(turn[1 - consumer]);
@@ -334,7 +334,7 @@ gemm(int M, int N, int K,
                 gg_fence_async();
                 gg_sync_warps(1 + consumer, CONSUMER);
 
-                // store it by the copy engine, which leaves out what is outside
+                // store it with TMA, which does not write outside the tensor
                 // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4;
                 // async_copy A B C via=tma)
                 if (tid == 0) {
@@ -347,7 +347,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // the last stores have read shared memory when the block ends
+        // the block must not exit before TMA has read shared memory
         // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4;
         // async_copy A B C via=tma)
         if (tid == 0) gg_await_boxes<0>();
@@ -361,7 +361,7 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
-// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
 cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
@@ -382,7 +382,7 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
         if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
         encode = reinterpret_cast<Encode>(found);
     }
-    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    // A map must have nonzero extents and an address, even if nothing is read through it.
     for (long long &size : sizes) {
         if (size == 0) tensor = &map;
         if (size == 0) size = 1;
@@ -414,7 +414,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
     gg_tensor_map A_map, B_map, C_map;
     // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
-    // the device that this thread has set up last, and its multiprocessors
+    // the device of this thread's last launch, and its multiprocessors
     static thread_local int ready = -1, multiprocessors = 0;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);

@@ -39,7 +39,7 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// testp.finite: whether a number is neither an infinity nor a NaN.
+// testp.finite: whether a number is finite.
 __device__ __forceinline__ bool gg_is_finite(float number) {
     int finite;
     asm("{\n.reg .pred found;\n"
@@ -277,7 +277,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // fold the sums of these terms into f32 (tensor_core via=mma promote=32)
+        // promote the partial accumulators to f32 (tensor_core via=mma promote=32)
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             #pragma unroll
@@ -298,7 +298,7 @@ gemm(int M, int N, int K,
         stage = next_stage;
     }
 
-    // sums that are not finite again: parts of an infinity are NaN
+    // recompute non-finite results in f32: splitting inf yields NaN
     // (decompose into=bf16)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {

@@ -170,8 +170,8 @@ gemm(int M, int N, int K,
         }
         __syncthreads();
 
-        // store it, neighbouring threads along its rows
-        // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4)
+        // store it: adjacent threads write a row (cache_shared A[k, m] B[k, n] C[m, n];
+        // vectorize C width=4)
         {
             const int C_m = tid / (BN / VEC), C_n = (tid % (BN / VEC)) * VEC;
             #pragma unroll

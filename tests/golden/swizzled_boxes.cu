@@ -38,7 +38,7 @@
 
 namespace gemm_detail {
 
-// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+// A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
 struct alignas(128) gg_tensor_map {
     unsigned long long words[16];
 };
@@ -48,7 +48,7 @@ __device__ __forceinline__ void copy2(unsigned short *target, const unsigned sho
     *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source);
 }
 
-// mov.b32: bf16 bits to float, whose upper half they are.
+// mov.b32: bf16 bits to float: they are its upper half.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits) {
     float number;
     asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
@@ -62,25 +62,25 @@ __device__ __forceinline__ unsigned short gg_to_bf16(float number) {
     return bits;
 }
 
-// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+// mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
 __device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
 }
 
-// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+// fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
 __device__ __forceinline__ void gg_fence_barrier_init() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+// mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
 __device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(at), "r"(bytes) : "memory");
 }
 
-// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+// mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
@@ -91,7 +91,7 @@ __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int par
     return ended != 0;
 }
 
-// mapa, mbarrier.arrive: one arrival at this barrier of the cluster's block of this rank.
+// mapa, mbarrier.arrive: one arrival at this barrier in the cluster's block of this rank.
 __device__ __forceinline__ void gg_arrive_at(unsigned long long &barrier, int rank) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("{\n.reg .b32 there;\n"
@@ -100,27 +100,27 @@ __device__ __forceinline__ void gg_arrive_at(unsigned long long &barrier, int ra
                  :: "r"(at), "r"(rank) : "memory");
 }
 
-// barrier.cluster: waits until all threads of the cluster's blocks have come.
+// barrier.cluster: waits until all threads of the cluster have arrived.
 __device__ __forceinline__ void gg_sync_cluster() {
     __syncwarp();
     asm volatile("barrier.cluster.arrive.release.aligned;\n"
                  "barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// setmaxnreg.dec: each thread of the warpgroup has `count` registers from here on.
+// setmaxnreg.dec: `count` registers per thread of the warpgroup.
 template <int count>
 __device__ __forceinline__ void gg_fewer_registers() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count));
 }
 
-// setmaxnreg.inc: each thread of the warpgroup has `count` registers, once others gave theirs up.
+// setmaxnreg.inc: `count` registers per thread of the warpgroup (waits until free).
 template <int count>
 __device__ __forceinline__ void gg_more_registers() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count));
 }
 
-// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
-// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+// cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
+// memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     int i0, int i1)
@@ -132,9 +132,9 @@ __device__ __forceinline__ void gg_load_box_2d(
                  :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
 }
 
-// cp.async.bulk.tensor, multicast: the copy engine copies a box of a tensor, from these coordinates
-// on, to this place in the shared memory of each block of the cluster whose bit is set; elements
-// outside the tensor become zeros.  The barrier at this place in each counts its bytes.
+// cp.async.bulk.tensor, multicast: TMA loads a box of a tensor, from these coordinates on, into the
+// same shared address of each block of the cluster whose bit is set; elements outside the tensor
+// are zeros.  The barrier at the same address of each block counts its bytes.
 __device__ __forceinline__ void gg_multicast_box_2d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     int i0, int i1, int blocks)
@@ -148,7 +148,7 @@ __device__ __forceinline__ void gg_multicast_box_2d(
                     "h"(static_cast<unsigned short>(blocks)) : "memory");
 }
 
-// fence.proxy.async: the copy engine comes after this thread's accesses to shared memory.
+// fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.
 __device__ __forceinline__ void gg_fence_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -188,7 +188,7 @@ constexpr int VEC = 2;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory
 constexpr int CLUSTER_M = 2, CLUSTER_N = 1;  // blocks of a cluster along m and n
 constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
-// blocks that share a tile with the first one, as bits
+// bit mask of the blocks that share the first block's tile
 constexpr int B_BLOCKS = (1 << CLUSTER) - 1;
 constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
 constexpr int STAGE_BYTES = BM * BK * 2 + BN * BK * 2;  // bytes of the tiles in a stage
@@ -217,7 +217,7 @@ gemm(int M, int N, int K,
     __shared__ alignas(1024) unsigned short B_shared[STAGES][BN][BK];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // barriers of each stage: full, a tile has landed there;
+    // mbarriers of each stage: full, a tile has arrived;
     // empty, all warps of the cluster have read it
     // (async_copy A B via=tma; warp_specialize producers=1; cluster m=2)
     __shared__ alignas(8) unsigned long long full[STAGES];
@@ -231,8 +231,7 @@ gemm(int M, int N, int K,
     }
     gg_sync_cluster();
     if (threadIdx.x >= CONSUMERS) {
-        // the producer: copy tiles into the stages that are empty, as far ahead as there are stages
-        // (warp_specialize producers=1)
+        // the producer: load tiles into empty stages (warp_specialize producers=1)
         gg_fewer_registers<24>();
         if (threadIdx.x == CONSUMERS) {
             // the tiles of C
@@ -241,7 +240,7 @@ gemm(int M, int N, int K,
             const int clusters_n = (N - 1) / BN + 1;
             const int tiles = clusters_m * clusters_n * CLUSTER;
 
-            // the block's share of the tiles that its cluster shares: so many rows from here on
+            // the first row that this block multicasts to its cluster, in each shared tile
             // (cluster m=2)
             const int B_n = rank_m * (BN / CLUSTER_M);
             int stage = 0;
@@ -265,7 +264,7 @@ gemm(int M, int N, int K,
             }
         }
     } else {
-        // the consumers: multiply the tiles that have landed, and store the sums
+        // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1)
         gg_more_registers<232>();
 
@@ -299,7 +298,7 @@ gemm(int M, int N, int K,
             const int tile_m = ((cluster / clusters_n) * CLUSTER_M + rank_m) * BM;
             const int tile_n = (cluster % clusters_n) * BN;
 
-            // zero the sums
+            // zero the accumulators
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 #pragma unroll
@@ -361,7 +360,7 @@ gemm(int M, int N, int K,
         }
     }
 
-    // no block ends while others arrive at its barriers (cluster m=2)
+    // a block must not exit while others arrive at its barriers (cluster m=2)
     gg_sync_cluster();
 }
 
@@ -372,7 +371,7 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
-// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
 cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
@@ -393,7 +392,7 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
         if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
         encode = reinterpret_cast<Encode>(found);
     }
-    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    // A map must have nonzero extents and an address, even if nothing is read through it.
     for (long long &size : sizes) {
         if (size == 0) tensor = &map;
         if (size == 0) size = 1;
@@ -426,7 +425,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     gg_tensor_map A_map, B_map;
     // 9: CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
     // 3: CU_TENSOR_MAP_SWIZZLE_128B
-    // the device that this thread has set up last, and the clusters that it runs at a time
+    // the device of this thread's last launch, and the clusters that it runs at a time
     static thread_local int ready = -1, clusters = 0;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);

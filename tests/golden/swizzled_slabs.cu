@@ -35,12 +35,12 @@
 
 namespace gemm_detail {
 
-// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+// A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
 struct alignas(128) gg_tensor_map {
     unsigned long long words[16];
 };
 
-// mov.b32: bf16 bits to float, whose upper half they are.
+// mov.b32: bf16 bits to float: they are its upper half.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits) {
     float number;
     asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
@@ -54,25 +54,25 @@ __device__ __forceinline__ unsigned short gg_to_bf16(float number) {
     return bits;
 }
 
-// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+// mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
 __device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
 }
 
-// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+// fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
 __device__ __forceinline__ void gg_fence_barrier_init() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+// mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
 __device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(at), "r"(bytes) : "memory");
 }
 
-// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+// mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
@@ -83,31 +83,31 @@ __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int par
     return ended != 0;
 }
 
-// mbarrier.arrive: one arrival; what the thread did before is done for those that wait.
+// mbarrier.arrive: one arrival; releases this thread's earlier accesses to the waiters.
 __device__ __forceinline__ void gg_arrive(unsigned long long &barrier) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory");
 }
 
-// bar.sync: waits for `threads` of the block at its barrier `number`; they are whole warps.
+// bar.sync: named barrier `number` for `threads` threads, which are whole warps.
 __device__ __forceinline__ void gg_sync_warps(int number, int threads) {
     asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(threads) : "memory");
 }
 
-// setmaxnreg.dec: each thread of the warpgroup has `count` registers from here on.
+// setmaxnreg.dec: `count` registers per thread of the warpgroup.
 template <int count>
 __device__ __forceinline__ void gg_fewer_registers() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count));
 }
 
-// setmaxnreg.inc: each thread of the warpgroup has `count` registers, once others gave theirs up.
+// setmaxnreg.inc: `count` registers per thread of the warpgroup (waits until free).
 template <int count>
 __device__ __forceinline__ void gg_more_registers() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count));
 }
 
-// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
-// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+// cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
+// memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     int i0, int i1)
@@ -119,8 +119,8 @@ __device__ __forceinline__ void gg_load_box_2d(
                  :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
 }
 
-// cp.async.bulk.tensor: the copy engine copies a box of shared memory to a tensor, from these
-// coordinates on; elements outside the tensor are left out.
+// cp.async.bulk.tensor: TMA stores a box of shared memory to a tensor, from these coordinates on;
+// elements outside the tensor are not written.
 __device__ __forceinline__ void gg_store_box_2d(
     const gg_tensor_map &map, const void *source,
     int i0, int i1)
@@ -131,17 +131,17 @@ __device__ __forceinline__ void gg_store_box_2d(
                  :: "l"(&map), "r"(from), "r"(i0), "r"(i1) : "memory");
 }
 
-// fence.proxy.async: the copy engine comes after this thread's accesses to shared memory.
+// fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.
 __device__ __forceinline__ void gg_fence_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// cp.async.bulk.commit_group: the boxes that this thread has stored since the last one are a group.
+// cp.async.bulk.commit_group: makes this thread's uncommitted TMA stores one group.
 __device__ __forceinline__ void gg_commit_boxes() {
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-// cp.async.bulk.wait_group.read: waits until all but the `pending` newest groups have been read.
+// cp.async.bulk.wait_group.read: waits until at most `pending` groups still read shared memory.
 template <int pending>
 __device__ __forceinline__ void gg_await_boxes() {
     asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
@@ -201,8 +201,7 @@ constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IM = 16, IN = 8, IK = 16;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
 constexpr int VEC = 2;  // elements of a vector access
-// elements of a row; tiles are slabs of such rows
-constexpr int A_SLAB = 64, B_SLAB = 64, C_SLAB = 64;
+constexpr int A_SLAB = 64, B_SLAB = 64, C_SLAB = 64;  // elements of a swizzle atom's row
 constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
 constexpr int STAGE_BYTES = BK * BM * 2 + BN * BK * 2;  // bytes of the tiles in a stage
 constexpr int SHARED_BYTES = 2 * (BM / A_SLAB) * BK * A_SLAB * sizeof(unsigned short) +
@@ -229,7 +228,7 @@ gemm(int M, int N, int K,
     auto *const C_shared = reinterpret_cast<unsigned short(*)[(BM / WM) * LM][C_SLAB]>(
         shared_memory_1024 + 2 * sizeof(A_shared[0]) + 2 * sizeof(B_shared[0]));
 
-    // barriers of each stage: full, a tile has landed there; empty, all warps have read it
+    // mbarriers of each stage: full, a tile has arrived; empty, all warps have read it
     // (async_copy A B C via=tma; warp_specialize producers=1)
     __shared__ alignas(8) unsigned long long full[2];
     __shared__ alignas(8) unsigned long long empty[2];
@@ -242,8 +241,7 @@ gemm(int M, int N, int K,
     }
     __syncthreads();
     if (threadIdx.x >= CONSUMERS) {
-        // the producer: copy tiles into the stages that are empty, as far ahead as there are stages
-        // (warp_specialize producers=1)
+        // the producer: load tiles into empty stages (warp_specialize producers=1)
         gg_fewer_registers<24>();
 
         // the block's tile of C (tile m=128 n=128 k=128)
@@ -269,7 +267,7 @@ gemm(int M, int N, int K,
             }
         }
     } else {
-        // the consumers: multiply the tiles that have landed, and store the sums
+        // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1)
         gg_more_registers<240>();
 
@@ -367,7 +365,7 @@ gemm(int M, int N, int K,
             gg_fence_async();
             gg_sync_warps(1, CONSUMERS);
 
-            // store it by the copy engine, which leaves out what is outside
+            // store it with TMA, which does not write outside the tensor
             // (cache_shared A[k, m] B[n, k] C[m, n]; vectorize C width=2;
             // async_copy A B C via=tma)
             if (threadIdx.x == 0) {
@@ -381,7 +379,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // the last stores have read shared memory when the block ends
+        // the block must not exit before TMA has read shared memory
         // (cache_shared A[k, m] B[n, k] C[m, n]; vectorize C width=2;
         // async_copy A B C via=tma)
         if (threadIdx.x == 0) gg_await_boxes<0>();
@@ -395,7 +393,7 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
-// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
 cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
@@ -416,7 +414,7 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
         if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
         encode = reinterpret_cast<Encode>(found);
     }
-    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    // A map must have nonzero extents and an address, even if nothing is read through it.
     for (long long &size : sizes) {
         if (size == 0) tensor = &map;
         if (size == 0) size = 1;
@@ -448,7 +446,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     gg_tensor_map A_map, B_map, C_map;
     // 9: CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
     // 3: CU_TENSOR_MAP_SWIZZLE_128B
-    // the device that this thread has set up last
+    // the device of this thread's last launch
     static thread_local int ready = -1;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);

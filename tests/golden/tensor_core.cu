@@ -102,7 +102,7 @@ __device__ __forceinline__ void gg_wmma_load_b_row_f16(
                  : "r"(from), "r"(pitch) : "memory");
 }
 
-// wmma.mma: sum += a * b of a warp's 16 x 16 fragments, loaded as rows of A and rows of B.
+// wmma.mma: acc += a * b for a warp's 16 x 16 fragments, loaded as rows of A and rows of B.
 __device__ __forceinline__ void gg_wmma_multiply_row_row_f16(
     float (&sum)[8], const unsigned (&a)[8], const unsigned (&b)[8])
 {
@@ -119,7 +119,7 @@ __device__ __forceinline__ void gg_wmma_multiply_row_row_f16(
                    "r"(b[4]), "r"(b[5]), "r"(b[6]), "r"(b[7]));
 }
 
-// wmma.store.d: stores a warp's 16 x 16 fragment of sums to shared memory; its rows begin
+// wmma.store.d: stores a warp's 16 x 16 accumulator fragment to shared memory; its rows are
 // `pitch` elements apart.
 __device__ __forceinline__ void gg_wmma_store_row(
     float *target, const float (&sum)[8], int pitch)
@@ -159,7 +159,7 @@ static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 
-// begins to copy this thread's part of a tile of A; zeros outside the matrix
+// starts this thread's copies of a tile of A; zeros outside the matrix
 // (cache_shared A[m, k] B[k, n]; vectorize A.global B.global C width=8;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK + A_PAD],
@@ -174,7 +174,7 @@ __device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK + 
     }
 }
 
-// begins to copy this thread's part of a tile of B; zeros outside the matrix
+// starts this thread's copies of a tile of B; zeros outside the matrix
 // (cache_shared A[m, k] B[k, n]; vectorize A.global B.global C width=8;
 // async_copy A B via=cp_async)
 __device__ __forceinline__ void copy_B_tile(unsigned short (&B_shared)[BK][BN + B_PAD],
@@ -374,7 +374,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (alpha == 0) K = 0;  // as in BLAS
     const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    // the device that this thread has set up last
+    // the device of this thread's last launch
     static thread_local int ready = -1;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);

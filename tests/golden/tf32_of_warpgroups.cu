@@ -36,7 +36,7 @@
 
 namespace gemm_detail {
 
-// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+// A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
 struct alignas(128) gg_tensor_map {
     unsigned long long words[16];
 };
@@ -46,32 +46,32 @@ __device__ __forceinline__ void copy2(float *target, const float *source) {
     *reinterpret_cast<float2 *>(target) = *reinterpret_cast<const float2 *>(source);
 }
 
-// shfl.sync.idx: a value that all 32 lanes have anyway, in a register that they share.
+// shfl.sync.idx: a warp-uniform copy of the value.
 __device__ __forceinline__ int gg_uniform(int value) {
     int result;
     asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(result) : "r"(value));
     return result;
 }
 
-// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+// mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
 __device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
 }
 
-// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+// fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
 __device__ __forceinline__ void gg_fence_barrier_init() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+// mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
 __device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(at), "r"(bytes) : "memory");
 }
 
-// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+// mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
@@ -82,26 +82,26 @@ __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int par
     return ended != 0;
 }
 
-// mbarrier.arrive: one arrival; what the thread did before is done for those that wait.
+// mbarrier.arrive: one arrival; releases this thread's earlier accesses to the waiters.
 __device__ __forceinline__ void gg_arrive(unsigned long long &barrier) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory");
 }
 
-// setmaxnreg.dec: each thread of the warpgroup has `count` registers from here on.
+// setmaxnreg.dec: `count` registers per thread of the warpgroup.
 template <int count>
 __device__ __forceinline__ void gg_fewer_registers() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count));
 }
 
-// setmaxnreg.inc: each thread of the warpgroup has `count` registers, once others gave theirs up.
+// setmaxnreg.inc: `count` registers per thread of the warpgroup (waits until free).
 template <int count>
 __device__ __forceinline__ void gg_more_registers() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count));
 }
 
-// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
-// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+// cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
+// memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     int i0, int i1)
@@ -113,9 +113,8 @@ __device__ __forceinline__ void gg_load_box_2d(
                  :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
 }
 
-// The descriptor of an operand of wgmma that lies along k in rows of 128 bytes, swizzled by the
-// copy engine; `stride` bytes lie between 8 of them and the next 8.  A step along k adds its
-// bytes / 16.
+// The matrix descriptor of a K-major wgmma operand with the 128-byte swizzle of TMA; groups of 8
+// rows are `stride` bytes apart.  A step along k adds its bytes / 16.
 __device__ __forceinline__ unsigned long long gg_matrix_128B(const void *first,
                                                               int stride = 1024)
 {
@@ -124,17 +123,17 @@ __device__ __forceinline__ unsigned long long gg_matrix_128B(const void *first,
            static_cast<unsigned long long>(stride >> 4) << 32 | 1ULL << 62;
 }
 
-// wgmma.fence: the registers of the sums are ready for this warpgroup's next multiplications.
+// wgmma.fence: orders accesses to the accumulator registers before the next wgmma.
 __device__ __forceinline__ void gg_wgmma_fence() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-// wgmma.commit_group: the multiplications that this warpgroup has begun are a group.
+// wgmma.commit_group: makes this warpgroup's uncommitted wgmma operations one group.
 __device__ __forceinline__ void gg_wgmma_commit() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// wgmma.wait_group 0: waits for all groups.  That `sums` change here keeps their reads behind it.
+// wgmma.wait_group 0: waits for all groups; `sums` as an operand keeps reads of it after the wait.
 template <int rows, int columns>
 __device__ __forceinline__ void gg_wgmma_end(float (&sums)[rows][columns]) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
@@ -143,9 +142,9 @@ __device__ __forceinline__ void gg_wgmma_end(float (&sums)[rows][columns]) {
         asm volatile("" : "+f"(sums[i / columns][i % columns]) :: "memory");
 }
 
-// wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0), 64 x 32 of a warpgroup, asynchronously;
-// operands of tf32 in shared memory, both along k.  A thread has two neighbouring sums
-// of each 8 columns, in each of two rows that are 8 apart: `c`, and below it `d`.
+// wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0) for a warpgroup's 64 x 32 tile; operands
+// of tf32 in shared memory, both K-major.  A thread has two adjacent accumulators in every
+// 8 columns, in row `c` and, 8 rows below, in row `d`.
 __device__ __forceinline__ void gg_wgmma_m64n32k8_tf32(
     float *c, float *d, unsigned long long a, unsigned long long b, int accumulate)
 {
@@ -167,8 +166,8 @@ constexpr int PN = 2;  // in pieces of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IK = 8;  // step of one instruction
 constexpr int VEC = 2;  // elements of a vector access
-constexpr int A_SLAB = 32, B_SLAB = 32;  // elements of a row; tiles are slabs of such rows
-constexpr int PROMOTE = 32;  // terms whose sums are folded together
+constexpr int A_SLAB = 32, B_SLAB = 32;  // elements of a swizzle atom's row
+constexpr int PROMOTE = 32;  // promotion interval, in terms
 constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
 constexpr int STAGE_BYTES = BM * BK * 4 + BN * BK * 4;  // bytes of the tiles in a stage
 constexpr int SHARED_BYTES = 2 * (BK / A_SLAB) * BM * A_SLAB * sizeof(float) +
@@ -198,7 +197,7 @@ gemm(int M, int N, int K,
     auto *const B_shared = reinterpret_cast<float(*)[BK / B_SLAB][BN][B_SLAB]>(
         shared_memory_1024 + 2 * sizeof(A_shared[0]));
 
-    // barriers of each stage: full, a tile has landed there; empty, all warps have read it
+    // mbarriers of each stage: full, a tile has arrived; empty, all warps have read it
     // (async_copy A B via=tma; warp_specialize producers=1)
     __shared__ alignas(8) unsigned long long full[2];
     __shared__ alignas(8) unsigned long long empty[2];
@@ -211,8 +210,7 @@ gemm(int M, int N, int K,
     }
     __syncthreads();
     if (threadIdx.x >= CONSUMERS) {
-        // the producer: copy tiles into the stages that are empty, as far ahead as there are stages
-        // (warp_specialize producers=1)
+        // the producer: load tiles into empty stages (warp_specialize producers=1)
         gg_fewer_registers<24>();
 
         // the block's tile of C (tile m=64 n=32 k=64)
@@ -238,7 +236,7 @@ gemm(int M, int N, int K,
             }
         }
     } else {
-        // the consumers: multiply the tiles that have landed, and store the sums
+        // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1)
         gg_more_registers<232>();
 
@@ -280,7 +278,7 @@ gemm(int M, int N, int K,
                     B_matrix + ((k / B_SLAB) * BN * (B_SLAB * 4) + (k % B_SLAB) * 4) / 16,
                     k % PROMOTE > 0);
                 if ((k + IK) % PROMOTE == 0) {
-                    // fold the sums of these terms into f32 (tensor_core via=wgmma promote=32)
+                    // promote the partial accumulators to f32 (tensor_core via=wgmma promote=32)
                     gg_wgmma_commit();
                     gg_wgmma_end(part);
                     #pragma unroll
@@ -293,7 +291,7 @@ gemm(int M, int N, int K,
                 }
             }
 
-            // this step has read its stage
+            // release the stage of this step
             __syncwarp();
             if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);
             stage = 1 - stage;
@@ -332,7 +330,7 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
-// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
 cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
@@ -353,7 +351,7 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
         if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
         encode = reinterpret_cast<Encode>(found);
     }
-    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    // A map must have nonzero extents and an address, even if nothing is read through it.
     for (long long &size : sizes) {
         if (size == 0) tensor = &map;
         if (size == 0) size = 1;
@@ -384,7 +382,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     gg_tensor_map A_map, B_map;
     // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
     // 3: CU_TENSOR_MAP_SWIZZLE_128B
-    // the device that this thread has set up last
+    // the device of this thread's last launch
     static thread_local int ready = -1;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);

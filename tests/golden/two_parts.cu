@@ -181,7 +181,7 @@ gemm(int M, int N, int K,
         __syncthreads_or(tid == 0 && gg_count_in(&arrived[own_tile], PARTS - 1) == PARTS - 1);
     if (!is_last) return;
 
-    // add the other split's sums (split_k parts=2)
+    // add the other split's partial sums (split_k parts=2)
     const int part_tile = own_tile + (1 - own_part) * tiles;
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {

@@ -31,7 +31,7 @@
 
 namespace gemm_detail {
 
-// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+// A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
 struct alignas(128) gg_tensor_map {
     unsigned long long words[16];
 };
@@ -41,25 +41,25 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
 }
 
-// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+// mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
 __device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
 }
 
-// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+// fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
 __device__ __forceinline__ void gg_fence_barrier_init() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+// mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
 __device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(at), "r"(bytes) : "memory");
 }
 
-// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+// mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
@@ -70,14 +70,14 @@ __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int par
     return ended != 0;
 }
 
-// mbarrier.arrive: one arrival; what the thread did before is done for those that wait.
+// mbarrier.arrive: one arrival; releases this thread's earlier accesses to the waiters.
 __device__ __forceinline__ void gg_arrive(unsigned long long &barrier) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory");
 }
 
-// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
-// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+// cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
+// memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     int i0, int i1)
@@ -89,7 +89,7 @@ __device__ __forceinline__ void gg_load_box_2d(
                  :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
 }
 
-// fence.proxy.async: the copy engine comes after this thread's accesses to shared memory.
+// fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.
 __device__ __forceinline__ void gg_fence_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -124,7 +124,7 @@ gemm(int M, int N, int K,
     __shared__ alignas(128) float B_shared[STAGES][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // barriers of each stage: full, a tile has landed there; empty, all warps have read it
+    // mbarriers of each stage: full, a tile has arrived; empty, all warps have read it
     // (async_copy A B via=tma; warp_specialize producers=1)
     __shared__ alignas(8) unsigned long long full[STAGES];
     __shared__ alignas(8) unsigned long long empty[STAGES];
@@ -137,8 +137,7 @@ gemm(int M, int N, int K,
     }
     __syncthreads();
     if (threadIdx.x >= CONSUMERS) {
-        // the producer: copy tiles into the stages that are empty, as far ahead as there are stages
-        // (warp_specialize producers=1)
+        // the producer: load tiles into empty stages (warp_specialize producers=1)
         if (threadIdx.x == CONSUMERS) {
             // the tiles of C
             const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
@@ -167,7 +166,7 @@ gemm(int M, int N, int K,
             }
         }
     } else {
-        // the consumers: multiply the tiles that have landed, and store the sums
+        // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1)
         // the tiles of C
         const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
@@ -193,7 +192,7 @@ gemm(int M, int N, int K,
             const int tile_m = (group + tile_in_group % group_rows) * BM;
             const int tile_n = (tile_in_group / group_rows) * BN;
 
-            // zero the sums
+            // zero the accumulators
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 #pragma unroll
@@ -256,7 +255,7 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
-// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
 cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
@@ -277,7 +276,7 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
         if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
         encode = reinterpret_cast<Encode>(found);
     }
-    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    // A map must have nonzero extents and an address, even if nothing is read through it.
     for (long long &size : sizes) {
         if (size == 0) tensor = &map;
         if (size == 0) size = 1;
@@ -308,7 +307,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
     gg_tensor_map A_map, B_map;
     // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
-    // the device that this thread has set up last, and its multiprocessors
+    // the device of this thread's last launch, and its multiprocessors
     static thread_local int ready = -1, multiprocessors = 0;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);

@@ -250,7 +250,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (alpha == 0) K = 0;  // as in BLAS
     const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    // the device that this thread has set up last
+    // the device of this thread's last launch
     static thread_local int ready = -1;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);

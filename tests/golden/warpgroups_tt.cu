@@ -34,19 +34,19 @@
 
 namespace gemm_detail {
 
-// A tensor as the copy engine sees it: a CUtensorMap, encoded by the launcher.
+// A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
 struct alignas(128) gg_tensor_map {
     unsigned long long words[16];
 };
 
-// shfl.sync.idx: a value that all 32 lanes have anyway, in a register that they share.
+// shfl.sync.idx: a warp-uniform copy of the value.
 __device__ __forceinline__ int gg_uniform(int value) {
     int result;
     asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(result) : "r"(value));
     return result;
 }
 
-// mov.b32: bf16 bits to float, whose upper half they are.
+// mov.b32: bf16 bits to float: they are its upper half.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits) {
     float number;
     asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
@@ -60,25 +60,25 @@ __device__ __forceinline__ unsigned short gg_to_bf16(float number) {
     return bits;
 }
 
-// mbarrier.init: phases end after `arrivals` arrivals, once the bytes that they expect have come.
+// mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
 __device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
 }
 
-// fence.mbarrier_init: the copy engine sees the barriers that this thread has initialized.
+// fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
 __device__ __forceinline__ void gg_fence_barrier_init() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// mbarrier.arrive.expect_tx: one arrival; the phase expects so many more bytes.
+// mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
 __device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(at), "r"(bytes) : "memory");
 }
 
-// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+// mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
@@ -89,8 +89,8 @@ __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int par
     return ended != 0;
 }
 
-// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
-// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.
+// cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
+// memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     int i0, int i1)
@@ -102,8 +102,8 @@ __device__ __forceinline__ void gg_load_box_2d(
                  :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
 }
 
-// cp.async.bulk.tensor: the copy engine copies a box of shared memory to a tensor, from these
-// coordinates on; elements outside the tensor are left out.
+// cp.async.bulk.tensor: TMA stores a box of shared memory to a tensor, from these coordinates on;
+// elements outside the tensor are not written.
 __device__ __forceinline__ void gg_store_box_2d(
     const gg_tensor_map &map, const void *source,
     int i0, int i1)
@@ -114,25 +114,24 @@ __device__ __forceinline__ void gg_store_box_2d(
                  :: "l"(&map), "r"(from), "r"(i0), "r"(i1) : "memory");
 }
 
-// fence.proxy.async: the copy engine comes after this thread's accesses to shared memory.
+// fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.
 __device__ __forceinline__ void gg_fence_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// cp.async.bulk.commit_group: the boxes that this thread has stored since the last one are a group.
+// cp.async.bulk.commit_group: makes this thread's uncommitted TMA stores one group.
 __device__ __forceinline__ void gg_commit_boxes() {
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-// cp.async.bulk.wait_group.read: waits until all but the `pending` newest groups have been read.
+// cp.async.bulk.wait_group.read: waits until at most `pending` groups still read shared memory.
 template <int pending>
 __device__ __forceinline__ void gg_await_boxes() {
     asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
 }
 
-// The descriptor of an operand of wgmma that lies along k in rows of 64 bytes, swizzled by the
-// copy engine; `stride` bytes lie between 8 of them and the next 8.  A step along k adds its
-// bytes / 16.
+// The matrix descriptor of a K-major wgmma operand with the 64-byte swizzle of TMA; groups of 8
+// rows are `stride` bytes apart.  A step along k adds its bytes / 16.
 __device__ __forceinline__ unsigned long long gg_matrix_64B(const void *first,
                                                               int stride = 512)
 {
@@ -141,32 +140,31 @@ __device__ __forceinline__ unsigned long long gg_matrix_64B(const void *first,
            static_cast<unsigned long long>(stride >> 4) << 32 | 2ULL << 62;
 }
 
-// The descriptor of an operand of wgmma that lies along m or n in rows of 128 bytes, one for each
-// k, swizzled by the copy engine; slabs of such rows are `slab` bytes apart.  A step along k adds
-// its rows' bytes / 16.
+// The matrix descriptor of an MN-major wgmma operand with the 128-byte swizzle of TMA; swizzle
+// atom columns are `slab` bytes apart.  A step along k adds its rows' bytes / 16.
 __device__ __forceinline__ unsigned long long gg_matrix_128B_turned(const void *first, int slab) {
     const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(first));
     return (from & 0x3ffff) >> 4 | static_cast<unsigned long long>(slab >> 4) << 16 |
            1024ULL / 16 << 32 | 1ULL << 62;
 }
 
-// wgmma.fence: the registers of the sums are ready for this warpgroup's next multiplications.
+// wgmma.fence: orders accesses to the accumulator registers before the next wgmma.
 __device__ __forceinline__ void gg_wgmma_fence() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-// wgmma.commit_group: the multiplications that this warpgroup has begun are a group.
+// wgmma.commit_group: makes this warpgroup's uncommitted wgmma operations one group.
 __device__ __forceinline__ void gg_wgmma_commit() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// wgmma.wait_group: waits until all but the `pending` newest groups have been multiplied.
+// wgmma.wait_group: waits until at most `pending` groups are in flight.
 template <int pending>
 __device__ __forceinline__ void gg_wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
 }
 
-// wgmma.wait_group 0: waits for all groups.  That `sums` change here keeps their reads behind it.
+// wgmma.wait_group 0: waits for all groups; `sums` as an operand keeps reads of it after the wait.
 template <int rows, int columns>
 __device__ __forceinline__ void gg_wgmma_end(float (&sums)[rows][columns]) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
@@ -175,9 +173,9 @@ __device__ __forceinline__ void gg_wgmma_end(float (&sums)[rows][columns]) {
         asm volatile("" : "+f"(sums[i / columns][i % columns]) :: "memory");
 }
 
-// wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0), 64 x 64 of a warpgroup, asynchronously;
-// operands of bf16 in shared memory, a along m, b along k.  A thread has two neighbouring sums
-// of each 8 columns, in each of two rows that are 8 apart: `c`, and below it `d`.
+// wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0) for a warpgroup's 64 x 64 tile; operands
+// of bf16 in shared memory, a M-major, b K-major.  A thread has two adjacent accumulators in every
+// 8 columns, in row `c` and, 8 rows below, in row `d`.
 __device__ __forceinline__ void gg_wgmma_m64n64k16_bf16_turned_a(
     float *c, float *d, unsigned long long a, unsigned long long b, int accumulate)
 {
@@ -212,9 +210,9 @@ constexpr int TM = 4, TN = 16;  // micro-tile of a thread
 constexpr int PN = 2;  // in pieces of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IK = 16;  // step of one instruction
-constexpr int FM = 2;  // instructions for the rows of a warpgroup
+constexpr int FM = 2;  // instructions per warpgroup along m
 constexpr int VEC = 2;  // elements of a vector access
-constexpr int A_SLAB = 64;  // elements of a row; tiles are slabs of such rows
+constexpr int A_SLAB = 64;  // elements of a swizzle atom's row
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int STAGE_BYTES = BK * BM * 2 + BN * BK * 2;  // bytes of the tiles in a stage
 constexpr int SHARED_BYTES = 2 * (BM / A_SLAB) * BK * A_SLAB * sizeof(unsigned short) +
@@ -257,7 +255,7 @@ gemm(int M, int N, int K,
     // registers: accumulators
     float acc[TM][TN];
     if (K == 0) {
-        // zero the sums
+        // zero the accumulators
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             #pragma unroll
@@ -265,7 +263,7 @@ gemm(int M, int N, int K,
         }
     }
 
-    // a barrier for each stage, whose phases end when a tile has landed there
+    // one mbarrier per stage: a phase completes when a tile has arrived
     // (async_copy A B C via=tma)
     __shared__ alignas(8) unsigned long long full[2];
     if (tid == 0) {
@@ -307,7 +305,7 @@ gemm(int M, int N, int K,
         }
         gg_wgmma_commit();
 
-        // the step before has read its stage, once its multiplications have ended
+        // the previous wgmma is done: its stage is free
         gg_wgmma_wait<1>();
         __syncthreads();
         const int next_k = tile_k + BK, next_stage = 1 - stage;
@@ -324,8 +322,7 @@ gemm(int M, int N, int K,
         stage = next_stage;
     }
 
-    // the sums are there once the last multiplications have ended
-    // (tensor_core via=wgmma)
+    // wait for the last wgmma: the accumulators are complete (tensor_core via=wgmma)
     gg_wgmma_end(acc);
 
     // the epilogue: one row of each micro-tile at a time
@@ -364,7 +361,7 @@ gemm(int M, int N, int K,
         gg_fence_async();
         __syncthreads();
 
-        // store it by the copy engine, which leaves out what is outside
+        // store it with TMA, which does not write outside the tensor
         // (cache_shared A[k, m] B[n, k] C[m, n]; vectorize C width=2;
         // async_copy A B C via=tma)
         if (tid == 0) {
@@ -377,7 +374,7 @@ gemm(int M, int N, int K,
         }
     }
 
-    // the last stores have read shared memory when the block ends
+    // the block must not exit before TMA has read shared memory
     // (cache_shared A[k, m] B[n, k] C[m, n]; vectorize C width=2;
     // async_copy A B C via=tma)
     if (tid == 0) gg_await_boxes<0>();
@@ -390,7 +387,7 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
-// Encodes a tensor map by a function of the driver (it takes CUDA 12.5 to find it there).
+// Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
 cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
@@ -411,7 +408,7 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
         if (result != cudaDriverEntryPointSuccess) return cudaErrorNotSupported;
         encode = reinterpret_cast<Encode>(found);
     }
-    // Nothing is read of a tensor without elements, but no map has an extent 0, or no address.
+    // A map must have nonzero extents and an address, even if nothing is read through it.
     for (long long &size : sizes) {
         if (size == 0) tensor = &map;
         if (size == 0) size = 1;
@@ -443,7 +440,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     gg_tensor_map A_map, B_map, C_map;
     // 9: CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
     // 3: CU_TENSOR_MAP_SWIZZLE_128B, 2: CU_TENSOR_MAP_SWIZZLE_64B
-    // the device that this thread has set up last
+    // the device of this thread's last launch
     static thread_local int ready = -1;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);

@@ -120,7 +120,7 @@ WAIT = "gg_wgmma_end(part);"
 NAMED = 'asm volatile("" : "+f"(sums[i / columns][i % columns]) :: "memory");'
 RELEASE = """
 
-                // this step has read its stage
+                // release the stage of this step
                 __syncwarp();
                 if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);
 """

@@ -1,4 +1,4 @@
-// mapa, mbarrier.arrive: one arrival at this barrier of the cluster's block of this rank.
+// mapa, mbarrier.arrive: one arrival at this barrier in the cluster's block of this rank.
 __device__ __forceinline__ void gg_arrive_at(unsigned long long &barrier, int rank) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("{\n.reg .b32 there;\n"

@@ -1,4 +1,4 @@
-// cp.async.bulk.wait_group.read: waits until all but the `pending` newest groups have been read.
+// cp.async.bulk.wait_group.read: waits until at most `pending` groups still read shared memory.
 template <int pending>
 __device__ __forceinline__ void gg_await_boxes() {
     asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");

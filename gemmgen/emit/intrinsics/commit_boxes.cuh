@@ -1,4 +1,4 @@
-// cp.async.bulk.commit_group: the boxes that this thread has stored since the last one are a group.
+// cp.async.bulk.commit_group: makes this thread's uncommitted TMA stores one group.
 __device__ __forceinline__ void gg_commit_boxes() {
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }

@@ -1,6 +1,6 @@
 // cp.async.$cache: asynchronous copy of $bytes bytes from global to shared memory: `valid` bytes of
 // the source, then zeros.
-// L2 keeps them by `policy`.
+// `policy` is their L2 eviction priority.
 __device__ __forceinline__ void gg_copy_async_$bytes(
     $type *target, const $type *source, int valid, unsigned long long policy)
 {

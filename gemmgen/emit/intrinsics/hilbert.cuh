@@ -1,5 +1,5 @@
 // Hilbert curve: `number` counts tiles column by column in a band of `side` rows, a power of two.
-// Each square of side x side tiles is walked along the curve: which tile is the `number`-th.
+// Returns the `number`-th tile if each square of side x side tiles follows the curve.
 __device__ __forceinline__ int gg_hilbert(int number, int side) {
     const int square = number / (side * side) * (side * side);
     int row = 0, column = 0, rest = number - square;

@@ -1,4 +1,4 @@
-// testp.finite: whether a number is neither an infinity nor a NaN.
+// testp.finite: whether a number is finite.
 __device__ __forceinline__ bool gg_is_finite(float number) {
     int finite;
     asm("{\n.reg .pred found;\n"

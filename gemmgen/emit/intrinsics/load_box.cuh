@@ -1,5 +1,5 @@
-// cp.async.bulk.tensor: the copy engine copies a box of a tensor, from these coordinates on, to
-// shared memory; elements outside the tensor become zeros.  The barrier counts the bytes.$note
+// cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
+// memory; elements outside the tensor are zeros.  The barrier counts the bytes.$note
 __device__ __forceinline__ void gg_load_box_${rank}d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     $parameters$parameter)

@@ -1,6 +1,5 @@
-// The descriptor of an operand of wgmma that lies along k in rows of $bytes bytes, swizzled by the
-// copy engine; `stride` bytes lie between 8 of them and the next 8.  A step along k adds its
-// bytes / 16.
+// The matrix descriptor of a K-major wgmma operand with the $bytes-byte swizzle of TMA; groups of 8
+// rows are `stride` bytes apart.  A step along k adds its bytes / 16.
 __device__ __forceinline__ unsigned long long gg_matrix_${bytes}B(const void *first,
                                                               int stride = $group)
 {

@@ -1,6 +1,5 @@
-// The descriptor of an operand of wgmma that lies along m or n in rows of $bytes bytes, one for each
-// k, swizzled by the copy engine; slabs of such rows are `slab` bytes apart.  A step along k adds
-// its rows' bytes / 16.
+// The matrix descriptor of an MN-major wgmma operand with the $bytes-byte swizzle of TMA; swizzle
+// atom columns are `slab` bytes apart.  A step along k adds its rows' bytes / 16.
 __device__ __forceinline__ unsigned long long gg_matrix_${bytes}B_turned(const void *first, int slab) {
     const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(first));
     return (from & 0x3ffff) >> 4 | static_cast<unsigned long long>(slab >> 4) << 16 |

@@ -1,6 +1,6 @@
-// cp.async.bulk.tensor, multicast: the copy engine copies a box of a tensor, from these coordinates
-// on, to this place in the shared memory of each block of the cluster whose bit is set; elements
-// outside the tensor become zeros.  The barrier at this place in each counts its bytes.$note
+// cp.async.bulk.tensor, multicast: TMA loads a box of a tensor, from these coordinates on, into the
+// same shared address of each block of the cluster whose bit is set; elements outside the tensor
+// are zeros.  The barrier at the same address of each block counts its bytes.$note
 __device__ __forceinline__ void gg_multicast_box_${rank}d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     $parameters, int blocks$parameter)

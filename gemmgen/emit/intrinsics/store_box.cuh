@@ -1,5 +1,5 @@
-// cp.async.bulk.tensor: the copy engine copies a box of shared memory to a tensor, from these
-// coordinates on; elements outside the tensor are left out.
+// cp.async.bulk.tensor: TMA stores a box of shared memory to a tensor, from these coordinates on;
+// elements outside the tensor are not written.
 __device__ __forceinline__ void gg_store_box_${rank}d(
     const gg_tensor_map &map, const void *source,
     $parameters)

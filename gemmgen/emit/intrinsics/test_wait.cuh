@@ -1,4 +1,4 @@
-// mbarrier.test_wait.parity: whether the phase with this parity has ended by now.
+// mbarrier.test_wait.parity: whether the phase with this parity has completed.
 __device__ __forceinline__ bool gg_test_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;

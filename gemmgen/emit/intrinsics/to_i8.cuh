@@ -1,5 +1,5 @@
-// cvt.rni.sat.s8.f32: float to the nearest integer, of two the even one; from -128 to 127, 0 for a
-// NaN.
+// cvt.rni.sat.s8.f32: float to the nearest integer, ties to even, clamped to -128..127; NaN
+// becomes 0.
 __device__ __forceinline__ signed char gg_to_i8(float number) {
     int integer;
     asm("cvt.rni.sat.s8.f32 %0, %1;" : "=r"(integer) : "f"(number));

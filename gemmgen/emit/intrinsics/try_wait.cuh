@@ -1,4 +1,4 @@
-// mbarrier.try_wait.parity: whether the phase with this parity has ended; waits a while for it.
+// mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;

@@ -1,5 +1,5 @@
-// griddepcontrol.wait: until the kernel in front has ended, and its writes are visible; at once if
-// this one was not launched to overlap with it.
+// griddepcontrol.wait: waits until the preceding kernel has completed and its writes are visible;
+// returns at once without programmatic dependent launch.
 __device__ __forceinline__ void gg_wait_grid() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }

@@ -1,4 +1,4 @@
-// wgmma.fence: the registers of the sums are ready for this warpgroup's next multiplications.
+// wgmma.fence: orders accesses to the accumulator registers before the next wgmma.
 __device__ __forceinline__ void gg_wgmma_fence() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }

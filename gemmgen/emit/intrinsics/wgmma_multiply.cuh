@@ -1,6 +1,6 @@
-// wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0), 64 x $n of a warpgroup, asynchronously;
-// operands of $operands in shared memory, $how.  A thread has two neighbouring sums
-// of each 8 columns, in each of two rows that are 8 apart: `c`, and below it `d`.
+// wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0) for a warpgroup's 64 x $n tile; operands
+// of $operands in shared memory, $how.  A thread has two adjacent accumulators in every
+// 8 columns, in row `c` and, 8 rows below, in row `d`.
 __device__ __forceinline__ void gg_wgmma_m64n${n}k${k}_$name$turned(
     $type *c, $type *d, unsigned long long a, unsigned long long b, int accumulate)
 {

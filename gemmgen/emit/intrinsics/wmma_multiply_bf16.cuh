@@ -1,4 +1,4 @@
-// wmma.mma: sum += a * b of a warp's 16 x 16 fragments, loaded as $a_lines of A and $b_lines of B.
+// wmma.mma: acc += a * b for a warp's 16 x 16 fragments, loaded as $a_lines of A and $b_lines of B.
 __device__ __forceinline__ void gg_wmma_multiply_${a_line}_${b_line}_bf16(
     float (&sum)[8], const unsigned (&a)[4], const unsigned (&b)[4])
 {

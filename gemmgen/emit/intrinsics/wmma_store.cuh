@@ -1,4 +1,4 @@
-// wmma.store.d: stores a warp's 16 x 16 fragment of sums to shared memory; its $lines begin
+// wmma.store.d: stores a warp's 16 x 16 accumulator fragment to shared memory; its $lines are
 // `pitch` elements apart.
 __device__ __forceinline__ void gg_wmma_store_$line(
     float *target, const float (&sum)[8], int pitch)

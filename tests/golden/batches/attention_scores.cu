@@ -65,7 +65,7 @@ gemm(int I, int J, int D, int size_b, int size_h,
     __shared__ alignas(16) float K_shared[BD][BJ];
     static_assert(sizeof(Q_shared) + sizeof(K_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's b and h, and the matrices there
+    // the block's b and h, and its matrices
     const int blocks_i = (I - 1) / BI + 1, blocks_j = (J - 1) / BJ + 1;
     const int matrix_tiles = blocks_i * blocks_j;
     const int b = blockIdx.x / matrix_tiles / size_h;

@@ -82,7 +82,7 @@ gemm(int M, int N, int K, int size_b,
     __shared__ alignas(16) float B_shared[2][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's b, and the matrices there
+    // the block's b, and its matrices
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int matrix_tiles = blocks_m * blocks_n;
     const int b = blockIdx.x / matrix_tiles;

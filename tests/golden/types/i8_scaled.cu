@@ -36,7 +36,7 @@ __device__ __forceinline__ void copy4(signed char *target, const signed char *so
     *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source);
 }
 
-// mad.lo.s32: a * b + c, of which the lower 32 bits are kept, so that it wraps.
+// mad.lo.s32: the lower 32 bits of a * b + c (wraps).
 __device__ __forceinline__ int gg_mad(int a, int b, int c) {
     int sum;
     asm("mad.lo.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
