@@ -79,6 +79,8 @@ class FakeLab:
     def builder(self) -> FakeLab:
         return self
 
+    def searched(self) -> None: ...
+
     def judge(self, request: Request) -> Callable[[Sequence[Alternatives]], tuple[object, ...]]:
         def several(texts: Sequence[Alternatives]) -> tuple[Judged | None, ...]:
             one = judge if self.real else _read
@@ -154,3 +156,31 @@ class MemoryKeeper:
     def drop(self, request: Request, text: str) -> None:
         del self.kept[request.shape, text]
         self.dropped.append(text)
+
+
+class StubRunner:
+    """In the place of ``GpuRunner`` in its process: a kernel is right if it is a cubin for the
+    target, and its time is the length of its machine code."""
+
+    def __init__(self, text: str, shapes: Sequence[tuple[int, ...]], strides: object = None):
+        parse_schedule(Source(text))
+        assert len(shapes) < 2
+        self.device_info = HERE
+
+    def check(self, candidates: Sequence[Candidate]) -> tuple[Rejection | None, ...]:
+        return tuple(map(self._checked, candidates))
+
+    def _checked(self, candidate: Candidate) -> Rejection | None:
+        data = candidate.files.cubin.read_bytes()
+        return None if data[:4] == b"\x7fELF" else Rejection("wrong", "no cubin")
+
+    def time(
+        self, candidates: Sequence[Candidate], rounds: int, screen: Screen | None = None
+    ) -> tuple[Reading, ...]:
+        return tuple(
+            Reading(c.number, (len(c.files.cubin.read_bytes()) / 1e6,), (RIVAL,))
+            for c in candidates
+        )
+
+    def prove(self, candidate: Candidate, text: str) -> Rejection | None:
+        return None

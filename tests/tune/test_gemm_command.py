@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -25,12 +26,12 @@ from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.tune.gpu_measuring import strided
 from gemmgen.explore.tune.measuring import Candidate
 from gemmgen.explore.tune.remote import RemoteRunner
-from gemmgen.gpu import device
+from gemmgen.gpu import compiler, device
 from gemmgen.language import parse_schedule
 from gemmgen.schedule.formatting import format_schedule
 
 from . import fakes
-from .gemm_fakes import GEMM, HERE, FakeLab, MemoryKeeper, cost
+from .gemm_fakes import GEMM, HERE, FakeLab, MemoryKeeper, StubRunner, cost
 
 SHAPE = ("--shape", "2048x2304x768")
 BASE = ("--gemm", GEMM, "--dtype", "bf16")
@@ -316,3 +317,24 @@ def test_a_runner_is_changed_in_its_process() -> None:
         assert [reading.ms for reading in runner.time([four, six], rounds=1)].count(()) == 0
     finally:
         runner.end()
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(compiler.available() is not None, reason="compiles")
+def test_processes_judge_compile_and_measure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All but the GPU itself: two shapes, kernels of two targets, a leading dimension."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(gpu_tuning, "GpuRunner", StubRunner)
+    begin = time.monotonic()
+    call = (*BASE, "--shape", "2x512x512", "--shape", "256x512x256", "--ld", "A=512")
+    done = tune(*call, "--budget", "8", "--jobs", "2", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert time.monotonic() - begin < 40
+    found = json.loads(done.stdout)["shapes"]
+    assert [x["outcome"] for x in found] == ["proved", "proved"]
+    assert all(x["tried"] >= 8 for x in found) and "error of gemmgen" not in done.stderr
+    wanted = Request.of(GEMM, (256, 512, 256), dtype="bf16", gpu=HERE.gpu, ld={"A": 512})
+    texts = keeping.keeper(True)(HERE).stored(wanted)
+    assert found[1]["schedule"].endswith(texts[0])

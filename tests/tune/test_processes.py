@@ -79,6 +79,19 @@ def test_points_are_compiled_to_files(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 6
 
 
+@pytest.mark.proof
+@pytest.mark.skipif(compiler.available() is not None, reason="compiles")
+def test_what_is_cancelled_is_not_compiled(tmp_path: Path) -> None:
+    """The next search's points do not wait for those of one that has ended."""
+    _, known = fakes.points()
+    with Workers(1) as workers:
+        builder = CompilingBuilder(workers, "sm_90", tmp_path)
+        builder.submit(known.legal[:40])
+        builder.cancel()
+        (found,) = builder.submit(known.legal[40:41])()
+    assert found.candidate is not None and len(list(tmp_path.iterdir())) < 20
+
+
 def test_code_is_the_text_without_comments() -> None:
     assert code_of("int a;\n  // tile\nint b;\n") == code_of("int a;\nint b;\n")
     assert code_of("int a;\nint b;\n") != code_of("int a;\nint c;\n")

@@ -14,7 +14,7 @@ from gemmgen.base.errors import UsageError
 from gemmgen.explore.autotune.judged_candidates import Judge, JudgingWorkers
 from gemmgen.explore.autotune.shape_tuning import Keeper, Lab, Tuning, Watch, tune_shapes
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.tune.cubins import Builder, CompilingBuilder
+from gemmgen.explore.tune.cubins import CompilingBuilder
 from gemmgen.explore.tune.gpu_measuring import GpuRunner
 from gemmgen.explore.tune.measuring import DeviceInfo, Runner
 from gemmgen.explore.tune.remote import RemoteRunner
@@ -36,6 +36,7 @@ class GpuLab:
     def __init__(self, first: Request, workers: Workers, folder: Path):
         self._workers, self._folder = workers, folder
         self._remote = RemoteRunner(partial(GpuRunner, _problem(first), ()))
+        self._builder: CompilingBuilder | None = None
 
     @property
     def device_info(self) -> DeviceInfo:
@@ -46,8 +47,14 @@ class GpuLab:
         return min(MOST, max(FEWEST, self._workers.jobs))
 
     @property
-    def builder(self) -> Builder:
-        return CompilingBuilder(self._workers, self.device_info.gpu.arch, self._folder)
+    def builder(self) -> CompilingBuilder:
+        if self._builder is None:
+            arch = self.device_info.gpu.arch
+            self._builder = CompilingBuilder(self._workers, arch, self._folder)
+        return self._builder
+
+    def searched(self) -> None:
+        self.builder.cancel()
 
     def judge(self, request: Request) -> Judge:
         return JudgingWorkers(self._workers, request)

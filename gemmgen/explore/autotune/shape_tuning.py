@@ -106,6 +106,10 @@ class Lab(Protocol):
     @property
     def builder(self) -> Builder: ...
 
+    def searched(self) -> None:
+        """Called when a search has ended: what is still to be compiled is not needed."""
+        ...
+
     def judge(self, request: Request) -> Judge: ...
 
     def runner(self, request: Request) -> Runner: ...
@@ -163,6 +167,7 @@ class _ShapeTuning:
         share = self._end - self._begin
         races = min(LONGEST, RACES * share)
         search.run(until=self._end - races - PROOF * share, batch=self._lab.batch)
+        self._lab.searched()
         entrants = _entrants(search.state)[: FIELD[0] if races >= SHORT else FEW]
         points = self._proposals.proposed
         until = self._end - PROOF * share

@@ -51,10 +51,13 @@ class CompilingBuilder:
 
     def __init__(self, workers: Workers, arch: str, folder: Path):
         self._workers, self._arch, self._folder = workers, arch, folder
+        self._cancelled = 0
 
     def submit(self, points: Sequence[Point]) -> Callable[[], tuple[Built, ...]]:
         jobs = [
-            self._workers.submit(_build, point.number, point.text, self._arch, self._folder)
+            self._workers.submit(
+                _build, point.number, point.text, self._arch, self._folder, self._ended
+            )
             for point in points
         ]
 
@@ -65,6 +68,19 @@ class CompilingBuilder:
             )
 
         return wait
+
+    def cancel(self) -> None:
+        """Gives up what was submitted and has not begun: its results must not be waited for.
+
+        A file tells the processes: a cancelled future breaks a pool that is ended with it.
+        """
+        self._ended.touch()
+        self._cancelled += 1
+
+    @property
+    def _ended(self) -> Path:
+        """Exists once the points that are submitted now are cancelled."""
+        return self._folder / f"cancelled-{self._cancelled}"
 
 
 def code_of(text: str) -> str:
@@ -78,8 +94,11 @@ def code_at(text: str) -> str:
     return code_of(compile_source(Source(text)).text)
 
 
-def _build(number: int, text: str, arch: str, folder: Path) -> Built:
-    """In a worker: compiles the schedule ``text`` and writes cubin and source to ``folder``."""
+def _build(number: int, text: str, arch: str, folder: Path, ended: Path) -> Built:
+    """In a worker: compiles the schedule ``text`` and writes cubin and source to ``folder``; not if
+    ``ended`` exists."""
+    if ended.exists():
+        return Built(number, reason="cancelled")
     emitted = compile_source(Source(text))
     code = code_of(emitted.text)
     try:

@@ -63,13 +63,12 @@ class RemoteRunner:
 
     def change(self, make: Callable[[], Runner]) -> None:
         """From now on, in the same process, the runner that ``make`` returns."""
-        self._make, self._device_info = make, None
+        self._make, self._device_info, self._is_new = make, None, False
         try:
             with interrupts_held():
                 self._begun = self._pool.submit(_begin, make)
         except BrokenExecutor:  # the process ended meanwhile
-            self.end()
-            self._start()
+            self._restart()
 
     def end(self) -> None:
         """Ends the process, whatever it is doing."""
@@ -96,12 +95,16 @@ class RemoteRunner:
         try:
             return _answer(self._pool.submit(_answered, question, arguments), self._patience)
         except Lost:
-            self.end()
-            self._start()
+            self._restart()
             self._greeting()
             raise
 
+    def _restart(self) -> None:
+        self.end()
+        self._start()
+
     def _start(self) -> None:
+        self._is_new = True
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(1, context, initializer=serve_quietly)
         with interrupts_held():
@@ -111,6 +114,9 @@ class RemoteRunner:
         try:
             return _answer(self._begun, BEGINNING)
         except Lost as lost:
+            if not self._is_new:  # the process may have ended before its runner was changed
+                self._restart()
+                return self._greeting()
             what = f"the process that measures could not be started: {lost}"
             raise CannotCheck(what) from None
 
