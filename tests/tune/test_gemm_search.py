@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -10,10 +11,11 @@ from gemmgen.analyze.plain_text import plain
 from gemmgen.base.errors import UsageError
 from gemmgen.base.source import Source
 from gemmgen.explore.autotune import result_table
-from gemmgen.explore.autotune.first_candidates import MOST, SAME_TILE, seeds
+from gemmgen.explore.autotune.first_candidates import MOST, SAME_TILE, Seed, seeds
 from gemmgen.explore.autotune.gpu_tuning import run_until
-from gemmgen.explore.autotune.judged_candidates import estimated, judge
+from gemmgen.explore.autotune.judged_candidates import Judged, estimated, judge
 from gemmgen.explore.autotune.keeping import NoKeeper
+from gemmgen.explore.autotune.neighbors import Alternatives
 from gemmgen.explore.autotune.proposals import Proposals
 from gemmgen.explore.autotune.shape_tuning import Tuning, tune_shapes
 from gemmgen.explore.suggest.choose import choose
@@ -113,6 +115,30 @@ def test_the_search_finds_a_better_schedule_than_any_first_one() -> None:
     assert size(result.text, "tile", "m") == 64 and size(result.text, "tile", "n") == 256
     assert keeper.kept[SHAPES[0], result.text] == result.ms
     assert result.share == pytest.approx(RIVAL / result.ms)
+
+
+def test_the_search_goes_on_if_all_first_candidates_are_one_batch() -> None:
+    """No neighbor is known until the first batch was measured."""
+    tuning, lab, _ = tuned(lab=FakeLab(batch=32))
+    assert tuning.results[0].origin == "search" and len(set(lab.timed)) > 2 * MOST
+
+
+def test_neighbors_are_ordered_by_the_parents_time_and_the_ratio_of_estimates() -> None:
+    wanted = request()
+    mine = format_schedule(choose(wanted, measured=False).schedule)
+    first = [Seed(mine, "one", 1.0), Seed(mine.replace("stages=7", "stages=6"), "two", 1.0)]
+    estimates = iter((3.0, 1 / 1.5))
+
+    def judged(several: Sequence[Alternatives]) -> tuple[Judged | None, ...]:
+        seconds = next(estimates)
+        return tuple(Judged(f"{texts[0]}# {seconds}", seconds) for texts in several)
+
+    proposals = Proposals(wanted, first, judged)
+    one, two = proposals.ask(2)
+    proposals.tell(one.number, 0.0)  # neighbors of the first are expected to take exp(1.1)
+    proposals.tell(two.number, 2.0)  # and those of the second exp(2 - 0.4)
+    seconds = [proposal.seconds for proposal in proposals.ask(1000)]
+    assert seconds == sorted(seconds, reverse=True) and len(set(seconds)) == 2
 
 
 def test_a_search_is_the_same_each_time() -> None:
