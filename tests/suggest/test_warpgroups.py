@@ -19,7 +19,9 @@ from gemmgen.explore.suggest.warpgroup_plans import (
     fastest,
     warpgroup_plans,
 )
+from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.explore.warpgroup_cost import H200
+from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_source
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -146,3 +148,18 @@ def test_sizes_differ_in_what_the_text_says() -> None:
     """Two plans with one text would be timed as one."""
     plans = list(warpgroup_plans(Request.of(NT, (1024, 1024, 1024), dtype="bf16")))
     assert len({plan.text for plan in plans}) == len({astuple(plan.sizes) for plan in plans})
+
+
+@pytest.mark.parametrize("at", range(len(REQUESTS)), ids=lambda at: REQUESTS[at][1])
+def test_a_plans_schedule_is_read_back_as_the_plan(at: int) -> None:
+    """Measured schedules are estimated by what is read from their text."""
+    gemm, dtype, epilogue = REQUESTS[at]
+    draw, count = random.Random(at), 0
+    for shape in ((8192, 8192, 8192), (256, 256, 4096)):
+        sizes = (*shape, 3) if gemm == BATCHES else shape
+        request = Request.of(gemm, sizes, dtype=dtype, epilogue=epilogue)
+        for plan in draw.sample(list(warpgroup_plans(request)), 25):
+            found = plan_of(parse_schedule(Source(plan.text)), request)
+            assert found is not None and found.sizes == plan.sizes and found.text == plan.text
+            count += 1
+    assert count == 50
