@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from math import exp, log
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from gemmgen.explore.results.measured_result import DENSE, Machine, MeasuredResu
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest import suggest
 from gemmgen.explore.suggest.choose import Suggestion
-from gemmgen.explore.suggest.measured_plans import REACH
+from gemmgen.explore.suggest.measured_plans import FAR, REACH
+from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.gpu.gpus import GPUS
 from gemmgen.language import parse_schedule
 from gemmgen.numerics.formats import NAMES
@@ -107,10 +110,23 @@ def test_a_result_of_a_near_shape_is_an_option_with_its_ratio() -> None:
     assert columns(asked()) == columns(asked(measured=False))
 
 
-def test_far_shapes_say_little() -> None:
+def test_a_ratio_counts_less_the_further_shapes_are_apart() -> None:
+    there = (1000, 2000, 1400)
+    requests = [Request.of(NT, shape, dtype="f16") for shape in (there, SHAPE)]
+    schedule = parse_schedule(Source(SCHEDULE.format(80)))
+    plans = [plan_of(schedule, request) for request in requests]
+    known, here = (plan.seconds for plan in plans if plan is not None)
+    Results.open().record(measured(80, known / 9 * 1e6, there))
+    found = asked().chosen
+    power = exp(-log(1400 / 520) / REACH)
+    assert found.measured is not None and 0.5 < power < 0.8
+    assert found.seconds == pytest.approx(here * (1 / 9) ** power, rel=1e-6)
+
+
+def test_far_shapes_say_nothing() -> None:
     model = asked(measured=False)
-    Results.open().record(measured(80, 0.01, (8000, 8000, 8000)))
-    assert asked().text == model.text and REACH > 0
+    Results.open().record(measured(80, 0.01, (1000, 2000, 5200)))
+    assert asked().text == model.text and log(10) > FAR
 
 
 def test_a_schedule_outside_the_models_forms_is_chosen_too() -> None:

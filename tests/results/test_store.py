@@ -130,9 +130,13 @@ def test_a_killed_process_loses_nothing() -> None:
 def test_a_forked_process_opens_its_own(store: Path) -> None:
     results = Results.open()
     results.record(result())
+    database = results.database
+    assert database is not None
+    parents = database._open
     child = os.fork()
     if child == 0:
-        os._exit(0 if results.record(result(32)) and len(results.all()) >= 2 else 1)
+        recorded = results.record(result(32)) and len(results.all()) >= 2
+        os._exit(0 if recorded and database._open is not parents else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert results.record(result(128)) and len(own()) == 3
 
