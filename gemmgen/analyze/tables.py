@@ -60,7 +60,7 @@ def _work(e: Explanation) -> Section:
         ]
     if e.kernel.lowered.interface.overlaps:
         rows.append(
-            ("", "they may begin before the kernel in front has ended, and wait for its end")
+            ("", "they start before the preceding kernel has completed, and wait for it (PDL)")
         )
     rows += [("L2", f"{name} is the {when} to leave the cache") for name, when in _hints(e)]
     parts = e.kernel.lowered.interface.parts

@@ -87,7 +87,7 @@ def boxes_land_as_tiles_lie(program: Program, kernel: Kernel) -> Iterator[str]:
     for copy in (o for o, _ in operations_of(kernel) if isinstance(o, Copy) and o.mode == "tma"):
         for tile in (kernel.buffer(copy.src), kernel.buffer(copy.dst)):
             if tile.swizzle and tile.swizzle != engine_swizzle(tile.row, tile.dtype):
-                yield f"buffer {tile.name}: the copy engine permutes rows of {tile.row} otherwise"
+                yield f"buffer {tile.name}: TMA swizzles rows of {tile.row} otherwise"
             if tile.space is Space.SHARED and tile.stages * tile.parts * tile.slabs > 1:
                 bytes_of_slab = tile.slab_rows * tile.row * BYTES[tile.dtype]
                 if bytes_of_slab % lands_at(tile):

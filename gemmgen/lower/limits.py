@@ -182,7 +182,7 @@ def _held(program: Program) -> str:
     """What a thread holds, of an instruction's pieces or of its own."""
     atom = ATOMS[program.main.spread.atom]
     if atom.in_place:
-        return "sums do"
+        return "accumulators do"
     return "fragments do" if program.main.spread.collective else "micro-tile does"
 
 

@@ -58,9 +58,9 @@ def _shortage(
     registers = min(REGISTER_FILE // threads // REGISTER_UNIT * REGISTER_UNIT, MAX_REGISTERS)
     if sums >= registers:
         return (
-            "the sums alone do not fit in a thread's registers",
+            "the accumulators alone do not fit in a thread's registers",
             f"{REGISTER_FILE:,} registers / {threads:,} threads, in eights, is {registers} each; "
-            f"a thread's sums take {sums}, and there is more to keep",
+            f"a thread's accumulators take {sums}, and there is more to keep",
         )
     return None
 

@@ -12,7 +12,7 @@ matrix become zeros.  A box lands as it lies in the matrix, so such a tile is ne
 padded, and swizzled in the engine's own way.  Leading dimensions must be multiples of 16 bytes, and
 so is where a box begins in a row.  ``via=registers`` equals the directive's absence.
 
-C leaves by the copy engine, too, where ``cache_shared C`` stages it: the threads write a slice to
+C leaves with TMA, too, where ``cache_shared C`` stages it: the threads write a slice to
 shared memory, for whose boxes one thread asks, and what is outside C is left out, in units of 16
 bytes: so rows of C must end with one, for f32 ``N % 4 == 0``, which a call is checked for.  Old
 elements of C (``beta``) are still read by the threads.
@@ -61,7 +61,7 @@ LEAST = 4
 
 MISSING: dict[CopyMode, tuple[str, str]] = {
     "cp_async": ("cp.async", "target sm_80 or later, or leave async_copy out"),
-    "tma": ("copy engine (TMA)", "target sm_90, or via=cp_async on sm_80 and later"),
+    "tma": ("TMA", "target sm_90, or via=cp_async on sm_80 and later"),
 }
 """What a target before the first one with a way of copying has not, and what to do about it."""
 
@@ -141,7 +141,7 @@ class AsyncCopy:
         if inputs:
             raise Refusal(
                 f"decompose reads elements of {inputs[0].tensor} again, for sums that are not "
-                "finite, and a copy engine's kernel has a tensor map in place of its address",
+                "finite, and a kernel with TMA has a tensor map in place of its address",
                 at=statement.span,
                 hint=f"async_copy {' '.join(o.tensor for o in inputs)} via=cp_async",
             )

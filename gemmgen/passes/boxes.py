@@ -31,14 +31,14 @@ def check_boxes(kernel: Kernel, fact: OperandArgument, tile: Buffer, copy: Copy)
     if tile.letters != source.letters:
         order = indexed(tensor, source.letters)
         raise Refusal(
-            f"async_copy {tensor} via=tma: the copy engine turns no tile",
+            f"async_copy {tensor} via=tma: TMA cannot transpose",
             at=fact.operand.span,
             notes=(f"{order} would land as {order}, and {indexed(tile.name, tile.letters)} is",),
             hint=f"cache_shared {order}, or {OTHERWISE}",
         )
     if tile.pad:
         raise Refusal(
-            f"async_copy {tensor} via=tma: a pad is a hole in each row that no box has",
+            f"async_copy {tensor} via=tma: TMA writes rows without padding",
             at=fact.operand.span,
             notes=(f"rows of {tile.extent(tile.letters[-1])} elements, {tile.pad} behind each",),
             hint=f"leave pad out, or {OTHERWISE}",
@@ -87,7 +87,7 @@ def _misfit(tile: Buffer) -> tuple[str, ...] | None:
     row = columns * size
     if row % ALIGNMENT:
         return (
-            f"rows of a box are multiples of {ALIGNMENT} bytes",
+            f"rows of a TMA box are multiples of {ALIGNMENT} bytes",
             f"a row of {tile.name} has {columns} x {size} = {row} bytes along {inner}, and "
             f"{remainder(row, ALIGNMENT)}",
         )
@@ -104,7 +104,7 @@ def _misfit(tile: Buffer) -> tuple[str, ...] | None:
         return (f"rows of {row} bytes are permuted in another way",)
     if box_of(tile) is None:
         return (
-            f"a box has at most {LONGEST_SIDE} elements along {inner}",
+            f"a TMA box has at most {LONGEST_SIDE} elements along {inner}",
             f"no part of a row of {columns} x {size} bytes is a multiple of {LANDS_AT} bytes and "
             "divides it",
         )

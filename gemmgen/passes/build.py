@@ -32,7 +32,7 @@ def build(schedule: Schedule) -> Program:
     problem = _problem(schedule)
     if schedule.epilogue is not None and Var("acc") not in walk(problem.epilogue):
         raise Refusal(
-            "the epilogue doesn't use acc, the sums that the kernel is there to compute",
+            "the epilogue doesn't use acc, the accumulator that the kernel computes",
             at=schedule.epilogue.span,
             hint="write acc for the sum, such as relu(acc)",
         )

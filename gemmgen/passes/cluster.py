@@ -113,7 +113,7 @@ class Cluster:
         kernel = program.main
         if kernel.work.parts > 1:
             raise Refusal(
-                "cluster: blocks that share a tile of C are of no cluster",
+                "split_k is not supported with cluster",
                 at=self.stated.span,
                 notes=(
                     f"split_k has {kernel.work.parts} parts; blocks of a cluster sum the same "
@@ -126,7 +126,7 @@ class Cluster:
         operands = " ".join(tensor.name for tensor in (program.problem.a, program.problem.b))
         if {copy.mode for copy in copies} != {"tma"}:
             raise Refusal(
-                "cluster: blocks share what the copy engine multicasts",
+                "cluster needs tiles that TMA loads, to multicast them",
                 at=self.stated.span,
                 notes=("threads copy into the shared memory of their own block only",),
                 hint=f"async_copy {operands} via=tma",
@@ -141,7 +141,7 @@ class Cluster:
                     f"cluster: blocks along {letter} share {shared.name}, which is not copied",
                     at=self.stated.span_of(letter),
                     notes=(f"each thread reads {shared.name} where it multiplies it",),
-                    hint=f"leave cluster out, or copy {shared.name} by the copy engine, too",
+                    hint=f"leave cluster out, or copy {shared.name} with TMA, too",
                 )
         if not kernel.producers.warpgroups:
             raise Refusal(

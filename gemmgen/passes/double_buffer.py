@@ -94,7 +94,7 @@ def _check_slices(kernel: Kernel, fact: OperandArgument, slice_: Buffer) -> None
     most = max(n for n in range(1, stages) if rows % n == 0)
     fewer = f"stages={most}" if most > 1 else f"leave {fact.tensor} out of double_buffer"
     raise Refusal(
-        f"double_buffer {fact.tensor}: {stages} slices in turn are not used equally often",
+        f"double_buffer {fact.tensor}: {stages} slices are not used equally often",
         at=fact.span,
         notes=(
             f"{fact.tensor} leaves in a slice for each row of a micro-tile, and a thread has "

@@ -49,7 +49,7 @@ class OverlapLaunch:
     def apply(self, program: Program) -> Program:
         if not has(program.target, SINCE["tma"]):
             raise Refusal(
-                f"{program.target} begins no kernel before the one in front has ended",
+                f"{program.target} has no programmatic dependent launch",
                 at=self.stated.span,
                 hint="target sm_90, or leave overlap_launch out",
             )
@@ -57,7 +57,7 @@ class OverlapLaunch:
         atom = ATOMS[contraction(program.main).atom]
         if atom.in_place and atom.splits is not None:
             raise Refusal(
-                "overlap_launch: another kernel splits the operands in front of this one",
+                "overlap_launch: a pre-pass kernel splits the operands before this one",
                 at=self.stated.span,
                 notes=(
                     "decompose for via=wgmma has their parts in memory: it is that kernel "

@@ -86,7 +86,7 @@ def usual_interval(via: Via, step: int) -> int:
 def _check_sums(kernel: Kernel, problem: Problem, via: Via, stated: Stated) -> None:
     if problem.accumulate != "f32":
         raise Refusal(
-            "promote folds sums of tensor cores that have fewer bits than f32",
+            "promote is for tensor-core accumulators with fewer bits than f32",
             at=stated.span_of("promote"),
             notes=(f"sums of {problem.a.dtype} are {problem.accumulate}, which lose nothing",),
             hint="leave promote out",
@@ -123,7 +123,7 @@ def _check_terms(kernel: Kernel, terms: int, via: Via, stated: Stated) -> None:
     elif step % terms == 0 and not whole:
         arithmetic = f"via={via} multiplies {each} of them at once, and {remainder(terms, each)}"
     raise Refusal(
-        f"promote={terms}: sums are folded behind whole steps along {pipeline.letter}",
+        f"promote={terms}: accumulators are promoted after whole steps along {pipeline.letter}",
         at=stated.span_of("promote"),
         notes=(*whole, f"a tile has {step} along {pipeline.letter}: {arithmetic}"),
         hint=" or ".join(f"promote={size}" for size in near),

@@ -64,7 +64,7 @@ def _misfit(slice_: Buffer, axis: AxisSpread) -> tuple[str, str] | None:
     row, together, lands = columns * size, rows_together(axis), lands_at(slice_)
     if row % ALIGNMENT:
         return (
-            f"rows of a box are multiples of {ALIGNMENT} bytes",
+            f"rows of a TMA box are multiples of {ALIGNMENT} bytes",
             f"a row of {slice_.name} has {columns} x {size} = {row} bytes along {inner}, and "
             f"{remainder(row, ALIGNMENT)}",
         )
@@ -72,7 +72,7 @@ def _misfit(slice_: Buffer, axis: AxisSpread) -> tuple[str, str] | None:
         return None
     if columns > LONGEST_SIDE:
         return (
-            f"a box has at most {LONGEST_SIDE} elements along {inner}",
+            f"a TMA box has at most {LONGEST_SIDE} elements along {inner}",
             f"no part of a row of {columns} x {size} bytes is a multiple of {LANDS_AT} bytes and "
             "divides it",
         )

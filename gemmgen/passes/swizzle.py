@@ -124,7 +124,7 @@ def _permute(problem: Problem, kernel: Kernel, request: SwizzleRequest) -> Kerne
         raise Refusal(
             f"swizzle {tensor}: threads store rows of {tile.name} as they lie",
             at=request.operand.span,
-            notes=("what the copy engine reads may be permuted, and it stores in order",),
+            notes=("TMA reads swizzled rows, and stores them in order",),
             hint=f"leave {tensor} out of swizzle",
         )
     else:

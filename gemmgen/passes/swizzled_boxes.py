@@ -53,7 +53,7 @@ def _check_rows(
         least = min(SPANS)
         longer = -(-columns * size // least) * least // size
         raise Refusal(
-            f"swizzle {tensor}: the copy engine permutes rows of {_listed(SPANS)} bytes",
+            f"swizzle {tensor}: TMA swizzles rows of {_listed(SPANS)} bytes",
             at=operand.span,
             notes=(f"{row}, and {remainder(columns * size, least)}",),
             hint=f"{tile_with(kernel, letter, longer)}, or remove the line",
@@ -65,7 +65,7 @@ def _check_rows(
         if value != own:
             cut = f" in slabs of {found.slab * size}" if found.slab else ""
             raise Refusal(
-                f"swizzle {tensor} {name}={value}: the copy engine has {name}={own} for these rows",
+                f"swizzle {tensor} {name}={value}: TMA has {name}={own} for these rows",
                 at=at,
                 notes=(f"{row}{cut}", _spelled(pattern, size)),
                 hint=f"{name}={own}, or leave {name} out",

@@ -177,7 +177,8 @@ class TensorCore:
         blocked = dict(self.distributing).get("register_block")
         if blocked is not None:
             raise Refusal(
-                "tensor_core excludes register_block: its sums belong to warps, not to threads",
+                "tensor_core excludes register_block: its accumulators belong to warps, not "
+                "to threads",
                 at=self.stated.span,
                 notes=(f"{blocked.origin} distributes the tile over single threads",),
                 hint="remove one of the two; warp_tile says what a warp owns",
@@ -188,7 +189,7 @@ class TensorCore:
         if outward is not None and traits.holding == "opaque":
             tensor = outward.src.removesuffix("_shared")
             raise Refusal(
-                f"tensor_core via={self.via} takes its sums through shared memory already",
+                f"tensor_core via={self.via} stages its accumulators in shared memory already",
                 at=self.stated.span,
                 notes=(
                     f"{outward.origins[0]} would take {tensor} there once more; which lane has "
@@ -261,7 +262,7 @@ class TensorCore:
             return
         atom = f"{traits.m} x {traits.n} x {traits.k}"
         raise Refusal(
-            f"tensor_core can't cut {letter}={size} into pieces of {side}",
+            f"tensor_core can't divide {letter}={size} into instruction tiles of {side}",
             at=dict(self.distributing)[what].span_of(letter),
             notes=(f"via={self.via} multiplies {atom} (m x n x k), and {remainder(size, side)}",),
             hint=f"{what} {letter}={max(side, size // side * side)}",

@@ -110,7 +110,7 @@ def _check_copied(tensors: tuple[str, ...], said: TileStatements, via: Via, at: 
     single = [tensor for tensor in others if tensor not in said.doubled]
     stages = f"add double_buffer {' '.join(single)}, then " if single else ""
     raise Refusal(
-        f"tensor_core via={via} reads tiles that the copy engine has written",
+        f"tensor_core via={via} reads tiles that TMA has written",
         at=at,
         notes=(
             f"threads write those of {' and '.join(others)}, which its instructions would see "

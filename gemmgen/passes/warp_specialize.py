@@ -116,7 +116,7 @@ class WarpSpecialize:
             return
         if not has(program.target, SINCE["tma"]):
             raise Refusal(
-                f"warp_specialize needs the copy engine (TMA), which {program.target} has not",
+                f"warp_specialize needs TMA, which {program.target} does not have",
                 at=self.stated.span,
                 hint="target sm_90, or leave warp_specialize out",
             )
@@ -141,7 +141,9 @@ class WarpSpecialize:
             raise Refusal(
                 "warp_specialize: blocks that share a tile meet with all of their threads",
                 at=self.stated.span,
-                notes=(f"split_k has {kernel.work.parts} parts, and a producer has no sums",),
+                notes=(
+                    f"split_k has {kernel.work.parts} parts, and a producer has no accumulators",
+                ),
                 hint="leave split_k or warp_specialize out",
             )
 

@@ -134,7 +134,7 @@ class WarpgroupPlan:
         if form.cluster != (1, 1):
             sides = zip((m, n), form.cluster, strict=True)
             yield "cluster " + " ".join(f"{x}={count}" for x, count in sides if count > 1)
-        if not self.request.fast:  # another kernel splits the operands in front of this one
+        if not self.request.fast:  # a pre-pass kernel splits the operands before this one
             yield "overlap_launch"
 
 
