@@ -189,7 +189,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(torch_calls, "LAUNCHED", "cpu")
     monkeypatch.setattr(torch_calls, "loaded", lambda emitted, _: FakeKernel(emitted, calls))
     for name in ("_routes", "_of_calls"):
-        monkeypatch.setattr(torch_calls, name, type(torch_calls._routes)(64))
+        monkeypatch.setattr(torch_calls, name, type(torch_calls._routes)(256))
     return calls
 
 
@@ -260,6 +260,7 @@ def test_strides_and_types_tell_calls_apart(launched: list[str]) -> None:
             for left in (a, a.t().contiguous().t(), wide[:, :8]):
                 for right in (b, b.t().contiguous().t()):
                     assert torch.equal(gemmgen.matmul(left, right), a @ b)
+                    assert torch.equal(gemmgen.linear(left, right), a @ b.t())
                     for own in (bias[:8], bias[::2]):
                         assert torch.equal(gemmgen.matmul(left, right, bias=own), a @ b + own)
                         assert torch.equal(gemmgen.linear(left, right, own), a @ b.t() + own)
