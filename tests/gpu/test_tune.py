@@ -161,3 +161,22 @@ def test_one_process_measures_one_shape_after_the_other(tmp_path: Path) -> None:
             assert reading.finding is None and len(reading.ms) == 1
     finally:
         runner.end()
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "tf32", "i8", "e4m3", "e5m2"])
+def test_first_candidates_of_each_type_are_right(dtype: str, tmp_path: Path) -> None:
+    """The naive problem's inputs and results fit every mechanism that suggest proposes."""
+    request = Request.of(GEMM, (512, 384, 4096), dtype=dtype, gpu=device.figures(0))
+    found = seeds(request, (), lambda several: tuple(judge(x, request) for x in several))[:6]
+    candidates: list[Candidate] = []
+    for number, seed in enumerate(found):
+        emitted = compile_source(Source(seed.text))
+        arch = device.arch_for(emitted.target, *_capability())
+        files = Stored(tmp_path / f"{number}.cubin", tmp_path / f"{number}.cu")
+        files.cubin.write_bytes(compiler.compile_text(emitted.text, arch).cubin)
+        files.source.write_text(emitted.text)
+        candidates.append(Candidate(number, emitted.interface, emitted.target, files))
+    runner = GpuRunner(format_schedule(request.problem), [request.shape])
+    assert runner.check(candidates) == (None,) * len(candidates)
+    for reading in runner.time(candidates, 3):
+        assert reading.finding is None and reading.ms[0] > 0

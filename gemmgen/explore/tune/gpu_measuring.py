@@ -24,6 +24,7 @@ from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.setup import setup
 from gemmgen.gpu.timing import rough_time, time_interleaved
 from gemmgen.gpu.verify_cases import verify
+from gemmgen.ir.arithmetic import Arithmetic
 from gemmgen.ir.interface import Interface
 from gemmgen.pipeline import compile_source
 from gemmgen.proof.gpu import cases_of, reference_of
@@ -190,8 +191,16 @@ class _Problem:
         return self.case.scalars(self.interface)
 
     @cached_property
-    def expected(self) -> Expected:
-        return wanted(self.interface, self.values, self.case, self.reference)
+    def _expected(self) -> dict[Arithmetic, Expected]:
+        return {}
+
+    def expected(self, interface: Interface) -> Expected:
+        """The result of a kernel with this interface: how it adds up decides what error it may
+        have, and kernels of one problem may differ in that."""
+        arithmetic = interface.arithmetic
+        if arithmetic not in self._expected:
+            self._expected[arithmetic] = wanted(interface, self.values, self.case, self.reference)
+        return self._expected[arithmetic]
 
     @cached_property
     def cublas(self) -> Callable[[], None] | None:
@@ -212,7 +221,7 @@ class _Problem:
         else:
             self.output[...] = arrays_of(self.interface, self.values)[param.name]
         launch()
-        return self.expected.difference(self.output, param.dtype)
+        return self.expected(kernel.interface).difference(self.output, param.dtype)
 
     def warm_up(self, kernel: Kernel, seconds: float) -> None:
         run = self.cublas or self.launch(kernel)
