@@ -23,7 +23,8 @@ from gemmgen.base.errors import FileError, Mistake, UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source, Span, shown, value_shown
 from gemmgen.base.units import numeral
-from gemmgen.gpu.gpus import MIB, SMS, Gpu
+from gemmgen.gpu.gpu_names import same_gpu
+from gemmgen.gpu.gpus import GPUS, MIB, SMS, Gpu
 from gemmgen.schedule.read import printable
 from gemmgen.schedule.words import close
 
@@ -77,7 +78,10 @@ def read_gpu(path: str | Path) -> Gpu:
     mistakes = tuple(_mistakes(values, source))
     if mistakes:
         raise FileError(source, *mistakes)
-    return _gpu(values, printable(file.stem)[:LONGEST])
+    found = _gpu(values, printable(file.stem)[:LONGEST])
+    if any(same_gpu(found.name, known) for known in GPUS):  # whose measured results are not its own
+        return replace(found, name=f"{found.name} ({printable(file.name)})")
+    return found
 
 
 def _text(file: Path) -> Source:
@@ -156,7 +160,7 @@ def _unknown(name: str, value: object, span: Span | None) -> Mistake:
     near = close(name, known)
     hint = f"did you mean `{near}`? " if near else ""
     if isinstance(value, dict):
-        hint += "keys stand at the top, in no table; "
+        hint += "keys are at the top level, not in a table; "
     hint += f"there are {', '.join(known)}"
     return Mistake(f"there is no key `{shown(name)}`", span, hint)
 

@@ -2,8 +2,8 @@
 
 A user's name is taken in any case and with any spaces and hyphens ("h200", "RTX 4090", "H100
 PCIe").  A driver's name is "NVIDIA H100 80GB HBM3" for an H100 in an SXM module, "NVIDIA H100 PCIe"
-for one on a card: the longest name of the table within it is not always its own (an A100 is no
-A10), so that names are compared as wholes.
+for one on a card.  Names are compared as wholes: one within another is another GPU's (A10 in
+A100).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ALSO = {
 }
 """More names of a row, in the driver's spelling without the words of ``COMMON``."""
 COMMON = ("nvidia", "geforce", "tesla")
-"""Words that a name may begin with, and that tell no GPU from another."""
+"""Words that a name may begin with, and that do not distinguish GPUs."""
 CONSUMER = ("geforce", "titan")
 FILE = ".toml"
 
@@ -70,12 +70,12 @@ def gpu_of(name: str, capability: tuple[int, int], reported: Reported | None = N
     closest row, of the same architecture if there is one, scaled by SMs and clock, with what the
     driver reports in their place.
     """
-    told = reported or Reported()
+    known = reported or Reported()
     arch = "sm_{}{}".format(*capability)
     found = _rows().get(_plain(name))
-    if found is not None and found.arch == arch and told.sms in (None, found.sms):
+    if found is not None and found.arch == arch and known.sms in (None, found.sms):
         return found
-    return _scaled(_closest(name, arch, told), name, arch, told)
+    return _scaled(_closest(name, arch, known), name, arch, known)
 
 
 def same_gpu(name: str, other: str) -> bool:
@@ -89,9 +89,9 @@ def _row_name(name: str) -> str:
     return name if found is None else found.name
 
 
-def _scaled(row: Gpu, name: str, arch: str, told: Reported) -> Gpu:
+def _scaled(row: Gpu, name: str, arch: str, known: Reported) -> Gpu:
     """``row`` with the SMs and the clock of another device."""
-    sms, clock = told.sms or row.sms, told.clock or row.clock
+    sms, clock = known.sms or row.sms, known.clock or row.clock
     more, faster = sms / row.sms, clock / row.clock
     return replace(
         row,
@@ -99,9 +99,9 @@ def _scaled(row: Gpu, name: str, arch: str, told: Reported) -> Gpu:
         arch=arch,
         sms=sms,
         clock=clock,
-        memory=told.memory or row.memory * more,
+        memory=known.memory or row.memory * more,
         l2=None if row.l2 is None else row.l2 * more * faster,
-        cache=told.cache or int(row.cache * more),
+        cache=known.cache or int(row.cache * more),
         power=row.power * more,
         sm=_sm(name, SMS.get(arch, row.sm)),
     )
@@ -113,7 +113,7 @@ def _sm(name: str, sm: SmTraits) -> SmTraits:
     return geforce(sm) if consumer else sm
 
 
-def _closest(name: str, arch: str, told: Reported) -> Gpu:
+def _closest(name: str, arch: str, known: Reported) -> Gpu:
     """The row with the most in common: the architecture, then the beginning of the name, then the
     number of SMs."""
     here, plain = _number(arch), _plain(name)
@@ -121,8 +121,9 @@ def _closest(name: str, arch: str, told: Reported) -> Gpu:
     older = [each for each in archs if _number(each) <= here]
     nearest = max(older, key=_number) if older else min(archs, key=_number)
 
-    def distance(known: tuple[str, Gpu]) -> tuple[int, int]:
-        return -_alike(known[0], plain), abs(known[1].sms - (told.sms or known[1].sms))
+    def distance(row: tuple[str, Gpu]) -> tuple[int, int]:
+        text, gpu = row
+        return -_alike(text, plain), abs(gpu.sms - (known.sms or gpu.sms))
 
     rows = [(text, gpu) for text, gpu in _rows().items() if gpu.arch == nearest]
     return min(rows, key=distance)[1]

@@ -125,8 +125,8 @@ class Gpu:
         return newest_target(self.arch)
 
     def tensor_lanes(self, dtype: DType) -> int:
-        """Multiply-adds of operands of a type into f32 or i32 sums a clock and SM: of FP8 twice as
-        many as of halves, and half as many of 4 bytes.  Of f64, sums of f64."""
+        """Multiply-adds a clock and SM with f32, i32 or f64 accumulators: of FP8 twice as many as
+        of halves, and half as many of 4 bytes."""
         if dtype == "f64":
             return self.sm.double_tensor
         if dtype == "i8":

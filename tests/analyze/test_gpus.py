@@ -190,6 +190,16 @@ def test_a_file_has_the_figures_of_a_gpu(tmp_path: Path) -> None:
     assert (rates, found.double_lanes) == ([1024, 2048, 512, 1, 2], 4)
 
 
+def test_a_file_does_not_take_a_known_gpus_measured_results(tmp_path: Path) -> None:
+    """Its figures may be others."""
+    path = saved(tmp_path, GOOD.replace("H100 96GB", "h200").replace("700", "300"))
+    found = gemmgen.suggest("C[m, n] = A[m, k] * B[n, k]", 4096, dtype="bf16", gpu=path)
+    assert found.request.gpu.name == "h200 (my.toml)"
+    assert found.reasons[0].startswith("An estimate, not measured: ")
+    own = gemmgen.suggest("C[m, n] = A[m, k] * B[n, k]", 4096, dtype="bf16", gpu="h200")
+    assert own.reasons[0].startswith("Measured: ")
+
+
 def test_python_takes_a_name_a_file_or_a_gpu(tmp_path: Path) -> None:
     path, tiled = saved(tmp_path, GOOD), "tile m=32 n=32 k=32\ncache_shared A B\n"
     for gpu in ("h100 pcie", str(path), path, replace(GPUS["H100"], sms=100)):

@@ -53,7 +53,7 @@ def test_no_estimate_is_above_the_peak(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["B200", "RTX5090", "H200"])
-def test_an_architecture_without_a_target_is_told(name: str) -> None:
+def test_an_architecture_without_a_target_is_named(name: str) -> None:
     found = suggest(NT, 1024, dtype="bf16", gpu=name)
     said = [reason for reason in found.reasons if reason.startswith("target: ")]
     if name == "B200":

@@ -103,7 +103,7 @@ def _of_warpgroups(e: Explanation) -> float | None:
 
 
 def _of_threads(e: Explanation) -> float | None:
-    """0 for a kernel that the model was fitted to no kernels like."""
+    """0 for a kind of kernel that the model was not fitted to."""
     block = block_sizes(e.kernel.program, e.kernel.emitted.interface)
     if block.kind == "direct" and block.sums == 1:
         return 0.0
