@@ -8,6 +8,7 @@ import shlex
 import time
 from dataclasses import replace
 from functools import cache
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from gemmgen.analyze.explain import Explanation, explain
 from gemmgen.api import tools as api
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.source import Source
+from gemmgen.explore.next_step import expected as expecting
 from gemmgen.explore.next_step import wording
 from gemmgen.explore.next_step.candidates import candidates
 from gemmgen.explore.next_step.expected import Expected, expected
@@ -185,6 +187,16 @@ def test_the_speed_says_what_it_rests_on(name: str, rests_on: str) -> None:
     assert own.basis == "estimated" and e.roofline.flops / own.seconds <= e.attainable
     assert f"at most {wording.speed(e, e.roofline.flops / e.attainable)}" in said
     assert max(len(text) for _, text in rows) <= wording.WIDTH
+
+
+def test_a_kernel_that_no_model_covers_has_a_bound_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expecting, "estimate", lambda *_: inf)
+    e = explained("tiled")
+    own = expected(e)
+    assert (own.basis, own.seconds) == ("bound", e.roofline.flops / e.attainable)
+    rows = wording.conclusion(e, "tiled", own, None).rows
+    said = " ".join(text for _, text in rows)
+    assert said.startswith("at most 10.2 TFLOP/s, ") and "unknown: no model covers such a " in said
 
 
 def test_another_gpus_figures_are_named() -> None:

@@ -11,7 +11,7 @@ from gemmgen.analyze.figures import Json
 from gemmgen.analyze.section import Section
 from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.units import duration, significant
-from gemmgen.explore.next_step.expected import Expected, speed, uses_wgmma
+from gemmgen.explore.next_step.expected import Basis, Expected, speed, uses_wgmma
 from gemmgen.explore.next_step.trying import GAIN, NextStep
 from gemmgen.explore.suggest import GEMM
 from gemmgen.explore.suggest.request import Request
@@ -28,6 +28,14 @@ NOTABLE = 1.05
 NEAR = 1.25
 """Up to so many times its bound a kernel is limited by it; above that by what the bounds leave
 out."""
+NOTHING: dict[Basis, str] = {
+    "measured": f"nothing known is faster: no schedule was measured to be by {GAIN:.0%} or more, "
+    "and no change is predicted to be",
+    "estimated": f"nothing known is faster: no single change is predicted to save {GAIN:.0%} of "
+    "the time, and `gemmgen suggest` knows no schedule that is clearly faster",
+    "bound": "unknown: no model covers such a kernel, so that changes can't be compared",
+}
+"""The next step of a schedule that has none."""
 FEW = 1.2
 """Gains below it are given in percent."""
 IDLE = 0.9
@@ -83,15 +91,7 @@ def _bound(e: Explanation, own: Expected) -> str:
 def sentence(e: Explanation, own: Expected, step: NextStep | None) -> str:
     """``add `register_block m=8 n=16`: about 61.2 TFLOP/s, 1.4 times as fast; ...``."""
     if step is None:
-        if own.basis == "measured":
-            return (
-                f"nothing known is faster: no schedule was measured to be by {GAIN:.0%} or more, "
-                "and no change is predicted to be"
-            )
-        return (
-            f"nothing known is faster: no single change is predicted to save {GAIN:.0%} of the "
-            "time, and `gemmgen suggest` knows no schedule that is clearly faster"
-        )
+        return NOTHING[own.basis]
     gain = f"{step.expected / 1e12:.1f} TFLOP/s, {_gain(step.expected / step.now)}"
     if step.suggestion is not None:
         units = step.suggestion.emitted.program.main.spread.atom
