@@ -115,7 +115,8 @@ def command(ctx: click.Context, file: str | None, gemm: str | None, **given: Unp
 
     With --gemm the search starts from stored results and from the top of `gemmgen suggest`'s
     ranking, and goes on with neighbors of the fastest in a default space (--show-space).  Several
-    shapes share the budget.  What is found is stored at once, for suggest and the next search.
+    shapes share the budget.  What is found is stored at once, for suggest and the next search.  The
+    first estimates are for the GPU here; --gpu is for --show-space and --list.
 
     FILE is a search space, a schedule with sets: tile m={64, 128}.  Its legal points are counted
     first, and tried in the order of a cheap estimate and of the results so far.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,11 @@ REQUESTS = {
     "CUDA cores, other names": Request.of("Y[j, i] = V[i, t] * U[t, j]", (512, 512, 512)),
     "lanes": Request.of(ROWS, (2, 4096, 4096)),
 }
-each_request = pytest.mark.parametrize("name", list(REQUESTS))
+
+
+def each_request(test: Callable[[str], None]) -> Callable[[str], None]:
+    some = pytest.mark.by_default("wgmma", "wgmma, other names", "wgmma, FP8", "mma", "lanes")
+    return some(pytest.mark.parametrize("name", list(REQUESTS))(test))
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.sched")), ids=lambda path: path.stem)

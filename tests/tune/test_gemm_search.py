@@ -34,7 +34,7 @@ def tuned(
     *shapes: tuple[int, ...],
     lab: FakeLab | None = None,
     keeper: MemoryKeeper | None = None,
-    seconds: float = 12.0,
+    seconds: float = 9.0,
 ) -> tuple[Tuning, FakeLab, MemoryKeeper]:
     lab, keeper = lab or FakeLab(), keeper or MemoryKeeper()
     tuning = Tuning(HERE, tuple(request(shape) for shape in shapes or SHAPES[:1]))
