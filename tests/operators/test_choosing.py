@@ -226,3 +226,14 @@ def test_threads_store_an_output_that_no_map_holds() -> None:
         kept = narrowed(schedule, frozenset(tensors)).directives
         (way,) = (format_directive(one) for one in kept if one.name == "async_copy")
         assert way == f"async_copy {wanted}"
+
+
+def test_the_target_of_a_choice_has_the_gpus_own_instruction() -> None:
+    """f64 on sm_90 has larger ones than sm_80, the default of schedules; without an element there
+    is nothing to multiply, and the plain schedule is enough."""
+    schedule = parsed("gemm C[m, n] = A[m, k] * B[k, n]\ndtype A=f64 B=f64 C=f64 acc=f64\n")
+    found = chosen(schedule, False, m=1024, n=1024, k=1024).emitted
+    assert found.schedule.target == "sm_90" and "m16n8k" in found.text
+    halves = parsed("gemm C[m, n] = A[m, k] * B[k, n]\ndtype A=f16 B=f16 C=f16\n")
+    empty = chosen(halves, False, m=1024, n=1024, k=0).emitted
+    assert "via=tma" not in format_schedule(empty.schedule)
