@@ -10,14 +10,14 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gemmgen.base import caches
-from gemmgen.explore.results import results_store
+from gemmgen.explore.results import database, results_store
 from gemmgen.explore.results.database import APPLICATION, FORMAT, Database, StoreError
 from gemmgen.explore.results.measured_result import Machine, MeasuredResult, ProblemKey
 from gemmgen.explore.results.results_store import Results
@@ -139,6 +139,32 @@ def test_a_forked_process_opens_its_own(store: Path) -> None:
         os._exit(0 if recorded and database._open is not parents else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert results.record(result(128)) and len(own()) == 3
+
+
+def test_a_file_that_is_created_meanwhile_is_read_as_one(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process creates the tables between two questions about the format."""
+    others: list[bool] = []
+    monkeypatch.setattr(database, "WRITE_SECONDS", 0.05)
+
+    class Interrupted(sqlite3.Connection):
+        def execute(self, sql: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
+            if sql == "PRAGMA user_version" and not others:
+                others.append(True)
+                others.append(Results(Database(store, 0.05), None).record(result()))
+            return super().execute(sql, parameters)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        database.sqlite3, "connect", lambda *x, **more: connect(*x, **more, factory=Interrupted)
+    )
+    store.parent.mkdir(mode=0o700, parents=True)
+    store.touch(mode=0o600)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the other one is locked out, and says so
+        assert Database(store, 0.25).shapes(result().problem.text) == {}
+    assert others and Results.open().record(result(32))
 
 
 def newer(path: Path) -> None:

@@ -176,7 +176,9 @@ class Database:
     def _check_format(self, found: sqlite3.Connection, create: bool) -> bool:
         """Whether there are tables, which ``create`` makes in an empty file; raises ``StoreError``
         for another program's file and for a newer format."""
+        found.execute("BEGIN")  # else another process may create the tables between two answers
         application, version, tables = _format_of(found)
+        found.execute("COMMIT")
         if not tables and application == 0:
             if not create:
                 return False
