@@ -15,6 +15,7 @@ from gemmgen.explore.results.code_hash import code_hash
 from gemmgen.explore.results.freshness import current, stale
 from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
 from gemmgen.explore.results.results_store import Results
+from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule, compile_source
 from gemmgen.schedule.formatting import format_schedule
@@ -62,6 +63,16 @@ def test_names_go_there_and_back(path: Path) -> None:
     assert parse_schedule(Source(format_schedule(other))) == other
     assert renamed(other, names.reversed()) == schedule
     assert Names.of(other).canonical
+
+
+def test_names_of_random_schedules_go_there_and_back() -> None:
+    """Of the fuzzer's; with the names of their epilogues, and every directive's words."""
+    for index in range(60):
+        schedule = parse_schedule(Source(schedule_at(27, index)))
+        names = Names.of(schedule)
+        other = renamed(schedule, names)
+        assert parse_schedule(Source(format_schedule(other))) == other, index
+        assert renamed(other, names.reversed()) == schedule, index
 
 
 def test_the_key_says_the_problem_and_nothing_else() -> None:
