@@ -6,7 +6,7 @@ import pytest
 
 from gemmgen.base.source import Source
 from gemmgen.explore.results import results_store
-from gemmgen.explore.results.measured_result import Machine, MeasuredResult, ProblemKey
+from gemmgen.explore.results.measured_result import MachineInfo, MeasuredResult, ProblemKey
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.results.shipped_table import shipped
 from gemmgen.explore.suggest.choose import choose
@@ -25,8 +25,8 @@ WITHIN = 1.35
 """How much longer a kernel may take than its result says: runs differ in clock and power."""
 
 
-def here() -> Machine:
-    return Machine.here(device.cupy().cuda.runtime.getDevice())
+def here() -> MachineInfo:
+    return MachineInfo.here(device.cupy().cuda.runtime.getDevice())
 
 
 def test_the_machine_has_names_and_versions() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gemmgen.explore.results.measured_result import Machine, MeasuredResult
+from gemmgen.explore.results.measured_result import MachineInfo, MeasuredResult
 
-H200 = Machine("NVIDIA H200", "sm_90", "580.159.04", "13.0")
+H200 = MachineInfo("NVIDIA H200", "sm_90", "580.159.04", "13.0")
 TEXT = "dtype A=f16 B=f16 C=f16\ntile m={0} n={0} k=16\ncache_shared A B\ntensor_core via=mma\n"
 SHAPE = (2048, 1024, 512)
 
@@ -17,7 +17,7 @@ def result(
     shape: tuple[int, ...] = SHAPE,
     *,
     date: str = "2026-11-20T12:00:00.000+00:00",
-    machine: Machine = H200,
+    machine: MachineInfo = H200,
     text: str = TEXT,
 ) -> MeasuredResult:
     """A schedule with tiles of ``size`` rows and columns that took so many microseconds."""

@@ -12,7 +12,7 @@ import pytest
 from gemmgen.base.source import Source
 from gemmgen.calling.arguments import View, contiguous_strides
 from gemmgen.explore.results import freshness
-from gemmgen.explore.results.measured_result import DENSE, Machine, MeasuredResult
+from gemmgen.explore.results.measured_result import DENSE, MachineInfo, MeasuredResult
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest import suggest
 from gemmgen.explore.suggest.choose import Suggestion
@@ -212,7 +212,7 @@ def test_an_operator_runs_the_measured_schedule_in_its_own_names() -> None:
 
 
 def test_the_drivers_name_finds_results_of_a_gpu_that_is_not_in_the_table() -> None:
-    machine = Machine("NVIDIA Some New GPU", "sm_90")
+    machine = MachineInfo("NVIDIA Some New GPU", "sm_90")
     Results.open().record(replace(measured(80, 11.0), machine=machine))
     mine = replace(GPUS["H200"], name=machine.gpu)
     assert columns(asked(gpu=mine)) == 80 and asked().chosen.measured is None

@@ -10,7 +10,7 @@ import pytest
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.explore.results import freshness
-from gemmgen.explore.results.canonical_names import Names, canonical, renamed
+from gemmgen.explore.results.canonical_names import CanonicalNames, canonical, renamed
 from gemmgen.explore.results.code_hash import code_hash
 from gemmgen.explore.results.freshness import current, stale
 from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
@@ -58,18 +58,18 @@ def test_names_go_there_and_back(path: Path) -> None:
         schedule = parse_schedule(Source(path.read_text(encoding="utf-8")))
     except ScheduleError:
         pytest.skip("a search space, or refused on purpose")
-    names = Names.of(schedule)
+    names = CanonicalNames.of(schedule)
     other = renamed(schedule, names)
     assert parse_schedule(Source(format_schedule(other))) == other
     assert renamed(other, names.reversed()) == schedule
-    assert Names.of(other).canonical
+    assert CanonicalNames.of(other).canonical
 
 
 def test_names_of_random_schedules_go_there_and_back() -> None:
     """Of the fuzzer's; with the names of their epilogues, and every directive's words."""
     for index in range(60):
         schedule = parse_schedule(Source(schedule_at(27, index)))
-        names = Names.of(schedule)
+        names = CanonicalNames.of(schedule)
         other = renamed(schedule, names)
         assert parse_schedule(Source(format_schedule(other))) == other, index
         assert renamed(other, names.reversed()) == schedule, index

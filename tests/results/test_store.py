@@ -19,7 +19,7 @@ import pytest
 from gemmgen.base import caches
 from gemmgen.explore.results import database, results_store
 from gemmgen.explore.results.database import APPLICATION, FORMAT, Database, StoreError
-from gemmgen.explore.results.measured_result import Machine, MeasuredResult, ProblemKey
+from gemmgen.explore.results.measured_result import MachineInfo, MeasuredResult, ProblemKey
 from gemmgen.explore.results.results_store import Results
 
 from .samples import H200, SHAPE, result
@@ -325,7 +325,7 @@ def test_runs_are_compared_by_the_vendors_time_in_them() -> None:
 def test_names_of_gpus() -> None:
     results = Results.open()
     for name in ("NVIDIA A100-SXM4-80GB", "NVIDIA GeForce RTX 4090", "Some GPU"):
-        results.record(result(machine=Machine(name, "sm_80")))
+        results.record(result(machine=MachineInfo(name, "sm_80")))
     problem = result().problem
     for asked, wanted in {
         "A100-80GB": "NVIDIA A100-SXM4-80GB",

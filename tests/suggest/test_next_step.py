@@ -24,7 +24,7 @@ from gemmgen.explore.next_step import wording
 from gemmgen.explore.next_step.candidates import candidates
 from gemmgen.explore.next_step.expected import Expected, expected
 from gemmgen.explore.next_step.trying import GAIN, NextStep, next_step
-from gemmgen.explore.results.measured_result import Machine, MeasuredResult
+from gemmgen.explore.results.measured_result import MachineInfo, MeasuredResult
 from gemmgen.explore.results.results_store import Results
 from gemmgen.gpu.gpus import GPUS
 from gemmgen.language import parse_schedule
@@ -210,7 +210,7 @@ def test_a_measured_schedule_is_said_to_be(monkeypatch: pytest.MonkeyPatch, tmp_
     e, other = explained("hopper/wgmma"), explained("best/bf16_4096")
 
     def record(schedule: Schedule, seconds: float) -> None:
-        machine = Machine("NVIDIA H200", "sm_90")
+        machine = MachineInfo("NVIDIA H200", "sm_90")
         one = MeasuredResult.of(schedule, (4096, 4096, 4096), machine, seconds)
         assert Results.shared().record(one)
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from gemmgen.base.errors import GemmgenError
 from gemmgen.base.source import Source
 from gemmgen.explore.autotune.shape_tuning import Keeper
-from gemmgen.explore.results.canonical_names import Names, renamed
-from gemmgen.explore.results.measured_result import Machine, MeasuredResult, ProblemKey
+from gemmgen.explore.results.canonical_names import CanonicalNames, renamed
+from gemmgen.explore.results.measured_result import MachineInfo, MeasuredResult, ProblemKey
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.tune.measuring import DeviceInfo
@@ -27,7 +27,7 @@ class StoreKeeper:
     Stale results are candidates, too: what gemmgen emits for them now is measured again.
     """
 
-    def __init__(self, results: Results, machine: Machine):
+    def __init__(self, results: Results, machine: MachineInfo):
         self._results, self._machine = results, machine
         self._mine: dict[tuple[Request, str], MeasuredResult] = {}
 
@@ -37,7 +37,7 @@ class StoreKeeper:
             *self._results.exact(key, self._machine.gpu),
             *self._results.nearest(key, self._machine.gpu, NEAR),
         )
-        names = Names.of(request.problem).reversed()
+        names = CanonicalNames.of(request.problem).reversed()
         texts: list[str] = []
         for result in found:
             try:
@@ -95,8 +95,8 @@ def keep_winner(tuned: Tuned) -> None:
     )
 
 
-def _machine(info: DeviceInfo) -> Machine:
-    return Machine(info.name, info.gpu.arch, info.driver, info.cuda)
+def _machine(info: DeviceInfo) -> MachineInfo:
+    return MachineInfo(info.name, info.gpu.arch, info.driver, info.cuda)
 
 
 def keeper(store: bool) -> Callable[[DeviceInfo], Keeper]:

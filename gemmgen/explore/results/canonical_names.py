@@ -23,7 +23,7 @@ KERNEL = "gemm"
 
 
 @record
-class Names:
+class CanonicalNames:
     """Canonical names by a schedule's own: its letters, its tensors, its epilogue's scalars."""
 
     letters: tuple[tuple[str, str], ...]
@@ -31,7 +31,7 @@ class Names:
     scalars: tuple[tuple[str, str], ...]
 
     @staticmethod
-    def of(schedule: Schedule) -> Names:
+    def of(schedule: Schedule) -> CanonicalNames:
         gemm = schedule.gemm
         batched = (f"b{at or ''}" for at in count())
         letters = [
@@ -46,20 +46,20 @@ class Names:
                 tensors.setdefault(part.buffer, f"x{len(tensors) - 3}")
             elif isinstance(part, Var) and part.name not in known:
                 scalars.setdefault(part.name, f"s{len(scalars)}")
-        return Names(tuple(letters), tuple(tensors.items()), tuple(scalars.items()))
+        return CanonicalNames(tuple(letters), tuple(tensors.items()), tuple(scalars.items()))
 
     @property
     def canonical(self) -> bool:
         """Whether every name is its own canonical name."""
         return all(x == y for x, y in (*self.letters, *self.tensors, *self.scalars))
 
-    def reversed(self) -> Names:
+    def reversed(self) -> CanonicalNames:
         """The schedule's own names by the canonical ones."""
         pairs = (self.letters, self.tensors, self.scalars)
-        return Names(*(tuple((y, x) for x, y in each) for each in pairs))
+        return CanonicalNames(*(tuple((y, x) for x, y in each) for each in pairs))
 
 
-def renamed(schedule: Schedule, names: Names) -> Schedule:
+def renamed(schedule: Schedule, names: CanonicalNames) -> Schedule:
     """``schedule`` with the names that ``names`` maps its own to."""
     letter, tensor = dict(names.letters), dict(names.tensors)
     old = schedule.gemm
@@ -82,7 +82,7 @@ def renamed(schedule: Schedule, names: Names) -> Schedule:
 
 def canonical(schedule: Schedule) -> Schedule:
     """The schedule with canonical names, as it is stored: without ``require`` lines."""
-    return replace(renamed(schedule, Names.of(schedule)), kernel=KERNEL, requires=())
+    return replace(renamed(schedule, CanonicalNames.of(schedule)), kernel=KERNEL, requires=())
 
 
 def _access(access: Access, letter: Mapping[str, str], tensor: Mapping[str, str]) -> Access:
@@ -96,7 +96,7 @@ def _expression(expr: Expr, variables: Mapping[str, str], tensor: Mapping[str, s
     return replace(found, buffer=tensor[found.buffer]) if isinstance(found, Element) else found
 
 
-def _parameters(old: Gemm, new: Gemm, names: Names) -> dict[str, str]:
+def _parameters(old: Gemm, new: Gemm, names: CanonicalNames) -> dict[str, str]:
     """Extents and leading dimensions: the parameters that an assumption may name."""
     letter, its = dict(names.letters), extents(new)
     found = {name: its[letter[x]] for x, name in extents(old).items()}

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
-from gemmgen.explore.results.canonical_names import Names, renamed
+from gemmgen.explore.results.canonical_names import CanonicalNames, renamed
 from gemmgen.explore.results.code_hash import code_hash
 from gemmgen.explore.results.measured_result import MeasuredResult
 from gemmgen.language import parse_schedule
@@ -17,7 +17,7 @@ from gemmgen.schedule.model import Schedule
 
 def current(result: MeasuredResult, problem: Schedule) -> Emitted | None:
     """The kernel of a result's schedule with the names of ``problem``; None if it is stale."""
-    names = Names.of(problem)
+    names = CanonicalNames.of(problem)
     if stale(result):
         return None
     schedule = renamed(_schedule(result.schedule), names.reversed())

@@ -14,7 +14,7 @@ from gemmgen import __version__
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.base.units import significant
-from gemmgen.explore.results.canonical_names import Names, canonical
+from gemmgen.explore.results.canonical_names import canonical
 from gemmgen.explore.results.code_hash import code_hash
 from gemmgen.explore.suggest.request import Request
 from gemmgen.gpu.gpus import DEFAULT, GPUS
@@ -71,7 +71,7 @@ class ProblemKey:
 
 
 @record
-class Machine:
+class MachineInfo:
     """What a time depends on besides the kernel: the GPU's name as its driver says it, its
     architecture, and the versions of the driver and of CUDA (of NVRTC)."""
 
@@ -81,14 +81,14 @@ class Machine:
     cuda: str = ""
 
     @staticmethod
-    def here(device: int) -> Machine:
+    def here(device: int) -> MachineInfo:
         """The GPU ``device`` of this process; raises ``CannotCheck`` if there is none."""
         from gemmgen.gpu import device as gpu
         from gemmgen.gpu.setup import setup
 
         versions = setup(device)
         major, minor = gpu.capability(device)
-        return Machine(gpu.name(device), f"sm_{major}{minor}", versions.driver, versions.cuda)
+        return MachineInfo(gpu.name(device), f"sm_{major}{minor}", versions.driver, versions.cuda)
 
 
 @record
@@ -102,7 +102,7 @@ class MeasuredResult:
 
     problem: ProblemKey
     schedule: str
-    machine: Machine
+    machine: MachineInfo
     seconds: float
     vendor: float | None
     date: str
@@ -114,7 +114,7 @@ class MeasuredResult:
     def of(
         schedule: Schedule | str,
         shape: Shape,
-        machine: Machine,
+        machine: MachineInfo,
         seconds: float,
         *,
         vendor: float | None = None,
@@ -170,6 +170,3 @@ def problem_text(problem: Schedule) -> str:
     """The gemm, dtype and epilogue lines of a schedule in canonical names."""
     alone = replace(canonical(problem.problem_alone), target=Schedule().target)
     return format_schedule(alone)
-
-
-__all__ = ["DENSE", "ORIGINS", "Machine", "MeasuredResult", "Names", "Origin", "ProblemKey"]

@@ -18,7 +18,7 @@ from gemmgen.explore.results.canonical_names import canonical
 from gemmgen.explore.results.code_hash import DIGITS
 from gemmgen.explore.results.measured_result import (
     ORIGINS,
-    Machine,
+    MachineInfo,
     MeasuredResult,
     ProblemKey,
     dated,
@@ -93,7 +93,7 @@ def from_json(data: bytes, name: str) -> list[MeasuredResult]:
     if unknown := found.keys() - {"format", "results"}:
         raise UsageError(f"{name}: unknown key {value_shown(min(unknown))}; {_FORM}")
     each = enumerate(cast(list[object], results))
-    return [_Reader(f"{name}: results[{at}]", value).result() for at, value in each]
+    return [_ResultReader(f"{name}: results[{at}]", value).result() for at, value in each]
 
 
 _FORM = '{"format": 1, "results": [...]}, as `gemmgen cache export` writes it'
@@ -125,7 +125,7 @@ def _parsed(data: bytes, name: str) -> object:
         raise UsageError(f"{name} is not a file of results: {_FORM}") from None
 
 
-class _Reader:
+class _ResultReader:
     """One object of ``results``, whose place is named in errors."""
 
     def __init__(self, place: str, value: object) -> None:
@@ -149,7 +149,7 @@ class _Reader:
         return MeasuredResult(
             problem=problem,
             schedule=format_schedule(schedule),
-            machine=Machine(
+            machine=MachineInfo(
                 self._text("gpu", r"[ -~]{1,100}", "the name that a driver reports"),
                 self._text("arch", r"sm_[0-9]{2,3}a?", "an architecture, sm_90 say"),
                 self._text("driver", _VERSION, "a version, 580.159.04 say"),

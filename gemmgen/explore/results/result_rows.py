@@ -7,7 +7,7 @@ from typing import Any
 
 from gemmgen.explore.results.measured_result import (
     ORIGINS,
-    Machine,
+    MachineInfo,
     MeasuredResult,
     ProblemKey,
 )
@@ -44,7 +44,7 @@ def from_row(row: tuple[Any, ...]) -> MeasuredResult:
     return MeasuredResult(
         ProblemKey(text, shape_of_text(shape), (steps[0], steps[1], steps[2])),
         schedule,
-        Machine(gpu, arch, driver, cuda),
+        MachineInfo(gpu, arch, driver, cuda),
         seconds,
         vendor,
         date,

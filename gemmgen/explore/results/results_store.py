@@ -1,7 +1,7 @@
 """``Results``: the stored results of this user together with those that ship with gemmgen.
 
 results = Results.open()
-results.record(MeasuredResult.of(schedule, shape, Machine.here(0), seconds))
+results.record(MeasuredResult.of(schedule, shape, MachineInfo.here(0), seconds))
 found = results.best(ProblemKey.of(schedule, shape), "NVIDIA H200")
 """
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmgen.base.record import record
-from gemmgen.explore.results.measured_result import Machine, MeasuredResult, ProblemKey
+from gemmgen.explore.results.measured_result import MachineInfo, MeasuredResult, ProblemKey
 from gemmgen.explore.results.result_rows import shape_of_text
 from gemmgen.schedule.extents import Shape
 
@@ -75,7 +75,7 @@ def _result(group: dict[str, Any], row: list[Any]) -> MeasuredResult:
     return MeasuredResult(
         ProblemKey(group["problem"], shape_of_text(shape)),
         text,
-        Machine(group["gpu"], group["arch"], group["driver"], group["cuda"]),
+        MachineInfo(group["gpu"], group["arch"], group["driver"], group["cuda"]),
         seconds,
         vendor,
         group["date"],

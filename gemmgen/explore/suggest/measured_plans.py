@@ -17,7 +17,7 @@ from gemmgen.base.source import Source
 from gemmgen.base.units import duration
 from gemmgen.calling.launches import spelled
 from gemmgen.explore.cost import estimate, launched
-from gemmgen.explore.results.canonical_names import Names, renamed
+from gemmgen.explore.results.canonical_names import CanonicalNames, renamed
 from gemmgen.explore.results.freshness import current
 from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
 from gemmgen.explore.results.results_store import Results
@@ -138,7 +138,7 @@ def near_the_shape(request: Request, results: Results) -> Iterator[tuple[Measure
 def plan_for(result: MeasuredResult, request: Request) -> MeasuredPlan | None:
     """The result with the request's names; None for a schedule that computes with less precision
     than was asked for."""
-    own = renamed(_parsed(result.schedule), Names.of(request.problem).reversed())
+    own = renamed(_parsed(result.schedule), CanonicalNames.of(request.problem).reversed())
     plan = MeasuredPlan(result, request, replace(own, kernel=request.problem.kernel))
     return None if plan.by_parts and not request.fast else plan
 
