@@ -153,8 +153,9 @@ class MemoryKeeper:
     def keep(self, request: Request, text: str, ms: float, rival: float | None) -> None:
         self.kept[request.shape, text] = ms
 
-    def drop(self, request: Request, text: str) -> None:
-        del self.kept[request.shape, text]
+    def drop(self, request: Request, text: str, *, wrong: bool) -> None:
+        assert wrong or (request.shape, text) in self.kept
+        self.kept.pop((request.shape, text), None)
         self.dropped.append(text)
 
 

@@ -21,6 +21,8 @@ from gemmgen.base.source import Source
 from gemmgen.cli import main
 from gemmgen.explore.autotune import gpu_tuning, keeping
 from gemmgen.explore.autotune.default_spaces import space_text
+from gemmgen.explore.results.measured_result import ProblemKey
+from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest.choose import choose
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.tune.gpu_measuring import strided
@@ -283,9 +285,31 @@ def test_the_store_has_each_result_in_the_problems_names(
     renamed = again.stored(other)[0]
     assert "gemm            Y[r, o] = X[r, i] * W[o, i]" in renamed
     assert renamed == format_schedule(parse_schedule(Source(renamed)))
-    keep.keep(mine, text, 0.010, None)
-    keep.drop(mine, text)
-    assert text not in keeping.keeper(True)(HERE).stored(mine)
+
+
+def test_a_dropped_result_leaves_what_was_stored_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A brief timing that a race does not confirm replaces no earlier result; a wrong one does."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    mine = Request.of(GEMM, (2048, 2304, 768), dtype="bf16")
+    text = format_schedule(choose(mine, measured=False).schedule)
+
+    def seconds() -> list[float]:
+        found = Results.open().exact(ProblemKey.of_request(mine), HERE.name)
+        return [result.seconds for result in found]
+
+    keeping.keeper(True)(HERE).keep(mine, text, 11.0, 12.0)
+    later = keeping.keeper(True)(HERE)
+    later.keep(mine, text, 9.0, None)
+    later.keep(mine, text, 8.0, None)
+    assert seconds() == [0.008]
+    later.drop(mine, text, wrong=False)
+    assert seconds() == [0.011]
+    later.drop(mine, text, wrong=False)
+    assert seconds() == [0.011]
+    later.drop(mine, text, wrong=True)
+    assert seconds() == []
 
 
 def test_a_copy_has_the_strides_that_are_asked_for() -> None:

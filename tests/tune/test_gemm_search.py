@@ -243,6 +243,13 @@ def test_a_stored_schedule_may_win() -> None:
     assert tuning.results[0].origin == "stored" and lab.timed[0] == best
 
 
+def test_a_stored_schedule_that_is_wrong_now_is_dropped() -> None:
+    known = format_schedule(choose(request(), measured=False).schedule)
+    lab = FakeLab(wrong=lambda text: text == known)
+    tuning, _, keeper = tuned(lab=lab, keeper=MemoryKeeper((known,)), seconds=1.0)
+    assert keeper.dropped == [known] and tuning.results[0].outcome == "proved"
+
+
 def test_the_table_has_time_speed_share_and_origin() -> None:
     tuning, _, _ = tuned(*SHAPES[:2])
     title, header, *rows = plain(result_table.section(tuning)).splitlines()
@@ -261,7 +268,7 @@ def test_the_table_has_time_speed_share_and_origin() -> None:
 def test_without_a_store_nothing_is_known_and_nothing_kept() -> None:
     keeper, wanted = NoKeeper(), request()
     keeper.keep(wanted, "text", 1.0, None)
-    keeper.drop(wanted, "text")
+    keeper.drop(wanted, "text", wrong=True)
     assert keeper.stored(wanted) == ()
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from gemmgen.base.errors import GemmgenError
 from gemmgen.base.source import Source
 from gemmgen.explore.autotune.shape_tuning import Keeper
-from gemmgen.explore.results.canonical_names import CanonicalNames, renamed
+from gemmgen.explore.results.canonical_names import CanonicalNames, canonical, renamed
 from gemmgen.explore.results.measured_result import MachineInfo, MeasuredResult, ProblemKey
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest.request import Request
@@ -30,6 +30,7 @@ class StoreKeeper:
     def __init__(self, results: Results, machine: MachineInfo):
         self._results, self._machine = results, machine
         self._mine: dict[tuple[Request, str], MeasuredResult] = {}
+        self._earlier: dict[tuple[Request, str], tuple[MeasuredResult, ...]] = {}
 
     def stored(self, request: Request) -> Sequence[str]:
         key = ProblemKey.of_request(request)
@@ -57,13 +58,32 @@ class StoreKeeper:
             vendor=None if rival is None else rival / 1e3,
             pitches=request.pitches,
         )
+        self._earlier.setdefault((request, text), self._own(request, result.schedule))
         if self._results.record(result):
             self._mine[request, text] = result
 
-    def drop(self, request: Request, text: str) -> None:
+    def drop(self, request: Request, text: str, *, wrong: bool) -> None:
         mine = self._mine.pop((request, text), None)
-        if mine is not None and self._results.database is not None:
-            self._results.database.remove([mine])
+        earlier = self._earlier.pop((request, text), ())
+        if wrong:
+            schedule = format_schedule(canonical(parse_schedule(Source(text))))
+            self._remove(self._own(request, schedule))
+        elif mine is not None:
+            self._remove((mine,))
+            self._results.record(*earlier)
+
+    def _own(self, request: Request, schedule: str) -> tuple[MeasuredResult, ...]:
+        """The user's results of a schedule at the request's shape and pitches."""
+        key = ProblemKey.of_request(request)
+        return tuple(
+            result
+            for result in self._results.exact(key, self._machine.gpu)
+            if (result.problem, result.schedule) == (key, schedule) and result.origin != "shipped"
+        )
+
+    def _remove(self, results: Sequence[MeasuredResult]) -> None:
+        if self._results.database is not None and results:
+            self._results.database.remove(results)
 
 
 class NoKeeper:
@@ -75,7 +95,7 @@ class NoKeeper:
 
     def keep(self, request: Request, text: str, ms: float, rival: float | None) -> None: ...
 
-    def drop(self, request: Request, text: str) -> None: ...
+    def drop(self, request: Request, text: str, *, wrong: bool) -> None: ...
 
 
 def keep_winner(tuned: Tuned) -> None:

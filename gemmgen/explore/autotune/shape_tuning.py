@@ -87,8 +87,9 @@ class Keeper(Protocol):
         """Stores a checked and timed schedule before it returns."""
         ...
 
-    def drop(self, request: Request, text: str) -> None:
-        """Removes what this run kept of a schedule: a later measurement did not confirm it."""
+    def drop(self, request: Request, text: str, *, wrong: bool) -> None:
+        """Removes what this run kept of a schedule, as a later measurement did not confirm it; what
+        was stored before is stored again, unless its result is ``wrong``."""
         ...
 
 
@@ -177,6 +178,7 @@ class _ShapeTuning:
         """Records a trial if it is the best so far."""
         if trial.status in ("wrong", "crashed"):
             self._tuning.wrong.append((self._text(trial.number), trial))
+            self._keeper.drop(self._request, self._text(trial.number), wrong=True)
         best = self._state.best
         if best is not None and best.number == trial.number:
             rival = trial.ms[0] * trial.share[0] if trial.share else None
@@ -189,8 +191,9 @@ class _ShapeTuning:
         for reading in found.readings:
             confirmed.add(self._text(reading.number))
             self._keep(reading.number, reading.ms[0], _rival(reading))
-        for text in self._kept - confirmed:
-            self._keeper.drop(self._request, text)
+        wrong = set(map(self._text, found.found))
+        for text in self._kept - confirmed | wrong:
+            self._keeper.drop(self._request, text, wrong=text in wrong)
         for number, rejection in found.found.items():
             trial = Trial(number, (), rejection.status, reason=rejection.reason)
             self._tuning.wrong.append((self._text(number), trial))
