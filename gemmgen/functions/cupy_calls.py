@@ -9,7 +9,7 @@ from gemmgen.base.memo import Memo
 from gemmgen.calling.scalars import number
 from gemmgen.functions.array_kinds import Array, cupy_kernel
 from gemmgen.functions.call_epilogue import given
-from gemmgen.functions.direct import ALIGNED, Call, Selected, product, selected
+from gemmgen.functions.direct import ALIGNED, DirectCall, Selected, product, selected
 from gemmgen.ir.dtypes import DTYPES
 
 _ready: Memo[object, CupyReady] = Memo(4096)
@@ -23,7 +23,7 @@ class CupyReady:
 
     __slots__ = ("_current", "_gpu", "_make", "_numbers", "_positions", "_start")
 
-    def __init__(self, call: Call, found: Selected) -> None:
+    def __init__(self, call: DirectCall, found: Selected) -> None:
         """The device of the arrays must be current."""
         from gemmgen.gpu.device import cupy
 
@@ -84,7 +84,7 @@ def cupy_product(
     from gemmgen.gpu.device import cupy
 
     text, values = given(bias, epilogue)
-    call = Call.of(a, b, text, values, out, fast, transposed)
+    call = DirectCall.of(a, b, text, values, out, fast, transposed)
     chosen = selected(call)
     with cupy().cuda.Device(a.data.device_id):
         found = product(call)

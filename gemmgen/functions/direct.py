@@ -20,7 +20,7 @@ from gemmgen.functions.arrangement import (
 )
 from gemmgen.functions.array_kinds import Array, Kind, check_devices, kind_of
 from gemmgen.functions.call_epilogue import Reads, Values, check_given, check_old_values, reads
-from gemmgen.functions.problems import Problem, problem_of, problem_types
+from gemmgen.functions.problems import MatmulProblem, problem_of, problem_types
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.dtypes import DTYPES, DType
 from gemmgen.pipeline import Emitted
@@ -36,7 +36,7 @@ _kernels: Memo[object, dict[str, tuple[Emitted, Mapping[str, int]]]] = Memo(512)
 
 
 @record
-class Call:
+class DirectCall:
     """The arguments of a call.  ``arrays`` are by the problem's names, A, B, the epilogue's own and
     C; ``names`` are the caller's names of A and B, ``given`` all but C as the caller has them;
     ``transposed``: its B is the transpose of the problem's."""
@@ -59,7 +59,7 @@ class Call:
         out: object,
         fast: bool,
         transposed: bool,
-    ) -> Call:
+    ) -> DirectCall:
         """Checks the names of a call; raises ``CallError`` for arrays of several libraries.
 
         ``transposed``: ``b`` is the weight of a linear layer, (N, K).
@@ -78,7 +78,7 @@ class Call:
         arrays = {"A": left, "B": right, **own} | ({} if out is None else {"C": out})
         numbers = {name: value for name, value in values if name not in tensors}
         whole = (a, b, *own.values())
-        return Call(arrays, text, read, numbers, bool(fast), names, whole, transposed)
+        return DirectCall(arrays, text, read, numbers, bool(fast), names, whole, transposed)
 
     def shown(self, name: str) -> str:
         """The caller's name of a tensor."""
@@ -94,7 +94,7 @@ class Plan:
     """A problem, the shapes to which arrays are reshaped, and the tensors as the problem has them:
     C only if the caller passes it.  ``dtype`` is the result's."""
 
-    problem: Problem
+    problem: MatmulProblem
     arrangement: Arrangement
     views: Mapping[str, View]
     extents: Mapping[str, int]
@@ -133,7 +133,7 @@ class Selected:
         return not copies and not any(view.pointer for view in self.plan.views.values())
 
 
-def selected(call: Call) -> Selected:
+def selected(call: DirectCall) -> Selected:
     """The plan and the kernel of a call, found once for all that are like it."""
     kind = call.kind
     for name, value in call.arrays.items():
@@ -151,7 +151,7 @@ def selected(call: Call) -> Selected:
     return found
 
 
-def product(call: Call) -> Array:
+def product(call: DirectCall) -> Array:
     """The result of a call, in ``out`` if that is passed."""
     kind, found = call.kind, selected(call)
     plan, choice = found.plan, found.choice
@@ -167,13 +167,13 @@ def product(call: Call) -> Array:
     return output if "C" in call.arrays else output.reshape(plan.arrangement.result)
 
 
-def viewed(call: Call, kind: Kind) -> dict[str, View]:
+def viewed(call: DirectCall, kind: Kind) -> dict[str, View]:
     """The tensors of a call, with addresses that are right modulo ``ALIGNED``."""
     found = {name: kind.view(call.shown(name), value) for name, value in call.arrays.items()}
     return {name: replace(view, pointer=view.pointer % ALIGNED) for name, view in found.items()}
 
 
-def planned(call: Call, views: Mapping[str, View]) -> Plan:
+def planned(call: DirectCall, views: Mapping[str, View]) -> Plan:
     """The plan of a call, from its views; ``CallError`` for what can't be multiplied."""
     check_devices({call.shown(name): value for name, value in call.arrays.items()})
     a, b, out = views["A"], views["B"], views.get("C")
@@ -223,7 +223,7 @@ def _reshaped(view: View, shape: tuple[int, ...]) -> View:
 
 
 @contextmanager
-def named_arguments(call: Call) -> Generator[None]:
+def named_arguments(call: DirectCall) -> Generator[None]:
     """Says of an error which argument a tensor's name means."""
     try:
         yield

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gemmgen.functions.array_kinds import Array
 from gemmgen.functions.call_epilogue import given
-from gemmgen.functions.direct import ALIGNED, Call, Plan, named_arguments, planned, viewed
+from gemmgen.functions.direct import ALIGNED, DirectCall, Plan, named_arguments, planned, viewed
 from gemmgen.gpu.gpu_names import gpu_named
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.atoms import ATOMS, VIA
@@ -44,14 +44,14 @@ def explain_matmul(
     arguments.
     """
     text, values = given(bias, epilogue)
-    call = Call.of(a, b, text, values, out, fast, transposed=False)
+    call = DirectCall.of(a, b, text, values, out, fast, transposed=False)
     kind = call.kind
     plan = planned(call, viewed(call, kind))
     model = kind.gpu(a) if gpu is None else gpu_named(gpu)
     return "\n".join(_explained(call, plan, model))
 
 
-def _explained(call: Call, plan: Plan, gpu: Gpu | None) -> Iterator[str]:
+def _explained(call: DirectCall, plan: Plan, gpu: Gpu | None) -> Iterator[str]:
     with named_arguments(call):
         choice = plan.choice(gpu)
     schedule = choice.emitted.schedule
@@ -75,7 +75,7 @@ def _headline(plan: Plan, schedule: Schedule, gpu: Gpu | None) -> str:
     return f"{format_access(schedule.gemm.c)} = {line} for {sizes} of {kinds} on {where}."
 
 
-def _orders(call: Call, plan: Plan, choice: ChosenKernel) -> Iterator[str]:
+def _orders(call: DirectCall, plan: Plan, choice: ChosenKernel) -> Iterator[str]:
     """Which tensors are read transposed, and which are copied."""
     for name, order in choice.orders:
         strides = plan.views[name].strides
@@ -89,7 +89,7 @@ def _orders(call: Call, plan: Plan, choice: ChosenKernel) -> Iterator[str]:
             )
 
 
-def _without_tma(call: Call, plan: Plan, choice: ChosenKernel, gpu: Gpu) -> Iterator[str]:
+def _without_tma(call: DirectCall, plan: Plan, choice: ChosenKernel, gpu: Gpu) -> Iterator[str]:
     """Why TMA is not used where tensor cores could take its tiles (wgmma)."""
     schedule = choice.emitted.schedule
     types = dict(schedule.dtypes)

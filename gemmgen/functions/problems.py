@@ -24,7 +24,7 @@ BITS = {"uint16": "bfloat16", "uint8": "float8_e4m3fn"}
 
 
 @record
-class Problem:
+class MatmulProblem:
     """``schedule`` has the gemm line, the types and the epilogue."""
 
     schedule: Schedule
@@ -36,7 +36,7 @@ def problem_of(
     letters: tuple[Letters, Letters, Letters],
     types: tuple[tuple[str, DType], ...],
     text: str | None,
-) -> Problem:
+) -> MatmulProblem:
     """The problem with these ``letters`` of A, B and C; ``types`` by the tensors' names.
 
     Raises ``ScheduleError`` for a mistake in the epilogue ``text``.
@@ -54,7 +54,7 @@ def problem_of(
     if text is not None:
         lines.append(f"fuse_epilogue {text}")
     schedule = parse_schedule(Source("".join(f"{line}\n" for line in lines), "<epilogue>"))
-    return Problem(schedule, Signature.of(schedule))
+    return MatmulProblem(schedule, Signature.of(schedule))
 
 
 def operand_type(name: str, dtype: str) -> DType:

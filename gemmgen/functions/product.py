@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from gemmgen.functions.array_kinds import NUMPY, TORCH, Array, kind_of
 from gemmgen.functions.call_epilogue import given
 from gemmgen.functions.cupy_calls import cupy_product
-from gemmgen.functions.direct import Call, product
+from gemmgen.functions.direct import DirectCall, product
 from gemmgen.functions.torch_calls import torch_product
 
 
@@ -139,5 +139,5 @@ def _numpy_product(
     transposed: bool,
 ) -> Array:
     text, values = given(bias, epilogue)
-    found = product(Call.of(a, b, text, values, out, fast, transposed))
+    found = product(DirectCall.of(a, b, text, values, out, fast, transposed))
     return found if out is not None else found[()]

@@ -15,7 +15,7 @@ from gemmgen.base.memo import Memo
 from gemmgen.calling.arguments import View
 from gemmgen.functions.array_kinds import Array
 from gemmgen.functions.call_epilogue import given
-from gemmgen.functions.direct import ALIGNED, Call, Plan, planned, product
+from gemmgen.functions.direct import ALIGNED, DirectCall, Plan, planned, product
 from gemmgen.functions.product_operators import checked_numbers, operator_of, ordered_arguments
 from gemmgen.functions.traced import is_tracing, traced_product
 from gemmgen.torch.operator import Defined
@@ -32,7 +32,7 @@ _READY = 4
 (inference mode, autocast) differs."""
 
 
-class State:
+class OperatorState:
     """What PyTorch does with the tensors of this moment, as far as its guards don't see it."""
 
     def __init__(self) -> None:
@@ -55,8 +55,8 @@ class State:
 
 
 @cache
-def _state() -> State:
-    return State()
+def _state() -> OperatorState:
+    return OperatorState()
 
 
 class Route:
@@ -67,7 +67,7 @@ class Route:
 
     __slots__ = ("guarded", "names", "operator", "plan", "ready", "tail", "transposed")
 
-    def __init__(self, call: Call, plan: Plan, operator: Defined) -> None:
+    def __init__(self, call: DirectCall, plan: Plan, operator: Defined) -> None:
         self.plan, self.operator, self.transposed = plan, operator, call.transposed
         self.guarded = any(x.requires_grad for x in call.given)
         self.names = operator.forward.signature.names
@@ -144,7 +144,7 @@ def torch_product(
         if route is not None:
             return _repeated(route, (a, b) if bias is None else (a, b, bias))
     text, values = given(bias, epilogue)
-    call = Call.of(a, b, text, values, out, fast, transposed)
+    call = DirectCall.of(a, b, text, values, out, fast, transposed)
     if out is not None:
         _check_gradients(call)
         return product(call)
@@ -169,7 +169,7 @@ def _repeated(route: Route, tensors: tuple[Any, ...]) -> Array:
     return found
 
 
-def _route(call: Call) -> Route:
+def _route(call: DirectCall) -> Route:
     """The route of a call, found once for all that are like it."""
     tensors = [(name, x, _view(call.shown(name), x)) for name, x in call.arrays.items()]
     described = tuple([(name, x.requires_grad, x.device, view) for name, x, view in tensors])
@@ -195,7 +195,7 @@ def _view(name: str, tensor: Any) -> View:
     return View(0, tuple(tensor.shape), tuple(tensor.stride()), dtype, tensor.device.index or 0)
 
 
-def _check_gradients(call: Call) -> None:
+def _check_gradients(call: DirectCall) -> None:
     """Refuses ``out`` where a gradient is wanted."""
     if not pytorch().is_grad_enabled():
         return

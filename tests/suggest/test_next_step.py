@@ -22,7 +22,7 @@ from gemmgen.base.source import Source
 from gemmgen.explore.next_step import expected as expecting
 from gemmgen.explore.next_step import wording
 from gemmgen.explore.next_step.candidates import candidates
-from gemmgen.explore.next_step.expected import Expected, expected
+from gemmgen.explore.next_step.expected import ExpectedTime, expected
 from gemmgen.explore.next_step.trying import GAIN, NextStep, next_step
 from gemmgen.explore.results.measured_result import MachineInfo, MeasuredResult
 from gemmgen.explore.results.results_store import Results
@@ -55,7 +55,7 @@ def explained(name: str, size: int = 4096, text: str = "") -> Explanation:
 
 
 @cache
-def own_of(name: str, size: int = 4096) -> Expected:
+def own_of(name: str, size: int = 4096) -> ExpectedTime:
     return expected(explained(name, size))
 
 

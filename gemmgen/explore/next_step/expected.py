@@ -33,7 +33,7 @@ FITTED = "NVIDIA H200"
 
 
 @record
-class Expected:
+class ExpectedTime:
     """``seconds`` of a launch, and what they rest on: ``source`` says it in words."""
 
     seconds: float
@@ -41,12 +41,12 @@ class Expected:
     source: str
 
 
-def expected(e: Explanation) -> Expected:
+def expected(e: Explanation) -> ExpectedTime:
     """What is known of the schedule at its shape."""
     found = _measured(e)
     if found is not None:
         by = found.described().partition(" on ")[2]
-        return Expected(found.seconds, "measured", f"measured on {by}")
+        return ExpectedTime(found.seconds, "measured", f"measured on {by}")
     bound = e.roofline.flops / e.attainable
     if uses_wgmma(e):
         seconds, kernels = _of_warpgroups(e), f"bf16 kernels with wgmma on an {FITTED}"
@@ -55,13 +55,13 @@ def expected(e: Explanation) -> Expected:
         if e.kernel.program.main.spread.atom != "fma":
             kernels += ", which may be off by a third for tensor cores"
     if seconds is None:
-        return Expected(bound, "bound", "no model covers such a kernel")
+        return ExpectedTime(bound, "bound", "no model covers such a kernel")
     if not seconds:
         share = f"{DIRECT:.0%} of the bound, as a naive kernel reaches on an {FITTED}"
-        return Expected(bound / DIRECT, "estimated", share)
+        return ExpectedTime(bound / DIRECT, "estimated", share)
     own = "" if e.gpu.name == DEFAULT else f", with the figures of {e.gpu.name}"
     source = f"estimated by a model that was fitted to {kernels}{own}"
-    return Expected(max(seconds, bound), "estimated", source)
+    return ExpectedTime(max(seconds, bound), "estimated", source)
 
 
 def request_of(e: Explanation) -> Request:

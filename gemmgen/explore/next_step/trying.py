@@ -22,7 +22,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.explore.cost import estimate, launched
 from gemmgen.explore.next_step.candidates import Variant, candidates
-from gemmgen.explore.next_step.expected import DIRECT, Expected, request_of, uses_wgmma
+from gemmgen.explore.next_step.expected import DIRECT, ExpectedTime, request_of, uses_wgmma
 from gemmgen.explore.suggest.choose import Suggestion, choose
 from gemmgen.explore.tune.legal_points import sized
 from gemmgen.ir.atoms import VIA
@@ -82,7 +82,7 @@ class _Counted:
         return _expected(self.tried.seconds, self.roofline.flops / self.roofline.attainable)
 
 
-def next_step(e: Explanation, own: Expected) -> NextStep | None:
+def next_step(e: Explanation, own: ExpectedTime) -> NextStep | None:
     """None if nothing is predicted to save ``GAIN`` of the time that the schedule takes,
     ``own``."""
     if uses_wgmma(e):
@@ -91,7 +91,7 @@ def next_step(e: Explanation, own: Expected) -> NextStep | None:
     return to_wgmma or _changed(e, own) or _rewritten(e, own)
 
 
-def _rewritten(e: Explanation, own: Expected, via: str = "") -> NextStep | None:
+def _rewritten(e: Explanation, own: ExpectedTime, via: str = "") -> NextStep | None:
     """The schedule of ``suggest``, if it is predicted to be faster; ``via``: and multiplies so."""
     try:
         found = choose(request_of(e))
@@ -126,7 +126,7 @@ def _lines(schedule: Schedule) -> list[str]:
     return [" ".join(line.split()) for line in format_schedule(schedule).splitlines()]
 
 
-def _changed(e: Explanation, own: Expected) -> NextStep | None:
+def _changed(e: Explanation, own: ExpectedTime) -> NextStep | None:
     """The statement to add or to change that is predicted to save the most."""
     estimated, flops = _estimated(e.kernel.emitted.schedule, e), e.roofline.flops
     if estimated is None:

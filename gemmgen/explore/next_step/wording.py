@@ -11,7 +11,7 @@ from gemmgen.analyze.figures import Json
 from gemmgen.analyze.section import Section
 from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.units import duration, significant
-from gemmgen.explore.next_step.expected import Basis, Expected, speed, uses_wgmma
+from gemmgen.explore.next_step.expected import Basis, ExpectedTime, speed, uses_wgmma
 from gemmgen.explore.next_step.trying import GAIN, NextStep
 from gemmgen.explore.suggest import GEMM
 from gemmgen.explore.suggest.request import Request
@@ -43,7 +43,7 @@ IDLE = 0.9
 
 
 def conclusion(
-    e: Explanation, name: str, own: Expected, step: NextStep | None, *, tried: bool = True
+    e: Explanation, name: str, own: ExpectedTime, step: NextStep | None, *, tried: bool = True
 ) -> Section:
     """The first lines of a report; ``tried``: a next step was looked for."""
     rows = [*_rows("speed", _speed(e, own)), *_rows("bound", _bound(e, own))]
@@ -59,7 +59,7 @@ def _rows(name: str, text: str) -> list[tuple[str, ...]]:
     return [(name, first), *(("", line) for line in more)]
 
 
-def _speed(e: Explanation, own: Expected) -> str:
+def _speed(e: Explanation, own: ExpectedTime) -> str:
     said = f"{speed(e, own.seconds)}, {duration(own.seconds)}"
     match own.basis:
         case "measured":
@@ -74,7 +74,7 @@ def _least(e: Explanation) -> float:
     return e.roofline.flops / e.attainable
 
 
-def _bound(e: Explanation, own: Expected) -> str:
+def _bound(e: Explanation, own: ExpectedTime) -> str:
     """What the time goes into, as far as the bounds and the waves tell."""
     binding = e.roofline.binding
     said = f"{binding.name}: {duration(binding.seconds)} at least, for {binding.how}"
@@ -88,7 +88,7 @@ def _bound(e: Explanation, own: Expected) -> str:
     return said
 
 
-def sentence(e: Explanation, own: Expected, step: NextStep | None) -> str:
+def sentence(e: Explanation, own: ExpectedTime, step: NextStep | None) -> str:
     """``add `register_block m=8 n=16`: about 61.2 TFLOP/s, 1.4 times as fast; ...``."""
     if step is None:
         return NOTHING[own.basis]
@@ -181,7 +181,7 @@ def _dtype(e: Explanation, gemm: str, text: str) -> str:
     return dtype if short.dtypes == schedule.dtypes else f'"{text}"'
 
 
-def as_json(e: Explanation, own: Expected, step: NextStep | None) -> dict[str, Json]:
+def as_json(e: Explanation, own: ExpectedTime, step: NextStep | None) -> dict[str, Json]:
     """The conclusion and the next step, None if there is none."""
     return {
         "conclusion": {
