@@ -150,7 +150,7 @@ def command(ctx: click.Context, file: str | None, gemm: str | None, **given: Unp
 
 def _of_gemm(gemm: str | None, written: Mapping[str, str], given: Given) -> None:
     """The command without a space file."""
-    from gemmgen.cli.tune_gemm import BUDGET, Problem, show_space, tune_gemm
+    from gemmgen.cli.tune_gemm import BUDGET, TuneRequest, show_space, tune_gemm
     from gemmgen.explore.suggest import GEMM
 
     space_shown: bool = given["space_shown"]
@@ -165,7 +165,7 @@ def _of_gemm(gemm: str | None, written: Mapping[str, str], given: Given) -> None
                 f"{written[name]} goes with a search space: leave it out, or name a file with "
                 "one in place of --gemm (--show-space prints the default)"
             )
-    problem = Problem(
+    problem = TuneRequest(
         gemm or GEMM,
         given["dtype"],
         given["epilogue"],

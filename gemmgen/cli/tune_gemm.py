@@ -27,7 +27,7 @@ BUDGET = 60.0
 
 
 @record
-class Problem:
+class TuneRequest:
     """What is tuned: the options of the command."""
 
     gemm: str
@@ -53,7 +53,7 @@ class Problem:
         return tuple(dict.fromkeys(found))
 
 
-def show_space(problem: Problem, gpu: Gpu) -> None:
+def show_space(problem: TuneRequest, gpu: Gpu) -> None:
     """Writes the default space for the problem to standard output; of its shapes the first one
     counts, 4096 without one."""
     from gemmgen.explore.autotune.default_spaces import space_text
@@ -66,7 +66,7 @@ def show_space(problem: Problem, gpu: Gpu) -> None:
 
 
 def tune_gemm(
-    problem: Problem,
+    problem: TuneRequest,
     gpu: Gpu,
     *,
     named: bool,

@@ -10,11 +10,11 @@ from math import log2
 from gemmgen.base.errors import GemmgenError
 from gemmgen.base.source import Source
 from gemmgen.explore.autotune.edits import Place, value_at
-from gemmgen.explore.autotune.judged_candidates import Judged, judge
+from gemmgen.explore.autotune.judged_candidates import JudgedCandidate, judge
 from gemmgen.explore.autotune.neighbors import Alternatives
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.tune.cubins import Built
-from gemmgen.explore.tune.legal_points import Point
+from gemmgen.explore.tune.legal_points import SearchPoint
 from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Reading, Rejection, Screen
 from gemmgen.gpu.gpus import GPUS
 from gemmgen.language import parse_schedule
@@ -82,7 +82,7 @@ class FakeLab:
     def searched(self) -> None: ...
 
     def judge(self, request: Request) -> Callable[[Sequence[Alternatives]], tuple[object, ...]]:
-        def several(texts: Sequence[Alternatives]) -> tuple[Judged | None, ...]:
+        def several(texts: Sequence[Alternatives]) -> tuple[JudgedCandidate | None, ...]:
             one = judge if self.real else _read
             return tuple(one(each, request) for each in texts)
 
@@ -92,7 +92,7 @@ class FakeLab:
         self.runners.append(request)
         return self
 
-    def submit(self, points: Sequence[Point]) -> Callable[[], tuple[Built, ...]]:
+    def submit(self, points: Sequence[SearchPoint]) -> Callable[[], tuple[Built, ...]]:
         def wait() -> tuple[Built, ...]:
             self.clock.now += 0.4
             self.texts |= {point.number: point.text for point in points}
@@ -100,7 +100,7 @@ class FakeLab:
 
         return wait
 
-    def _built(self, point: Point) -> Built:
+    def _built(self, point: SearchPoint) -> Built:
         candidate = Candidate(point.number, fakes.interface(), "sm_90a", fakes.FILES)
         return Built(point.number, f"code of {point.text}", candidate, 168, 0)
 
@@ -128,14 +128,14 @@ class FakeLab:
         return Rejection("wrong", "ragged edge") if self.unproved(text) else None
 
 
-def _read(alternatives: Alternatives, request: Request) -> Judged | None:
+def _read(alternatives: Alternatives, request: Request) -> JudgedCandidate | None:
     """The first text that can be read, as if all of them were legal."""
     for text in alternatives:
         try:
             found = format_schedule(_parsed(text))
         except GemmgenError:
             continue
-        return Judged(found, cost(found))
+        return JudgedCandidate(found, cost(found))
     return None
 
 

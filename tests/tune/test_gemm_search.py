@@ -13,7 +13,7 @@ from gemmgen.base.source import Source
 from gemmgen.explore.autotune import result_table
 from gemmgen.explore.autotune.first_candidates import MOST, SAME_TILE, Seed, seeds
 from gemmgen.explore.autotune.gpu_tuning import run_until
-from gemmgen.explore.autotune.judged_candidates import Judged, estimated, judge
+from gemmgen.explore.autotune.judged_candidates import JudgedCandidate, estimated, judge
 from gemmgen.explore.autotune.keeping import NoKeeper
 from gemmgen.explore.autotune.neighbors import Alternatives
 from gemmgen.explore.autotune.proposals import Proposals
@@ -129,9 +129,9 @@ def test_neighbors_are_ordered_by_the_parents_time_and_the_ratio_of_estimates() 
     first = [Seed(mine, "one", 1.0), Seed(mine.replace("stages=7", "stages=6"), "two", 1.0)]
     estimates = iter((3.0, 1 / 1.5))
 
-    def judged(several: Sequence[Alternatives]) -> tuple[Judged | None, ...]:
+    def judged(several: Sequence[Alternatives]) -> tuple[JudgedCandidate | None, ...]:
         seconds = next(estimates)
-        return tuple(Judged(f"{texts[0]}# {seconds}", seconds) for texts in several)
+        return tuple(JudgedCandidate(f"{texts[0]}# {seconds}", seconds) for texts in several)
 
     proposals = Proposals(wanted, first, judged)
     one, two = proposals.ask(2)

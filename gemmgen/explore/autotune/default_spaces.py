@@ -29,7 +29,7 @@ NAMES = ("wgmma", "wgmma_split_k", "mma", "cuda_cores", "lanes")
 
 
 @record
-class Knob:
+class SearchKnob:
     """A set of a space: its values, and the arguments that they go to.
 
     ``let`` is the name of the ``let`` statement if the set is one's.
@@ -57,14 +57,14 @@ class DefaultSpace:
 
     name: str
     about: str
-    knobs: tuple[Knob, ...]
+    knobs: tuple[SearchKnob, ...]
     item: int
 
-    def knobs_for(self, schedule: Schedule) -> tuple[Knob, ...]:
+    def knobs_for(self, schedule: Schedule) -> tuple[SearchKnob, ...]:
         """The knobs with a tile's k for the types of ``schedule``: as many bytes."""
         item = BYTES[dict(schedule.dtypes)[schedule.gemm.a.tensor]]
 
-        def scaled(knob: Knob) -> Knob:
+        def scaled(knob: SearchKnob) -> SearchKnob:
             if knob.places[0].directive != "tile" or knob.places[0].argument != "k":
                 return knob
             values = (value * self.item // item for value in knob.values if isinstance(value, int))
@@ -87,7 +87,7 @@ def default_space(name: str) -> DefaultSpace:
     about = text.partition("\n")[0].removeprefix("#").strip()
     lets = {let.name.text for let in contents.lets}
     knobs = tuple(
-        Knob(values, places, key if key in lets else None)
+        SearchKnob(values, places, key if key in lets else None)
         for key, (values, places) in _sets(contents).items()
     )
     return DefaultSpace(name, about, knobs, item)

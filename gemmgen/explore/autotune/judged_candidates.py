@@ -23,7 +23,7 @@ from gemmgen.schedule.formatting import format_schedule
 
 
 @record
-class Judged:
+class JudgedCandidate:
     """The canonical text of a legal schedule, and its estimated seconds."""
 
     text: str
@@ -31,7 +31,7 @@ class Judged:
 
 
 @record
-class Proposal:
+class SearchProposal:
     """A candidate: its number in this run, its text, where it comes from, and its estimate.
 
     ``settings`` is what trials of a space have; there is none here.
@@ -44,11 +44,11 @@ class Proposal:
     settings: Settings = ()
 
 
-Judge = Callable[[Sequence[Alternatives]], tuple[Judged | None, ...]]
+Judge = Callable[[Sequence[Alternatives]], tuple[JudgedCandidate | None, ...]]
 """Finds the first legal text of each of several alternatives, None if there is none."""
 
 
-def judge(alternatives: Alternatives, request: Request) -> Judged | None:
+def judge(alternatives: Alternatives, request: Request) -> JudgedCandidate | None:
     """The first text whose kernel takes the request's tensors on its GPU."""
     for text in alternatives:
         try:
@@ -56,7 +56,7 @@ def judge(alternatives: Alternatives, request: Request) -> Judged | None:
         except GemmgenError:
             continue
         if _runs(emitted.target, request.gpu) and takes(emitted, request):
-            return Judged(format_schedule(emitted.schedule), estimated(emitted, request))
+            return JudgedCandidate(format_schedule(emitted.schedule), estimated(emitted, request))
     return None
 
 
@@ -66,7 +66,7 @@ class JudgingWorkers:
     def __init__(self, workers: Workers, request: Request):
         self._workers, self._request = workers, request
 
-    def __call__(self, several: Sequence[Alternatives]) -> tuple[Judged | None, ...]:
+    def __call__(self, several: Sequence[Alternatives]) -> tuple[JudgedCandidate | None, ...]:
         jobs = [self._workers.submit(judge, each, self._request) for each in several]
         return tuple(self._workers.result(job) for job in jobs)
 

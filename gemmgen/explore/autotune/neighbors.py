@@ -11,7 +11,7 @@ from itertools import combinations
 from math import lcm, prod
 
 from gemmgen.base.record import record
-from gemmgen.explore.autotune.default_spaces import Knob, space_of
+from gemmgen.explore.autotune.default_spaces import SearchKnob, space_of
 from gemmgen.explore.autotune.edits import Place, Value, changed, value_at, without
 from gemmgen.explore.suggest.request import Request
 from gemmgen.schedule.formatting import format_schedule
@@ -28,7 +28,7 @@ Alternatives = tuple[str, ...]
 class _Step:
     """A knob, and another value for it."""
 
-    knob: Knob
+    knob: SearchKnob
     value: Value
 
 
@@ -46,7 +46,7 @@ def neighbors(schedule: Schedule, request: Request) -> Iterator[Alternatives]:
             yield _moved(base, (one, other), stages, request)
 
 
-def _steps(schedule: Schedule, knob: Knob) -> Iterator[_Step]:
+def _steps(schedule: Schedule, knob: SearchKnob) -> Iterator[_Step]:
     """The next smaller and the next larger number, or all other words."""
     now = value_at(schedule, knob.places[0])
     if not isinstance(now, int):
@@ -58,7 +58,7 @@ def _steps(schedule: Schedule, knob: Knob) -> Iterator[_Step]:
 
 
 def _moved(
-    base: Schedule, steps: tuple[_Step, ...], stages: Knob | None, request: Request
+    base: Schedule, steps: tuple[_Step, ...], stages: SearchKnob | None, request: Request
 ) -> Alternatives:
     found = base
     for step in steps:
@@ -74,7 +74,7 @@ def _moved(
     return tuple(texts) or (format_schedule(found),)
 
 
-def _stage_counts(base: Schedule, found: Schedule, knob: Knob) -> list[int]:
+def _stage_counts(base: Schedule, found: Schedule, knob: SearchKnob) -> list[int]:
     """The numbers of stages that may fit where those of ``base`` did, the largest first."""
     now = value_at(base, knob.places[0])
     if not isinstance(now, int):

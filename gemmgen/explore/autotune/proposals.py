@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from gemmgen.base.source import Source
 from gemmgen.explore.autotune.first_candidates import SEARCH, Seed
-from gemmgen.explore.autotune.judged_candidates import Judge, Proposal
+from gemmgen.explore.autotune.judged_candidates import Judge, SearchProposal
 from gemmgen.explore.autotune.neighbors import neighbors
 from gemmgen.explore.suggest.request import Request
 from gemmgen.language import parse_schedule
@@ -27,11 +27,11 @@ class Proposals:
 
     def __init__(self, request: Request, seeds: Sequence[Seed], judge: Judge):
         self._request, self._judge = request, judge
-        self.proposed: dict[int, Proposal] = {}
+        self.proposed: dict[int, SearchProposal] = {}
         self._values: dict[int, float] = {}
         self._expanded: set[int] = set()
         self._seen = {seed.text for seed in seeds}
-        self._queue: list[tuple[float, int, Proposal]] = []
+        self._queue: list[tuple[float, int, SearchProposal]] = []
         self._numbers = 0
         for seed in seeds:
             self._add(seed, -math.inf)
@@ -41,7 +41,7 @@ class Proposals:
         """Candidates that were judged and not proposed yet."""
         return len(self._queue)
 
-    def ask(self, count: int) -> tuple[Proposal, ...]:
+    def ask(self, count: int) -> tuple[SearchProposal, ...]:
         """The next candidates, at most ``count``; none if there is nothing else to try."""
         while (parent := self._parent(len(self._queue) < count)) is not None:
             self._expand(parent)
@@ -85,6 +85,6 @@ class Proposals:
             self._add(Seed(judged.text, SEARCH, judged.seconds), self._values[number] + expected)
 
     def _add(self, seed: Seed, expected: float) -> None:
-        proposal = Proposal(self._numbers, seed.text, seed.origin, seed.seconds)
+        proposal = SearchProposal(self._numbers, seed.text, seed.origin, seed.seconds)
         heapq.heappush(self._queue, (expected, self._numbers, proposal))
         self._numbers += 1

@@ -14,7 +14,7 @@ from typing import Protocol
 from gemmgen.base.errors import GemmgenError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
-from gemmgen.explore.tune.legal_points import Point
+from gemmgen.explore.tune.legal_points import SearchPoint
 from gemmgen.explore.tune.measuring import Candidate
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu import compiler
@@ -40,7 +40,7 @@ class Built:
 class Builder(Protocol):
     """Compiles the points of a search."""
 
-    def submit(self, points: Sequence[Point]) -> Callable[[], tuple[Built, ...]]:
+    def submit(self, points: Sequence[SearchPoint]) -> Callable[[], tuple[Built, ...]]:
         """Begins to compile ``points``; calling the result waits for them, in their order."""
         ...
 
@@ -53,7 +53,7 @@ class CompilingBuilder:
         self._workers, self._arch, self._folder = workers, arch, folder
         self._cancelled = 0
 
-    def submit(self, points: Sequence[Point]) -> Callable[[], tuple[Built, ...]]:
+    def submit(self, points: Sequence[SearchPoint]) -> Callable[[], tuple[Built, ...]]:
         jobs = [
             self._workers.submit(
                 _build, point.number, point.text, self._arch, self._folder, self._ended

@@ -27,7 +27,7 @@ CHUNK = 128
 """Points of one job of a process."""
 
 
-class Point(Protocol):
+class SearchPoint(Protocol):
     """A schedule that a search may try."""
 
     @property

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from gemmgen.base.record import record
 from gemmgen.explore.tune.cubins import Builder, Built
-from gemmgen.explore.tune.legal_points import Point
+from gemmgen.explore.tune.legal_points import SearchPoint
 from gemmgen.explore.tune.measuring import Candidate, Reading, Rejection, Runner, Screen
 from gemmgen.explore.tune.trials import Status, Trial
 from gemmgen.lower.limits import meets
@@ -39,7 +39,7 @@ class Proposer(Protocol):
         """Points that are known and were not proposed yet."""
         ...
 
-    def ask(self, count: int) -> Sequence[Point]:
+    def ask(self, count: int) -> Sequence[SearchPoint]:
         """The next points, at most ``count`` of them; none if there are no others."""
         ...
 
@@ -119,7 +119,7 @@ class Search:
             self._keep(trial)
 
     def run(self, until: float, batch: int) -> None:
-        pending: deque[tuple[Sequence[Point], Callable[[], tuple[Built, ...]]]] = deque()
+        pending: deque[tuple[Sequence[SearchPoint], Callable[[], tuple[Built, ...]]]] = deque()
 
         def propose(most: int) -> None:
             while len(pending) < most and (points := self._explorer.ask(batch)):
@@ -140,7 +140,7 @@ class Search:
                     propose(AHEAD)
                 self.state.measured += self._clock() - begin
 
-    def _measure(self, points: Sequence[Point], built: Sequence[Built]) -> list[Trial]:
+    def _measure(self, points: Sequence[SearchPoint], built: Sequence[Built]) -> list[Trial]:
         """One batch: its ``require`` lines, checks and times."""
         trials: dict[int, Trial] = {}
         again: list[Trial] = []

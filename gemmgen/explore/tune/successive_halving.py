@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from gemmgen.base.record import record
-from gemmgen.explore.tune.legal_points import Point
+from gemmgen.explore.tune.legal_points import SearchPoint
 from gemmgen.explore.tune.measuring import SAMPLE, Candidate, Reading, Rejection, Runner
 from gemmgen.explore.tune.search import SearchProgress, value_of
 from gemmgen.explore.tune.trials import Trial
@@ -38,7 +38,7 @@ class Finals:
 def finals(
     runner: Runner,
     entrants: Sequence[tuple[Trial, Candidate]],
-    points: Mapping[int, Point],
+    points: Mapping[int, SearchPoint],
     clock: Callable[[], float],
     until: float,
     watch: Callable[[SearchProgress], None] = lambda _: None,
