@@ -83,6 +83,7 @@ def test_plain_schedules_are_explained() -> None:
     assert "A plain schedule: an extent is 0, so nothing is multiplied." in empty
 
 
+@pytest.mark.by_default("H200-float16", "A100-float8_e4m3fn", "A100-float32")
 @pytest.mark.parametrize(
     "dtype", ("float16", "bfloat16", "float32", "float64", "int8", "float8_e4m3fn")
 )
@@ -99,6 +100,7 @@ def test_every_type_has_a_schedule(dtype: str, gpu: str) -> None:
         assert "A plain schedule" not in text
 
 
+@pytest.mark.by_default("float16-H200", "float32-A100")
 @pytest.mark.parametrize("gpu", ("H200", "A100"))
 @pytest.mark.parametrize("dtype", ("float16", "float32", "float64"))
 def test_a_transposed_out_has_a_schedule(dtype: str, gpu: str) -> None:
@@ -109,6 +111,7 @@ def test_a_transposed_out_has_a_schedule(dtype: str, gpu: str) -> None:
     assert small.startswith("C[n, m] = A[m, k] * B[k, n]")
 
 
+@pytest.mark.by_default("float16-256", "float32-8")
 @pytest.mark.parametrize("size", (8, 256))
 @pytest.mark.parametrize("dtype", ("float16", "float32", "float64", "int8"))
 def test_a_gpu_older_than_the_default_target_has_a_schedule(dtype: str, size: int) -> None:

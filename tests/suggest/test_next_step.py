@@ -168,7 +168,7 @@ def rows_of(name: str, size: int = 4096) -> tuple[tuple[str, ...], ...]:
     return wording.conclusion(explained(name, size), name, own_of(name, size), step).rows
 
 
-@pytest.mark.by_default("naive", "mma/ahead", "hopper/wgmma")
+@pytest.mark.by_default("naive-*", "mma/ahead-*", "hopper/wgmma-*")
 @pytest.mark.parametrize(
     ("name", "rests_on"),
     [

@@ -69,7 +69,7 @@ def test_right_kernels_hold(name: str) -> None:
         assert outcome.status == "passed", outcome
 
 
-@pytest.mark.by_default("plain", "144 in flight")
+@pytest.mark.by_default("plain")
 @pytest.mark.parametrize("name", RIGHT)
 def test_some_calls_are_right(name: str) -> None:
     right = subject(RIGHT[name], *SHAPES)

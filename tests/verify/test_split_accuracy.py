@@ -137,5 +137,5 @@ def test_the_header_states_the_bound() -> None:
 def test_explain_states_the_bound() -> None:
     source = SPLIT["examples/mma/split_f32"]
     explanation = explain(parse_schedule(source), (256, 256, 4096), GPUS["H100"])
-    text = "".join(map(plain, report(explanation, "split_f32")))
+    text = "".join(map(plain, report(explanation)))
     assert "an error is at most 705 * 2^-24 of the sum of |A * B|" in text
