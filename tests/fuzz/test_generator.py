@@ -103,7 +103,8 @@ def test_tensor_cores_are_drawn_often() -> None:
     for via, of_way in VIA.items():
         assert sum(atoms[atom] for atom in of_way) >= OFTEN, (via, atoms)
     assert sum(atoms[atom] for atom in ATOMS if ATOMS[atom].splits) >= OFTEN, atoms
-    assert sum(atoms[atom] for atom in ATOMS if "f64" in ATOMS[atom].types) >= OFTEN, atoms
+    # A way's atoms are drawn equally often, and those of f64 are four of mma.sync's.
+    assert sum(atoms[atom] for atom in ATOMS if "f64" in ATOMS[atom].types) >= SOMETIMES, atoms
     in_place = [e for e in drawn if ATOMS[e.program.main.spread.atom].in_place]
     orders = Counter(plan_of(e.schedule, 1)[name] for e in in_place for name in ORDERS)
     assert all(orders[order] >= SOMETIMES for name in ORDERS for order in FACTORS[name]), orders

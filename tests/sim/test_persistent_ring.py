@@ -108,7 +108,7 @@ EMPTY = "while (!gg_try_wait(empty[stage], phase)) {}"
 TURN = "phase = stage < STAGES - 1 ? phase : 1 - phase;"
 ARRIVE = "if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);"
 WALK = "own_tile < tiles; own_tile += gridDim.x"
-BORDER = "// zero the sums"
+BORDER = "// zero the accumulators"
 ZERO = f"stage = 0;\n            {BORDER}"
 STEP = "tile_k < K; tile_k += BK"
 PLANTS = {
