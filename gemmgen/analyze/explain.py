@@ -52,8 +52,7 @@ class AnalyzedKernel:
 
 @record
 class Traffic:
-    """All accesses of one buffer in one direction; ``widths`` are those that occur, in elements:
-    none where the copy engine alone makes them."""
+    """All accesses of one buffer in one direction; ``widths``, in elements: none if TMA has all."""
 
     buffer: str
     write: bool

@@ -52,9 +52,8 @@ def matmul(
     array([[ 3.,  3.,  3.,  3.],
            [12., 12., 12., 12.]], dtype=float32)
 
-    **Shapes** are those of ``numpy.matmul`` and ``torch.matmul``: (..., M, K) times (..., K, N) is
-    (..., M, N); a vector is a matrix with one row or column, which the result lacks; batch
-    dimensions broadcast without copies.  Extents may be 0: with K = 0 the product is 0.
+    **Shapes** are those of ``numpy.matmul``: (..., M, K) times (..., K, N) is (..., M, N), vectors
+    are taken, and batch dimensions broadcast without copies.  With K = 0 the product is 0.
 
     **Strides**: each operand may be contiguous, transposed, or a slice of either, and is read in
     place.  An operand that no kernel can read in place (no stride of its matrices is 1, or one is
@@ -78,7 +77,7 @@ def matmul(
     wgmma (sm_90) and that is estimated to be faster.  Each element then differs from the exact
     product by at most (18 T + K / T + 1) 2^-24 times the sum of abs(a b) along k, T = 64.  In
     practice that is the error of float32 for up to 4096 terms, and up to 4 times as much for 65536;
-    parts of numbers below 2^-110 are lost.  Elsewhere it has no effect.
+    parts of numbers below 2^-110 are lost.
 
     **Kernels** are chosen for each shape by ``gemmgen.suggest``'s estimates for the GPU of the
     arrays and compiled in the first call, which takes seconds; later calls like it only launch, on

@@ -10,7 +10,8 @@ sparsity that the documents of each GPU give at its boost clock.  The clock is t
 
 The bandwidth of the L2 cache is published for the A100 alone (5,120 bytes a clock, white paper);
 that of the H200 is measured (reads), and is taken for the H100, which has the same die, by its
-clock.  The others are None.
+clock.  The others are None.  Each row names the document that its figures are of; those of the
+H100 PCIe were compared with it, most others were entered from memory.
 """
 
 from __future__ import annotations

@@ -84,9 +84,8 @@ def check_name(word: Word, kind: str) -> None:
 
 def other_letter(used: Iterable[str]) -> str:
     """A letter that is not among the names ``used``, nor is its capital: that is its extent."""
-    taken = set(used)
-    more = (f"i{number}" for number in count(1))
-    return next(x for x in chain("ijpqrstuvw", more) if taken.isdisjoint((x, x.upper())))
+    taken, all_of_them = set(used), chain("ijpqrstuvw", (f"i{number}" for number in count(1)))
+    return next(x for x in all_of_them if taken.isdisjoint((x, x.upper())))
 
 
 def _check_letter(
@@ -94,8 +93,7 @@ def _check_letter(
 ) -> None:
     """``letters`` and ``tensors``: all of the line."""
     name, small = shown(letter.text), letter.text.lower()
-    unused = other_letter((*letters, *tensors))
-    other = f"any other lowercase name will do, such as `{unused}`"
+    other = f"any other lowercase name will do, such as `{other_letter((*letters, *tensors))}`"
     if not LETTER.fullmatch(letter.text):
         why = "letters are lowercase, and uppercase names are extents"
         if letter.text.startswith("_"):
