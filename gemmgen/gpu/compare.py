@@ -101,7 +101,7 @@ def wanted(
     scale = abs(numbers.get("alpha", 1.0))
     size = product_of(interface, values, absolute=True) * scale + abs(value)
     product = contraction(interface)
-    data = "normal" if product.arithmetic.fraction is None else case.data
+    data = case.data if _truncates(product) else "normal"
     return within(interface, value, size * rounding(product, values, data))
 
 
@@ -188,9 +188,14 @@ def _of_a_sum(product: Contraction, depth: int, data: Data) -> float:
         )
         return unit * most / (1 - depth * product.arithmetic.products * unit)
     if data != "positive":
-        by_tensor_cores = {product.a.dtype, product.b.dtype} <= {*HALVES, *BYTE_FLOATS, *ROUNDED}
-        return unit * (max(16.0, depth**0.5 / 2) if by_tensor_cores else 16.0)
+        return unit * (max(16.0, depth**0.5 / 2) if _truncates(product) else 16.0)
     return depth * unit / (1 - depth * unit)
+
+
+def _truncates(product: Contraction) -> bool:
+    """Whether accumulators are truncated, so that errors of positive products add up."""
+    of_terms = product.arithmetic.products > 1
+    return of_terms or {product.a.dtype, product.b.dtype} <= {*HALVES, *BYTE_FLOATS, *ROUNDED}
 
 
 def _of_few_bits(depth: int, fraction: int, data: Data) -> float:

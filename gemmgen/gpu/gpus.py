@@ -172,7 +172,7 @@ GPUS = {
     for gpu in (
         # NVIDIA H200 Tensor Core GPU datasheet (SXM): 4.8 TB/s, 700 W; SMs, clock and L2 are the
         # driver's of an NVIDIA H200
-        _gpu("H200", "sm_90", 132, 1980, 4800, 50, 700, 7.5e12),
+        _gpu("H200", "sm_90", 132, 1980, 4800, 60, 700, 7.5e12),
         # NVIDIA H100 Tensor Core GPU datasheet and architecture white paper (SXM5)
         _gpu("H100", "sm_90", 132, 1980, 3350, 50, 700, 7.5e12),
         # the same white paper (PCIe: 114 SMs, 51.2 TFLOP/s of FP32), NVIDIA H100 PCIe GPU product

@@ -27,9 +27,9 @@ def test_the_gpus_row_is_what_its_driver_reports() -> None:
 
 def test_pytorch_and_cupy_find_the_same_gpu() -> None:
     torch = pytest.importorskip("torch")
-    from gemmgen.torch.forward import _gpu
+    from gemmgen.torch.forward import gpu_at
 
-    found = _gpu(torch.device("cuda", 0))
+    found = gpu_at(torch.device("cuda", 0))
     assert found is not None
     assert found.name in (device.name(0), gpu_named(device.name(0)).name)
     assert (found.sms, found.sm) == (device.figures(0).sms, device.figures(0).sm)

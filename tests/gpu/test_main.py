@@ -27,8 +27,9 @@ pytestmark = [
 SHAPE = (261, 133, 391)
 """About what programs are checked with: ragged, where the launcher allows it."""
 TIMED = ("vectorized", "warp_tiled", "best/large_mk_kn", "types/f64_fast")
-NEAR = 0.03
-"""By what share a program's figures may differ from those of bench."""
+NEAR = 0.05
+"""By what share a program's figures may differ from those of bench: f64 runs at the power limit,
+where clocks change."""
 ALONE = "best/vector"
 """The program whose launcher refuses extents."""
 

@@ -17,9 +17,9 @@ cp = pytest.importorskip("cupy")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SIDE = 256
-WORSE = {4096: 2.0, 65536: 8.0}
-"""How many times sgemm's greatest error split f32's may be: an H200 had 1.12 for K = 4096 and 3.6
-for K = 65536, where sgemm sums in several parts."""
+WORSE = {4096: 2.5, 65536: 8.0}
+"""How many times sgemm's greatest error split f32's may be: an H200 had 2.2 for K = 4096 (mma.sync,
+positive numbers; wgmma 1.12) and 3.6 for K = 65536, which sgemm splits along K."""
 
 
 def drawn(data: str, shape: tuple[int, int], seed: int) -> DeviceArray:

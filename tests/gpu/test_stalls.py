@@ -25,7 +25,8 @@ def test_the_reasons_are_a_warps_clocks(name: str) -> None:
     reasons = {stall.reason: stall.warps for stall in found.reasons}
     print(found)
     assert reasons["selected"] == pytest.approx(1, abs=0.05)
-    assert len(reasons) > 10 and 1 < found.total < 16.5
+    # Clocks between two instructions of a warp: more than a scheduler's warps, if it idles.
+    assert len(reasons) > 10 and 1 < found.total < 100
 
 
 @needs_ncu

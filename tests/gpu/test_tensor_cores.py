@@ -56,12 +56,18 @@ def test_every_way_is_right(name: str) -> None:
     assert outcome.status == "passed", outcome.detail or outcome.reason
 
 
-def test_sums_of_many_terms_lose_no_more_than_is_said() -> None:
+@pytest.mark.parametrize("epilogue", ("", "fuse_epilogue relu(acc + bias[n])\n"))
+@pytest.mark.parametrize("name", ("wide", "mma"))
+def test_long_accumulations_stay_within_the_bound(name: str, epilogue: str) -> None:
+    """Accumulators of tensor cores are truncated: on positive numbers these errors add up."""
     from gemmgen.calling.launches import Case
     from gemmgen.gpu.launch import Kernel
     from gemmgen.gpu.verify_cases import verify
 
-    kernel = Kernel.of(emitted("wide", ORDERS[0], "A=f16 B=f16"))
+    head = f"gemm C[m, n] = A[m, k] * B[k, n]\ndtype A=f16 B=f16\n{SCHEDULES[name]}"
+    compiled = compile_source(Source(head + epilogue, name))
+    reference = layer.reference_of(compiled)
     for data in ("normal", "positive"):
-        (outcome,) = verify(kernel, [Case((512, 512, 16384), data)])
+        case = Case((512, 512, 16384), data)
+        (outcome,) = verify(Kernel.of(compiled), [case], reference=reference)
         assert outcome.status == "passed", outcome
