@@ -27,7 +27,7 @@ LOOP = 14
 TENSOR = 10.0
 """Multiply-adds of halves by tensor cores in the time of one FMA of a thread, by issue slots of a
 warp."""
-KEPT = 40e6 / (50 * MIB)
+KEPT = 40e6 / (60 * MIB)
 """The share of the L2 cache that is kept from one launch to the next."""
 MEMORY = 0.8
 """The share of the peak bandwidth that memory reaches."""

@@ -37,7 +37,7 @@ POWER = 600 / 700
 """The share of the power limit that arithmetic and data movement may use."""
 F32 = 4
 """Bytes of an element."""
-KEPT = 40e6 / (50 * MIB)
+KEPT = 40e6 / (60 * MIB)
 """The share of the L2 cache that stays from one launch to the next."""
 
 
