@@ -22,6 +22,7 @@ from gemmgen.ir.dtypes import BYTES, DTYPES, HALVES, DType, in_blas
 
 PEDANTIC = 2  # CUBLAS_PEDANTIC_MATH: no TF32, no reduced-precision shortcuts
 DEFAULT = 0  # CUBLAS_DEFAULT_MATH
+F32_REDUCTIONS = 16  # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION
 _SUMS: dict[DType, int] = {"f32": 68, "f64": 70}  # CUBLAS_COMPUTE_32F, _64F
 _DEFAULT_ALGORITHM = -1
 _WORKSPACE = 32 << 20  # cuBLAS's own default on Hopper
@@ -81,7 +82,14 @@ class Batch:
 
 
 def gemm_batches(
-    a: Batch, b: Batch, c: Batch, sizes: tuple[int, ...], *, alpha: float, beta: float
+    a: Batch,
+    b: Batch,
+    c: Batch,
+    sizes: tuple[int, ...],
+    *,
+    alpha: float,
+    beta: float,
+    reduced: bool = True,
 ) -> Callable[[], None]:
     """``gemm`` for each index below ``sizes``, packed, in as few calls as strides allow."""
     if 0 in sizes or 0 in (c.matrix.rows, c.matrix.columns):
@@ -99,6 +107,7 @@ def gemm_batches(
             alpha=alpha,
             beta=beta,
             batch=count,
+            reduced=reduced,
         )
         for index in product(*outer)
     ]
@@ -122,16 +131,25 @@ def _evenly_apart(operands: tuple[Batch, ...], sizes: tuple[int, ...]) -> tuple[
 
 
 def gemm(
-    a: Matrix, b: Matrix, c: Matrix, *, alpha: float = 1.0, beta: float = 0.0, batch: int = 1
+    a: Matrix,
+    b: Matrix,
+    c: Matrix,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    batch: int = 1,
+    reduced: bool = True,
 ) -> Callable[[], None]:
     """C = alpha * A B + beta * C, packed: calling the result runs it on CuPy's current stream.
 
-    f16 and bf16 are multiplied by cuBLAS's default algorithm, on tensor cores, with sums in f32.
+    f16 and bf16 are multiplied by cuBLAS's default algorithm, on tensor cores, accumulated in f32;
+    ``reduced``: the slices of a split K may be added in C's type, as by default.
     """
     assert a.columns == b.rows and (a.rows, b.columns) == (c.rows, c.columns)
     if not c.transposed:  # cuBLAS stores by columns: C by rows is C^T = B^T A^T by columns
         a, b, c = b.flipped(), a.flipped(), c.flipped()
-    handle = _handle(cupy().cuda.runtime.getDevice(), DEFAULT if a.dtype in HALVES else PEDANTIC)
+    mode = PEDANTIC if a.dtype not in HALVES else DEFAULT if reduced else F32_REDUCTIONS
+    handle = _handle(cupy().cuda.runtime.getDevice(), mode)
     sums = _SUMS["f64" if a.dtype == "f64" else "f32"]
     real = ctypes.c_double if a.dtype == "f64" else ctypes.c_float
     one, two = real(alpha), real(beta)

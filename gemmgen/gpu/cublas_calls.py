@@ -17,6 +17,8 @@ def run_cublas(
     arrays: Mapping[str, DeviceArray],
     alpha: float = 1.0,
     beta: float = 0.0,
+    *,
+    reduced: bool = True,
 ) -> Callable[[], None]:
     """cuBLAS's call for the matrices ``arrays`` of ``interface``, in any storage order.
 
@@ -26,7 +28,8 @@ def run_cublas(
     batches = contraction(interface).batch
     c = contraction(interface).c
     sizes = tuple(arrays[c.name].shape[c.indices.index(letter)] for letter in batches)
-    call = cublas.gemm_batches(*_operands(interface, arrays), sizes, alpha=alpha, beta=beta)
+    operands = _operands(interface, arrays)
+    call = cublas.gemm_batches(*operands, sizes, alpha=alpha, beta=beta, reduced=reduced)
     return PackedCall(call, tuple(arrays.values()))
 
 

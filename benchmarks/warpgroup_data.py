@@ -1,0 +1,199 @@
+"""Times plans of ``explore.suggest`` for random shapes: what ``warpgroup_fit.py``
+fits the cost model to.
+
+    python benchmarks/warpgroup_data.py --seed 7 --count 120 --plans 22 --seconds 300 --json FILE
+
+Shapes and storage orders are drawn as by ``default_path.py``.  Of each shape the plans that the
+model ranks first are timed, and others at random among those that it expects to take up to
+``--within`` times as long; some of them with other stages or without persistence.  PyTorch is timed
+before, between and after them.  Graphs are replayed; wrong results are left out.  Kernels are
+compiled while others are timed.  It ends after ``--seconds``, with the shapes that it has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import time
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from math import inf
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from default_path import MOST_ERROR, ORDERS, graph, microseconds
+
+from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan, warpgroup_plans
+from gemmgen.ir.target import TARGETS
+
+FIRST = 8
+"""Plans that are timed because they are ranked first."""
+PLANS = "tile m n k, consumers, pingpong, cluster m n, parts, persistent, staged, stages, us"
+PIECE = 6
+"""Plans between two readings of PyTorch."""
+
+
+def varied(plan: WarpgroupPlan, draw: random.Random) -> WarpgroupPlan:
+    """The plan, or one with fewer stages, or with blocks of a tile each."""
+    sizes = plan.sizes
+    if draw.random() < 0.25 and sizes.persistent and not sizes.pingpong:
+        sizes = replace(sizes, persistent=False)
+    if draw.random() < 0.3 and not sizes.persistent and sizes.cluster == (1, 1):
+        target = TARGETS["sm_90a"]
+        half = target.all_shared // 2 - target.reserved - 1024
+        stages = (half - (sizes.shared - sizes.stages * sizes.stage_bytes)) // sizes.stage_bytes
+        if stages >= 3:
+            sizes = replace(sizes, stages=min(stages, sizes.stages))
+    return replace(plan, sizes=sizes)
+
+
+def chosen(request: Request, count: int, within: float, draw: random.Random) -> list[WarpgroupPlan]:
+    """The plans to time: one of each text."""
+    ranked = sorted(
+        (plan for plan in warpgroup_plans(request) if plan.seconds < inf), key=lambda x: x.seconds
+    )
+    if not ranked:
+        return []
+    near = [plan for plan in ranked[FIRST:] if plan.seconds <= within * ranked[0].seconds]
+    others = draw.sample(near, min(len(near), 2 * count))
+    found: dict[str, WarpgroupPlan] = {}
+    for plan in (*ranked[:FIRST], *(varied(plan, draw) for plan in others)):
+        if len(found) < count:
+            found.setdefault(plan.text, plan)
+    return list(found.values())
+
+
+def row(plan: WarpgroupPlan, us: float) -> list[int | float]:
+    """A plan of the data, as ``warpgroup_fit.timed_sizes`` reads it."""
+    form, sizes = plan.form, plan.sizes
+    return [
+        *form.tile,
+        form.consumers,
+        int(form.pingpong),
+        *form.cluster,
+        form.parts,
+        int(sizes.persistent),
+        int(sizes.staged),
+        sizes.stages,
+        round(us, 2),
+    ]
+
+
+def compiled(text: str) -> bool:
+    """Fills the cache of cubins; False for a schedule that is refused."""
+    from gemmgen.base.errors import GemmgenError
+    from gemmgen.base.source import Source
+    from gemmgen.gpu import store
+    from gemmgen.pipeline import compile_source
+
+    try:
+        store.stored(compile_source(Source(text)).text, "sm_90a")
+    except GemmgenError:
+        return False
+    return True
+
+
+def timed(
+    request: Request, order: str, plans: list[WarpgroupPlan], rounds: int, draw: random.Random
+) -> dict[str, Any] | None:
+    """A shape of the data."""
+    import torch
+
+    import gemmgen.torch
+
+    m, n, k = request.shape
+    a = torch.randn((m, k) if order in ("TN", "NN") else (k, m), device="cuda").bfloat16()
+    b = torch.randn((n, k) if order in ("TN", "TT") else (k, n), device="cuda").bfloat16()
+    left = a if order in ("TN", "NN") else a.t()
+    right = b.t() if order in ("TN", "TT") else b
+    wanted = left.float() @ right.float()
+    guess = 2 * m * n * k / 6e8 + 2
+    torchs = graph(lambda: torch.mm(left, right), guess)
+    calls: list[tuple[WarpgroupPlan, Any]] = []
+    for plan in plans:
+        op = gemmgen.torch.op(plan.text, name=f"bench::warpgroups_{next(_NUMBERS)}")
+        error = float((op(a, b).float() - wanted).norm() / wanted.norm())
+        if error > MOST_ERROR:
+            print(f"WRONG: {error:.1e}\n{plan.text}", flush=True)
+            continue
+        calls.append((plan, graph(lambda op=op: op(a, b), guess)))
+    vendor: list[float] = []
+    us: dict[str, list[float]] = {plan.text: [] for plan, _ in calls}
+    for _ in range(rounds):
+        for at, (plan, (made, count)) in enumerate(draw.sample(calls, len(calls))):
+            if at % PIECE == 0:
+                vendor.append(microseconds(*torchs))
+            us[plan.text].append(microseconds(made, count))
+        vendor.append(microseconds(*torchs))
+    if not calls:
+        return None
+    rows = [row(plan, median(us[plan.text])) for plan, _ in calls]
+    gemm = f"C[m, n] = {ORDERS[order]}"
+    return {"gemm": gemm, "shape": [m, n, k], "torch": round(median(vendor), 2), "plans": rows}
+
+
+_NUMBERS = iter(range(1 << 30))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--count", type=int, default=120)
+    parser.add_argument("--plans", type=int, default=22)
+    parser.add_argument("--within", type=float, default=1.5)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=inf)
+    parser.add_argument("--json", type=Path, required=True)
+    asked = parser.parse_args()
+    begin, draw = time.monotonic(), random.Random(asked.seed)
+    cases: list[tuple[Request, str, list[tuple[WarpgroupPlan, Future[bool]]]]] = []
+    found: list[dict[str, Any]] = []
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max(1, (os.cpu_count() or 2) - 2), context) as pool:
+        for _ in range(asked.count):
+            shape = tuple(int(2 ** draw.uniform(5, 13)) // 8 * 8 for _ in range(3))
+            order = draw.choice(list(ORDERS))
+            request = Request.of(f"C[m, n] = {ORDERS[order]}", shape, dtype="bf16")
+            plans = chosen(request, asked.plans, asked.within, draw)
+            cases.append((request, order, [(x, pool.submit(compiled, x.text)) for x in plans]))
+        for request, order, plans in cases:
+            if time.monotonic() - begin > asked.seconds:
+                for _, future in plans:
+                    future.cancel()
+                continue
+            legal = [plan for plan, future in plans if future.result()]
+            case = timed(request, order, legal, asked.rounds, draw)
+            if case is not None:
+                found.append(case)
+                best = min(x[-1] for x in case["plans"])
+                print(f"{case['shape']} {order} {case['torch'] / best:.3f}", flush=True)
+                asked.json.write_text(written(found), encoding="utf-8")
+    print(f"{len(found)} shapes in {time.monotonic() - begin:.0f} s")
+
+
+def written(found: list[dict[str, Any]]) -> str:
+    """The file's text, with a line for each shape."""
+    import torch
+
+    from gemmgen.gpu import device
+
+    about = {
+        "gpu": device.name(0),
+        "cuda": torch.version.cuda,
+        "date": datetime.now(UTC).date().isoformat(),
+        "dtype": "bf16",
+        "plans": PLANS,
+    }
+    head = json.dumps(about)[:-1]
+    rows = ",\n".join("  " + json.dumps(x, separators=(",", ":")) for x in found)
+    return f'{head},\n "shapes": [\n{rows}\n ]}}\n'
+
+
+if __name__ == "__main__":
+    main()
