@@ -81,14 +81,17 @@ def verify(
     shapes: Sequence[AnyShape] = (),
     *,
     require: Sequence[str] = (),
+    text: str | None = None,
     arch: str | None = None,
     set: Settings | None = None,
 ) -> Verification:
     """Proves the kernel of ``schedule`` in all layers that this machine can run.
 
     Without ``shapes`` each layer uses its own.  ``require`` names layers (C3, G2) that must run.
-    Raises ``ScheduleError`` for a mistake in the schedule.
+    ``text`` is an edited copy of what ``emit_cuda`` returns: C2, C3 and G2 then judge it in place
+    of the emitted text.  Raises ``ScheduleError`` for a mistake in the schedule.
     """
+    from gemmgen.proof.edited import check_edited
     from gemmgen.proof.layers import LAYERS, exit_code, needed_by
     from gemmgen.proof.layers import verify as outcomes_of
     from gemmgen.proof.outcome import Subject
@@ -99,7 +102,11 @@ def verify(
     check_sequence("shapes", shapes)
     emitted = compile_any(schedule, arch=arch, set=set)
     wanted = tuple(exactly(emitted, shape_of(emitted.schedule.gemm, shape)) for shape in shapes)
-    outcomes = tuple(outcomes_of(Subject(emitted, wanted)))
+    if text is not None:
+        if not isinstance(text, str):  # pyright: ignore
+            raise UsageError(f"text={value_shown(text)}: it is CUDA C, as `emit_cuda` returns it")
+        check_edited(emitted, text, "text")
+    outcomes = tuple(outcomes_of(Subject(emitted, wanted, text)))
     code = exit_code(outcomes, (*require, *needed_by(emitted.schedule)))
     return Verification(outcomes, code)
 

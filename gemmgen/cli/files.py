@@ -65,6 +65,17 @@ def read_bytes(path: str, hint: str = "") -> bytes:
         raise UsageError(f"{shown_path(path)} can't be read: {_reason(wrong)}") from None
 
 
+def read_kernel(path: str) -> str:
+    """The text of a ``.cu`` file."""
+    try:
+        return read_bytes(path).decode()
+    except UnicodeDecodeError as wrong:
+        raise UsageError(
+            f"{shown_path(path)} is not a text in UTF-8: byte {wrong.start} is "
+            f"{wrong.object[wrong.start]:#04x}"
+        ) from None
+
+
 def put(data: str | bytes) -> None:
     """Writes results to standard output."""
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]

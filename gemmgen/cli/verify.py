@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gemmgen.base.errors import UsageError
 from gemmgen.cli import options
-from gemmgen.cli.files import name_of, put
+from gemmgen.cli.files import name_of, put, read_kernel, shown_path
 from gemmgen.cli.shape_option import WrittenShape, resolve_all
 from gemmgen.pipeline import compile_schedule
 from gemmgen.proof.layers import LAYERS, exit_code, needed_by
@@ -31,6 +32,12 @@ _COLORS = {"passed": "green", "failed": "red", "skipped": "yellow"}
     multiple=True,
     help="Exit code 3 if this layer can't be run.",
 )
+@click.option(
+    "--text",
+    "edited",
+    metavar="KERNEL.cu",
+    help="Prove this edited copy of the emitted file in place of it: C2, C3 and G2 judge it.",
+)
 @options.arch
 @options.settings
 @options.as_json
@@ -38,6 +45,7 @@ def command(
     files: Sequence[str],
     shapes: Sequence[WrittenShape],
     required: Sequence[str],
+    edited: str | None,
     arch: str | None,
     settings: Sequence[options.Setting],
     as_json: bool,
@@ -55,15 +63,21 @@ def command(
     eight, and three larger ones.  Shapes too large for C1 and C2 are left to the GPU; without one
     that is exit code 3.
     """
+    from gemmgen.proof.edited import check_edited
     from gemmgen.proof.outcome import Subject
     from gemmgen.proof.shapes import exactly
 
+    if edited is not None and len(files) > 1:
+        raise UsageError(f"--text {shown_path(edited)} is the kernel of one FILE, not {len(files)}")
+    text = None if edited is None else read_kernel(edited)
     subjects: list[tuple[str, Subject]] = []
     for path in files:
         emitted = compile_schedule(options.load(path, settings, arch))
+        if edited is not None and text is not None:
+            check_edited(emitted, text, shown_path(edited))
         given = resolve_all(shapes, emitted.schedule.gemm)
         wanted = tuple(exactly(emitted, shape) for shape in given)
-        subjects.append((name_of(path), Subject(emitted, wanted)))
+        subjects.append((name_of(path), Subject(emitted, wanted, text)))
     results = [(name, subject, _verified(name, subject, as_json)) for name, subject in subjects]
     if as_json:
         found = [

@@ -20,6 +20,9 @@ LAYERS = {
 }
 """Each layer and its file in this folder."""
 
+OF_SCHEDULE = ("C0", "C1")
+"""Layers about the schedule and its program; the others are about the text."""
+
 NEEDED = ("C1", "C2")
 """Layers that a verdict always needs."""
 SHAPES = "shapes"
@@ -42,8 +45,9 @@ def _outcome(layer: str, file: str, subject: Subject) -> Outcome:
     """The outcome of one layer; what this machine's file system refuses is not a mistake of the
     kernel's."""
     module = importlib.import_module(f"gemmgen.proof.{file}")
+    given = subject if layer in OF_SCHEDULE else subject.of_text()
     try:
-        return cast(Callable[[Subject], Outcome], module.check)(subject)
+        return cast(Callable[[Subject], Outcome], module.check)(given)
     except OSError as wrong:
         return skipped(layer, f"this machine can't run it: {wrong}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Literal
 
 from gemmgen.base.record import record
@@ -36,10 +36,21 @@ class Outcome:
 
 @record
 class Subject:
-    """A kernel to prove; without ``shapes`` each layer uses its own."""
+    """A kernel to prove; without ``shapes`` each layer uses its own.
+
+    ``text`` is an edited kernel in place of the emitted one: the layers that run or compile a text
+    take it, those about the schedule do not.
+    """
 
     emitted: Emitted
     shapes: tuple[Shape, ...] = ()
+    text: str | None = None
+
+    def of_text(self) -> Subject:
+        """The same with the edited text as if it had been emitted."""
+        if self.text is None:
+            return self
+        return replace(self, emitted=replace(self.emitted, text=self.text), text=None)
 
 
 def passed(layer: str, detail: str) -> Outcome:

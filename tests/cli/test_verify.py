@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from gemmgen import emit_cuda, verify
+from gemmgen.base.errors import UsageError
 from gemmgen.base.source import Source
 from gemmgen.expand import expand
 from gemmgen.ir.expanded import ExpandedProgram
@@ -98,3 +101,59 @@ def test_show_diff_prints_what_a_pass_changed():
     assert text.startswith("--- cache_shared\n+++ pad\n")
     changed = [line for line in text.splitlines()[2:] if line[0] in "+-"]
     assert len(changed) == 2 and " pad=1" in changed[1]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """The emitted file of a schedule, to be edited."""
+    path = tmp_path / "mine.cu"
+    assert gemmgen("emit", NAIVE, "-o", path).exit_code == 0
+    return path
+
+
+def test_an_edited_text_is_proved_in_place_of_the_emitted_one(written: Path):
+    line = ("verify", NAIVE, "--shape", "5x7x3", "--text", written)
+    assert gemmgen(*line).exit_code == 0
+    text = written.read_text(encoding="utf-8")
+    assert text.count("k < K") == 1
+    written.write_text(text.replace("k < K", "k < K - 1"), encoding="utf-8")
+    result = gemmgen(*line)
+    assert result.exit_code == 1
+    layers = {line.split()[0]: line.split()[1] for line in result.stdout.splitlines()[1:]}
+    assert (layers["C0"], layers["C1"], layers["C2"]) == ("passed", "passed", "failed")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "lacks `// ---- kernel ----`"),
+        (b"// ---- kernel ----\n", "lacks `// ---- end of kernel ----`"),
+        (b"// ---- kernel ----\n// ---- end of kernel ----\n", "lacks `launch_gemm(`"),
+        (b"\xff", "is not a text in UTF-8: byte 0 is 0xff"),
+    ],
+)
+def test_a_text_that_is_no_copy_of_the_emitted_one_is_a_mistake(written: Path, data, said: str):
+    written.write_bytes(data)
+    result = gemmgen("verify", NAIVE, "--text", written)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{written} {said}" in result.stderr and "Traceback" not in result.stderr
+
+
+def test_a_text_is_of_one_file(written: Path):
+    result = gemmgen("verify", NAIVE, NAIVE, "--text", written)
+    assert (result.exit_code, result.stdout) == (
+        2,
+        "",
+    ) and "is the kernel of one FILE" in result.stderr
+    result = gemmgen("verify", NAIVE, "--text", written.with_name("none.cu"))
+    assert result.exit_code == 2 and "none.cu: no such file" in result.stderr
+
+
+def test_python_takes_an_edited_text():
+    text = emit_cuda(NAIVE)
+    assert verify(NAIVE, [(5, 7, 3)], text=text).proved
+    proof = verify(NAIVE, [(5, 7, 3)], text=text.replace("k < K", "k < K - 1"))
+    assert [o.layer for o in proof.outcomes if o.status == "failed"] == ["C2"]
+    for wrong in (7, "", "int main() {}"):
+        with pytest.raises(UsageError, match=r"text"):
+            verify(NAIVE, text=wrong)

@@ -1,8 +1,10 @@
-"""The notebook of the ladder runs on a machine with no GPU, in a few minutes."""
+"""The notebooks run on a machine with no GPU, in a few minutes, and have what a lesson needs."""
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,46 +14,91 @@ from budget import slowness
 from gemmgen.base.installing import install
 from gemmgen.schedule.examples import LADDER
 
-NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebooks" / "ladder.ipynb"
-CELLS: list[dict[str, Any]] = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-CODE = ["".join(cell["source"]) for cell in CELLS if cell["cell_type"] == "code"]
-SECONDS = 180
-"""What a run may take on a machine of known speed, one core of it: two cores take less."""
+FOLDER = Path(__file__).parents[2] / "examples" / "notebooks"
+NOTEBOOKS = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
+SECONDS = {"ladder": 180, "first_kernel": 120, "first_hopper_kernel": 180}
+"""What a run may take on a machine of known speed, one core of it: two cores take less.  The two
+tutorials take less than five minutes together."""
+STEPS = {
+    "first_kernel": ("naive", "tiled", "register tile", "vectorized"),
+    "first_hopper_kernel": ("tma", "mbarrier", "roles", "wgmma", "ping-pong", "plant a bug"),
+}
 MISSING = f"no notebook can be run: {install('notebook')}"
 _SPENT = "import os\nprint(sum(os.times()[:4]))"
 
 
-def test_it_is_kept_without_outputs() -> None:
-    for cell in CELLS:
+def cells(name: str, kind: str) -> list[str]:
+    """The texts of a notebook's cells of one kind."""
+    read = json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    found: list[dict[str, Any]] = [cell for cell in read if cell["cell_type"] == kind]
+    return ["".join(cell["source"]) for cell in found]
+
+
+def test_each_notebook_has_a_time_limit() -> None:
+    assert set(NOTEBOOKS) == set(SECONDS)
+    assert sum(SECONDS[name] for name in STEPS) <= 300
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_it_is_kept_without_outputs(name: str) -> None:
+    read = json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))
+    for cell in read["cells"]:
         if cell["cell_type"] == "code":
             assert cell["outputs"] == [] and cell["execution_count"] is None
+            ast.parse("".join(cell["source"]))
 
 
 @pytest.mark.parametrize("name", LADDER)
-def test_it_has_every_rung(name: str) -> None:
-    assert f'{name} = rung("{name}")' in CODE
-    assert f'check("{name}", {name})' in CODE
-    drawn = [text for text in CODE if text.startswith("gemmgen.drawing(") and name in text]
+def test_the_ladder_has_every_rung(name: str) -> None:
+    code = cells("ladder", "code")
+    assert f'{name} = rung("{name}")' in code
+    assert f'check("{name}", {name})' in code
+    drawn = [text for text in code if text.startswith("gemmgen.drawing(") and name in text]
     assert drawn
 
 
+@pytest.mark.parametrize("name", STEPS)
+def test_a_tutorial_has_its_steps_drawings_and_proofs(name: str) -> None:
+    headings = re.findall(r"^## (.*)", "\n".join(cells(name, "markdown")), re.MULTILINE)
+    joined, at = " | ".join(headings).lower(), 0
+    for step in STEPS[name]:
+        if step == "mbarrier":
+            step = "tma"  # the same section explains both
+        at = joined.index(step, at)
+    code = "\n".join(cells(name, "code"))
+    assert code.count("gemmgen.drawing(") >= 3 and code.count("prove(") > 3
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_each_exercise_of_a_tutorial_has_a_folded_answer(name: str) -> None:
+    text = "\n".join(cells(name, "markdown"))
+    exercises = re.findall(r"^\*\*Exercise (\d)\.\*\*", text, re.MULTILINE)
+    assert exercises == ["1", "2", "3", "4", "5"]
+    answers = re.findall(r"<details><summary>Answer</summary>\n\n(.*?)\n\n</details>", text, re.S)
+    assert len(answers) == len(exercises)
+    assert min(map(len, answers)) > 250  # an insight, not a number
+
+
 @pytest.mark.proof
-def test_it_runs_and_its_checks_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_it_runs_and_its_checks_hold(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With empty caches, as after an installation."""
     nbclient = pytest.importorskip("nbclient", reason=MISSING)
     nbformat = pytest.importorskip("nbformat", reason=MISSING)
     pytest.importorskip("ipykernel", reason=MISSING)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(NOTEBOOK.parents[2]))
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER.parents[1]))
     before = slowness()
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
     nbformat.validate(notebook)
     notebook.cells.append(nbformat.v4.new_code_cell(_SPENT))
-    path = {"metadata": {"path": str(NOTEBOOK.parent)}}
+    path = {"metadata": {"path": str(FOLDER)}}
     nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources=path).execute()
     ran = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(cell.execution_count for cell in ran)
     shown = [out for cell in ran for out in cell.outputs if "image/svg+xml" in out.get("data", {})]
-    assert len(shown) == len(LADDER)
+    assert len(shown) == "".join(cells(name, "code")).count("gemmgen.drawing(")
     spent = float(ran[-1].outputs[0].text)
-    assert spent / max(before, slowness()) < SECONDS
+    assert spent / max(before, slowness()) < SECONDS[name]
