@@ -1,4 +1,4 @@
-"""examples/best, examples/hopper and examples/mma hold at ragged shapes of several blocks, small as
+"""examples/best, hopper, mma and steps hold at ragged shapes of several blocks, small as
 they are."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gemmgen.proof.shapes import fit, ring_of, tile_of
 from gemmgen.sim.run import CompiledKernel
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FOLDERS = ("best", "hopper", "mma")
+FOLDERS = ("best", "hopper", "mma", "steps")
 FILES = {path.stem: path for folder in FOLDERS for path in (EXAMPLES / folder).glob("*.sched")}
 NAMES = sorted(FILES)
 SHORT = 96

@@ -13,7 +13,7 @@ from gemmgen.pipeline import compile_source
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
-OTHERS = ("hopper", "mma")
+OTHERS = ("hopper", "mma", "steps")
 """Folders of examples without goldens."""
 NAMED = [
     *(path.relative_to(HERE).as_posix() for path in sorted(HERE.glob("**/*.cu"))),

@@ -18,7 +18,7 @@ from .sides import Sides
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(
     str(path.relative_to(EXAMPLES).with_suffix(""))
-    for folder in (EXAMPLES, *(EXAMPLES / part for part in ("types", "mma", "hopper")))
+    for folder in (EXAMPLES, *(EXAMPLES / part for part in ("types", "mma", "hopper", "steps")))
     for path in folder.glob("*.sched")
 )
 ORDERED = ("naive", "tiled", "register_blocked", "vectorized")

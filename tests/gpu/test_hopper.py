@@ -27,13 +27,13 @@ from gemmgen.proof.shapes import fit
 cp = pytest.importorskip("cupy")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-HOPPER, MMA = (
+HOPPER, MMA, STEPS = (
     [f"{folder}/{path.stem}" for path in sorted((EXAMPLES / folder).glob("*.sched"))]
-    for folder in ("hopper", "mma")
+    for folder in ("hopper", "mma", "steps")
 )
 OTHERS = ["async_copy", "hilbert", "l2_hints", "persistent", "split_k", "tensor_core"]
 BEST = [f"best/{path.stem}" for path in sorted((EXAMPLES / "best").glob("bf16_*.sched"))]
-NAMES = [*HOPPER, *BEST, *MMA, *OTHERS]
+NAMES = [*HOPPER, *STEPS, *BEST, *MMA, *OTHERS]
 """A kernel of each mechanism beyond the f32 ladder."""
 LAUNCHES = 1000
 MOST_US = 8.0
