@@ -26,10 +26,10 @@ pytestmark = [
 ]
 SHAPE = (261, 133, 391)
 """About what programs are checked with: ragged, where the launcher allows it."""
-TIMED = ("vectorized", "warp_tiled", "best/large_mk_kn", "types/f64_fast")
-NEAR = 0.05
-"""By what share a program's figures may differ from those of bench: f64 runs at the power limit,
-where clocks change."""
+TIMED = ("vectorized", "warp_tiled", "best/large_mk_kn", "mma/ahead")
+"""None at the power limit, as types/f64_fast is: there clocks follow what ran before."""
+NEAR = 0.03
+"""By what share a program's figures may differ from those of bench."""
 ALONE = "best/vector"
 """The program whose launcher refuses extents."""
 
@@ -89,7 +89,7 @@ def test_its_figures_are_those_of_bench(
         apart = max(abs(float(found[1]) / row.ms - 1), abs(float(found[2]) / 100 / row.share - 1))
         if apart <= NEAR:
             return
-        assert not last, (text, row)
+        assert not last, (text, row.ms, row.share)
 
 
 @pytest.mark.parametrize("name", NAMES)
