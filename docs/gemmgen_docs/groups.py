@@ -28,7 +28,9 @@ class Group:
     file: str
 
 
-VERSIONS = Group("versions", ("v1", "v2", "v3", "v4", "v5", "v6_corrected"), 2048, "versions.json")
+VERSIONS = Group(
+    "versions", ("v1", "v2", "v3", "v4", "v5", "v6", "v6_corrected"), 2048, "versions.json"
+)
 SIZES = Group("sizes", ("small", "medium", "large"), 4096, "sizes.json")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gemmgen.ir.buffers import Buffer, Space, slice_of
 from gemmgen.ir.dtypes import widths
-from gemmgen.ir.edit import copy_outward
+from gemmgen.ir.edit import copy_outward, stores_vectors
 from gemmgen.ir.nodes import Copy, Kernel, Map, Pipeline, Program
 from gemmgen.ir.operations import line_of, operations_of
 
@@ -131,8 +131,8 @@ def wide_rows_stay_aligned(program: Program, kernel: Kernel) -> Iterator[str]:
         if not isinstance(operation, Copy):
             continue
         src, dst = kernel.buffer(operation.src), kernel.buffer(operation.dst)
-        same = src.letters[-1] == dst.letters[-1]
-        for tile in (src, *((dst,) if same else ())):
+        stored = (dst,) if stores_vectors(kernel, operation) else ()
+        for tile in (src, *stored):
             if tile.space is Space.SHARED and tile.row % operation.width:
                 rows = f"rows of {tile.name} of {tile.row}"
                 yield f"{line_of(operation)}: width={operation.width}, {rows}"

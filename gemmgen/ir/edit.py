@@ -79,15 +79,25 @@ def copies(kernel: Kernel) -> tuple[Copy, ...]:
     return tuple(o for o, _ in operations_of(kernel) if isinstance(o, Copy))
 
 
-def wide_access(kernel: Kernel, tile: Buffer) -> int:
+def wide_access(kernel: Kernel, tile: Buffer, *, required: bool = False) -> int:
     """The widest access to a shared tile: a store is wide if both sides share their last
-    letter; tensor cores load lines of a width of their own."""
+    letter; tensor cores load lines of a width of their own.  ``required``: without the stores that
+    become scalar where rows are not aligned."""
     widths = [max(1, ATOMS[contraction(kernel).atom].line // BYTES[tile.dtype])]
     for copy in copies(kernel):
         same = kernel.buffer(copy.src).letters[-1] == tile.letters[-1]
-        if copy.src == tile.name or (copy.dst == tile.name and same):
+        stored = copy.dst == tile.name and same and not (required and copy.vectors == "global")
+        if copy.src == tile.name or stored:
             widths.append(copy.width)
     return max(widths)
+
+
+def stores_vectors(kernel: Kernel, copy: Copy) -> bool:
+    """Whether a wide copy into a shared tile writes it with vector accesses: what is contiguous in
+    the source is contiguous in the tile, and its rows are aligned."""
+    src, dst = kernel.buffer(copy.src), kernel.buffer(copy.dst)
+    aligned = copy.vectors == "both" or dst.row % copy.width == 0
+    return src.letters[-1] == dst.letters[-1] and aligned
 
 
 def pipeline_of(kernel: Kernel) -> Pipeline | None:

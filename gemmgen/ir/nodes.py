@@ -24,6 +24,10 @@ CopyMode = Literal["registers", "cp_async", "tma"]
 it while the threads go on, with ``tma`` the copy engine does, whom one thread asks for it."""
 
 
+VectorSides = Literal["both", "global"]
+"""Which sides of a wide copy are vector accesses.  ``global``: the access to global memory; the one
+to shared memory is a vector only if the tile's rows are aligned, else it is scalar."""
+
 Eviction = Literal["normal", "first", "last"]
 """When L2 gives up what was copied: ``first`` before all else, ``last`` after all else."""
 
@@ -109,7 +113,8 @@ class Copy:
     """``dst = src`` over the tile of ``dst``; elements outside the problem's extents become zero.
 
     From shared to global memory it is ``src``'s tile that moves, and elements outside are left out.
-    ``width`` elements move at once if both sides allow it.  ``evict`` is a hint for the L2 cache.
+    ``width`` elements move at once if both sides allow it; ``vectors`` says which sides must.
+    ``evict`` is a hint for the L2 cache.
     """
 
     SYNTAX = "{dst} = {src}"
@@ -119,6 +124,7 @@ class Copy:
     width: int = 1
     mode: CopyMode = "registers"
     evict: Eviction = "normal"
+    vectors: VectorSides = "both"
     origins: Origins = ()
 
 

@@ -8,7 +8,7 @@ from gemmgen.ir import names
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.edit import staged_copies
+from gemmgen.ir.edit import staged_copies, stores_vectors
 from gemmgen.ir.expanded import Load, Stage, Store, Transfer
 from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.lane_matrices import OperandArray
@@ -61,8 +61,8 @@ def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
     if tile.space is Space.REGISTER:
         return _fill_sums(context, node.copy)
     thread_map = thread_map_of(context, node.copy)
-    in_row = tile.letters[-1] == thread_map.column
-    if node.copy.width == 1 or (in_row and not node.staged):
+    vectors = stores_vectors(context.kernel, node.copy)
+    if node.copy.width == 1 or (vectors and not node.staged):
         at = thread_map.coordinates()
 
         def straight(e: Expr) -> Element:
@@ -150,7 +150,7 @@ def _write_piece(
 
     if copy.width == 1:
         return (Assign(target(Int(0)), source(Int(0))),)
-    if tile.letters[-1] == thread_map.column:
+    if stores_vectors(context.kernel, copy):
         return (Move(target(Int(0)), source(Int(0)), copy.width, tile.dtype),)
     one = Assign(target(context.element), source(context.element))
     return (each(context, thread_map.vector, one),)

@@ -30,7 +30,7 @@ from typing import ClassVar, cast, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.base.source import indexed
+from gemmgen.base.source import indexed, remainder
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.boxes import spare_rows
 from gemmgen.ir.buffers import Buffer
@@ -45,6 +45,7 @@ from gemmgen.ir.edit import (
     edit_operations,
     edit_statements,
     pipeline_of,
+    stores_vectors,
 )
 from gemmgen.ir.nodes import Contract, Copy, CopyMode, Kernel, Program
 from gemmgen.ir.problem import Problem
@@ -219,6 +220,17 @@ def _check_pieces(kernel: Kernel, fact: OperandArgument, tile: Buffer, copy: Cop
                 "what is contiguous in one is not in the other",
             ),
             hint=f"cache_shared {order}, or vectorize {tensor}.shared alone",
+        )
+    if copy.width > 1 and not stores_vectors(kernel, copy):
+        fitting = tile.pad + -tile.row % copy.width
+        raise Refusal(
+            f"async_copy can't copy {copy.width} elements at once to {tile.name}",
+            at=fact.operand.span,
+            notes=(
+                f"a row is {tile.row - tile.pad} + {tile.pad} = {tile.row} elements, "
+                f"and {remainder(tile.row, copy.width)}: cp.async writes aligned vectors alone",
+            ),
+            hint=f"pad {tensor} by={fitting}, or leave {tensor} out of vectorize",
         )
 
 

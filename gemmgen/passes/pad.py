@@ -2,7 +2,7 @@
 
 Shared memory has 32 banks of 4 bytes.  Without a pad the elements of a column in rows of 32, 64 or
 128 floats are in one bank and are read one after another.  A row with wide accesses must stay a
-multiple of their width.
+multiple of their width; with ``vectorize B.global`` alone any pad fits.
 
     shared A_shared[k=8, m=16] f32
 ==> pad A by=4
@@ -18,7 +18,15 @@ from typing import ClassVar
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import remainder
-from gemmgen.ir.edit import changed_by, edit_buffer, edit_main, wide_access
+from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.edit import (
+    changed_by,
+    contraction,
+    copies,
+    edit_buffer,
+    edit_main,
+    wide_access,
+)
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.base import OperandArgument, Stated, shared_tile
 from gemmgen.schedule.model import Schedule
@@ -65,7 +73,7 @@ def _pad(kernel: Kernel, fact: OperandArgument) -> Kernel:
     tensor = fact.tensor
     hint = f"cache_shared {tensor}, or leave the pad out"
     tile = shared_tile(kernel, "pad", fact.operand, hint)
-    letter, width = tile.letters[-1], wide_access(kernel, tile)
+    letter, width = tile.letters[-1], wide_access(kernel, tile, required=True)
     row = tile.extent(letter)
     if (row + fact.value) % width:
         aligned = [by for by in range(1, fact.value + width + 1) if (row + by) % width == 0]
@@ -77,6 +85,15 @@ def _pad(kernel: Kernel, fact: OperandArgument) -> Kernel:
                 f"a row is {row} + {fact.value} = {row + fact.value} elements along {letter}, "
                 f"and {remainder(row + fact.value, width)}",
             ),
-            hint=f"by={nearest}, the nearest that keeps every row aligned",
+            hint=f"by={nearest}, the nearest that keeps every row aligned{_scalar(kernel, tile)}",
         )
     return edit_buffer(kernel, tile.name, lambda b: changed_by(fact.origin, b, pad=fact.value))
+
+
+def _scalar(kernel: Kernel, tile: Buffer) -> str:
+    """The rest of the hint where any pad would fit beside wide accesses of global memory alone."""
+    if contraction(kernel).atom != "fma":
+        return ""
+    tensor = tile.name.removesuffix("_shared")
+    width = max(copy.width for copy in copies(kernel) if copy.dst == tile.name)
+    return f", or vectorize {tensor}.global width={width}" if width > 1 else ""

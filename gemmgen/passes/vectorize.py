@@ -6,9 +6,10 @@ Widths count elements: 2 and 4 of f32 (float2, float4), 2 of f64 (double2), and 
 A hop can be wide if its elements are contiguous at both ends: ``A.global`` along A's contiguous
 letter, ``A.shared`` (shared memory to fragments) along the letter that is contiguous in shared
 memory, which must be one of C; C along its contiguous letter.  An operand without a hop means all
-of its hops.  Lanes that split k (``split_k within=warp``) read wide along the contracted letter,
-straight from global memory.  The kernel then requires aligned pointers and leading dimensions;
-ragged edges stay guarded.
+of its hops.  With ``B.global`` alone shared memory is accessed element by element where a pad
+misaligns the rows of the tile.  Lanes that split k (``split_k within=warp``) read wide along the
+contracted letter, straight from global memory.  The kernel then requires aligned pointers and
+leading dimensions; ragged edges stay guarded.
 
     copy A_shared = A
     loop k
@@ -125,8 +126,11 @@ def _widen(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Kernel:
         _check_hop(kernel, hop, problem, fact)
 
     def widen(operation: Copy | Contract) -> Copy | Contract:
-        wide = isinstance(operation, Copy) and operation in hops
-        return changed_by(fact.origin, operation, width=fact.value) if wide else operation
+        if not isinstance(operation, Copy) or operation not in hops:
+            return operation
+        staged = kernel.buffer(operation.dst).space is Space.SHARED
+        vectors = "global" if fact.operand.hop == "global" and staged else "both"
+        return changed_by(fact.origin, operation, width=fact.value, vectors=vectors)
 
     return edit_operations(kernel, widen)
 

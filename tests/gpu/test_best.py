@@ -16,12 +16,10 @@ from gemmgen.proof.shapes import fit
 from .sides import Sides
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-REFUSED = "versions/v6"
 NAMES = sorted(
-    name
+    f"{folder}/{path.stem}"
     for folder in ("best", "sizes", "versions")
     for path in (EXAMPLES / folder).glob("*.sched")
-    if (name := f"{folder}/{path.stem}") != REFUSED
 )
 SHAPES = ((1, 1, 1), (33, 70, 37), (130, 261, 40), (257, 129, 0))
 

@@ -25,7 +25,7 @@ FILES = {
     str(path.relative_to(ROOT)): path
     for folder in ("examples", "tests/mutants/kernels")
     for path in sorted((ROOT / folder).rglob("*.sched"))
-    if path.parent.name != "spaces" and path.stem != "v6"
+    if path.parent.name != "spaces"
 }
 TEXTS = {
     **{name: path.read_text(encoding="utf-8") for name, path in FILES.items()},

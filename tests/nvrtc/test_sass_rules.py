@@ -17,7 +17,6 @@ from gemmgen.schedule.read import read_source
 from .test_sass import needs_tool
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-REFUSED = "versions/v6"
 LEGAL = """
 .text.gemm:
         /*0000*/                   ULDC.64 UR4, c[0x0][0x208] ;
@@ -93,7 +92,7 @@ def emitted(name: str) -> Emitted:
 def names() -> list[str]:
     paths = EXAMPLES.rglob("*.sched")
     found = sorted(str(p.relative_to(EXAMPLES).with_suffix("")) for p in paths)
-    return [n for n in found if not n.startswith("spaces/") and n != REFUSED]
+    return [n for n in found if not n.startswith("spaces/")]
 
 
 @needs_tool

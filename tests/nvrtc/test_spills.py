@@ -14,7 +14,6 @@ from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.compiled import architectures
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-REFUSED = "versions/v6"
 
 
 def emitted(name: str) -> Emitted:
@@ -24,7 +23,7 @@ def emitted(name: str) -> Emitted:
 def names() -> list[str]:
     paths = EXAMPLES.rglob("*.sched")
     found = sorted(str(p.relative_to(EXAMPLES).with_suffix("")) for p in paths)
-    return [n for n in found if not n.startswith("spaces/") and n != REFUSED]
+    return [n for n in found if not n.startswith("spaces/")]
 
 
 MOST: dict[str, int] = stated("spills")

@@ -14,12 +14,10 @@ from gemmgen.proof import cpu, meaning
 from gemmgen.proof.outcome import Subject
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-REFUSED = "versions/v6"
 RIGHT = sorted(
-    name
+    f"{folder}/{path.stem}"
     for folder in ("versions", "sizes")
     for path in (EXAMPLES / folder).glob("*.sched")
-    if (name := f"{folder}/{path.stem}") != REFUSED
 )
 RAGGED = ((1, 1, 1), (33, 35, 37), (31, 66, 15), (67, 129, 49), (5, 7, 0))
 """K no multiple of a step, N no multiple of a thread's run, M past the last whole tile."""
@@ -34,7 +32,7 @@ def emitted(name: str) -> Emitted:
 
 
 def test_every_version_and_size_of_the_documents_is_here() -> None:
-    found = {name for name in (*RIGHT, REFUSED)}
+    found = set(RIGHT)
     versions = {f"versions/v{i}" for i in range(1, 7)} | {"versions/v6_corrected"}
     assert found == versions | {"sizes/small", "sizes/medium", "sizes/large"}
 
@@ -53,30 +51,37 @@ def test_means_the_same_after_every_pass(name: str) -> None:
     assert outcome.status == "passed", outcome.detail
 
 
-@pytest.mark.parametrize("name", (*RIGHT, REFUSED))
+@pytest.mark.parametrize("name", RIGHT)
 def test_is_written_in_the_one_form(name: str) -> None:
-    try:
-        assert fmt_source(source(name)) == source(name).text
-    except ScheduleError:
-        assert name == REFUSED
+    assert fmt_source(source(name)) == source(name).text
 
 
 def test_refuses_a_pad_of_one_under_wide_reads_and_says_what_would_do() -> None:
+    wide = source("versions/v6").text.replace("B.global width=2", "B width=2")
     with pytest.raises(ScheduleError) as caught:
-        compile_source(source(REFUSED))
+        compile_source(Source(wide, "wide.sched"))
     assert str(caught.value) == """\
-versions/v6.sched:8:21: error: pad B by=1 breaks the 2-wide accesses of B_shared
-    8 | pad             A B by=1
+wide.sched:10:21: error: pad B by=1 breaks the 2-wide accesses of B_shared
+   10 | pad             A B by=1
       |                     ^^^^
   note: a row is 32 + 1 = 33 elements along n, and 33 % 2 = 1
-  hint: by=2, the nearest that keeps every row aligned"""
+  hint: by=2, the nearest that keeps every row aligned, or vectorize B.global width=2"""
 
 
-def test_the_correction_differs_in_the_pad_alone() -> None:
+def test_version_six_loads_vectors_and_accesses_shared_memory_by_elements() -> None:
+    text = emitted("versions/v6").text
+    assert "copy2(target, &B[(long long)k * ldb + n])" in text
+    assert "for (int e = 0; e < VEC; ++e) B_shared[next_stage][B_k][B_n + e] = B_next[e];" in text
+    assert "copy2(&B_shared" not in text
+    assert "copy2(B_frag" not in text
+
+
+def test_the_correction_differs_in_the_pad_and_the_accesses_of_shared_memory() -> None:
     def lines(name: str) -> list[str]:
-        return [x for x in source(name).text.splitlines() if not x.startswith(("#", "pad"))]
+        taken = ("#", "pad", "vectorize")
+        return [x for x in source(name).text.splitlines() if not x.startswith(taken)]
 
-    assert lines("versions/v6_corrected") == lines(REFUSED)
+    assert lines("versions/v6_corrected") == lines("versions/v6")
 
 
 @pytest.mark.proof
