@@ -39,7 +39,7 @@ def choices(source: Source) -> dict[str, Choice]:
 
 
 def fmt_source(source: Source) -> str:
-    """The text in ladder order, one statement a line, aligned; see ``schedule.fmt``.
+    """The text in the order of the passes, one statement a line, aligned; see ``schedule.fmt``.
 
     Raises ``ScheduleError`` if a statement can't be read.
     """

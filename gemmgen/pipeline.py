@@ -75,7 +75,7 @@ def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str
 
 
 def rewrite(schedule: Schedule) -> tuple[Step, ...]:
-    """The naive program, then the program after each pass, in ladder order."""
+    """The naive program, then the program after each pass, in the order of the passes."""
     mistakes, refused, steps = Mistakes(schedule.source), set[str](), list[Step]()
     with mistakes.caught():
         steps.append(Step("gemm", build(schedule)))

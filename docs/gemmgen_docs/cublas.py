@@ -70,6 +70,18 @@ def tensor_cores() -> str:
     return f"## On tensor cores\n\n{tensor_shares.table(lines)}\n{tensor_shares.note(lines)}\n"
 
 
+def wmma() -> str:
+    """The speed of f16 by WMMA beside that of f32, at 4096."""
+    lines = [x for x in shares.read() if x.spelled() == "4096"]
+    (f16,) = (x for x in lines if "f16" in x.schedule)
+    (f32,) = (x for x in lines if x.schedule == "large_mk_kn")
+    ratio = f16.tflops() / f32.tflops()
+    return (
+        f"At 4096 f16 by WMMA reaches {f16.tflops():.1f} TFLOP/s, {ratio:.1f} times the "
+        f"{f32.tflops():.1f} of f32 by multiply-adds."
+    )
+
+
 def short() -> str:
     """A sentence about the cases below their targets, or that there are none."""
     lines = [line for line in shares.read() if line.is_short()]

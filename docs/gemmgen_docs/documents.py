@@ -11,13 +11,15 @@ from typing import Literal, get_args
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.pipeline import compile_source
-from gemmgen_docs import commands
+from gemmgen_docs import commands, schedules
+from gemmgen_docs.compared import stem
 from gemmgen_docs.markdown import cell, code, table
 
 ROOT = Path(__file__).parents[2]
 FILES = Path(__file__).parents[1] / "data" / "documents"
 
 Status = Literal["here", "different"]
+MINE = "my.sched"
 STATUSES: tuple[str, ...] = get_args(Status)
 
 
@@ -30,7 +32,10 @@ class Row:
       holds is read from compiled code.
     - A ``schedule``, or a ``file`` that is one: it compiles, and the emitted text has what it
       ``holds``.  ``refused``: it does not, and the error has that.
-    - A ``file`` that is a program: it runs, checks its result and ends with exit code 0.
+    - Both: the command is run where the schedule is ``my.sched``; ``beside`` is the name of an
+      example that is there, too.
+    - A ``file`` that is a program: it runs, checks its result, prints what it ``holds`` and ends
+      with exit code 0.
     - A ``page`` of this site, perhaps with an anchor: its text has what it ``shows``.
 
     ``status``: "here" as the document has it, or "different"; then the ``note`` says why.
@@ -51,6 +56,16 @@ class Row:
     needs_compiler: bool = False
     status: Status = "here"
     note: str = ""
+    beside: str = ""
+
+    def files(self) -> commands.Files:
+        """The files of the folder in which the command is run; none: the repository's root."""
+        if not (self.command and self.schedule):
+            return ()
+        found = {MINE: f"{self.schedule.strip()}\n"}
+        if self.beside:
+            found[f"{stem(self.beside)}.sched"] = schedules.text(self.beside)
+        return tuple(found.items())
 
     def exists(self) -> bool:
         """Whether the counterpart exists, without running it."""
@@ -69,6 +84,9 @@ class Row:
             path, _, anchor = self.page.partition("#")
             name = path.rpartition("/")[2].replace(".md", "")
             return f"[{name}{anchor and ': '}{anchor.replace('-', ' ')}]({self.page})"
+        if self.files():
+            written = " ".join(f"{code(x)}<br>" for x in self.schedule.strip().splitlines())
+            return f"{code(self.command)}<br>with {code(MINE)}:<br>{written.removesuffix('<br>')}"
         return "<br>".join(
             code(x) for x in (self.file or self.command or self.schedule).splitlines()
         )
@@ -77,7 +95,7 @@ class Row:
 def emitted(text: str) -> str | None:
     """The emitted text of a schedule, or None if this version refuses it."""
     try:
-        return compile_source(Source(text, "my.sched")).text
+        return compile_source(Source(text, MINE)).text
     except ScheduleError:
         return None
 
@@ -85,7 +103,7 @@ def emitted(text: str) -> str | None:
 def refusal(text: str) -> str:
     """Why this version refuses a schedule."""
     try:
-        compile_source(Source(text, "my.sched"))
+        compile_source(Source(text, MINE))
     except ScheduleError as error:
         return str(error)
     return ""

@@ -25,8 +25,8 @@ def drawing(names: str, kind: str, *extents: int, lang: str = ENGLISH) -> str:
 
     Several names with spaces between them give one drawing, for comparison.
     """
-    drawn = _told(_drawn(names, kind, extents), lang)
-    return _figure(drawn, f"gemmgen draw {names} --what {kind}")
+    drawn = told(_drawn(names, kind, extents), lang)
+    return figure(drawn, f"gemmgen draw {names} --what {kind}")
 
 
 def plot(file: str, lang: str = ENGLISH) -> str:
@@ -35,13 +35,14 @@ def plot(file: str, lang: str = ENGLISH) -> str:
     if not path.exists():
         return ""
     rows = json.loads(path.read_text(encoding="utf-8"))
-    drawn = _told(plotted(rows), lang)
-    return _figure(drawn, f"gemmgen ladder --from docs/data/{file} --plot speeds.svg")
+    drawn = told(plotted(rows), lang)
+    return figure(drawn, f"gemmgen ladder --from docs/data/{file} --plot speeds.svg")
 
 
-def _figure(drawn: Drawing, command: str) -> str:
+def figure(drawn: Drawing, command: str = "") -> str:
+    """A drawing with its caption, and the command that draws it."""
     picture = svg_of(drawn, captions=False).strip()
-    caption = f"{escape(drawn.description)} <code>{command}</code>"
+    caption = escape(drawn.description) + (f" <code>{command}</code>" if command else "")
     figure = f'<figure class="drawing">{picture}<figcaption>{caption}</figcaption></figure>'
     return f"\n{figure}\n"
 
@@ -58,12 +59,12 @@ def _scene(name: str, extents: tuple[int, ...]) -> Scene:
     return Scene(compile_kernel(schedule), shape, GPUS[DEFAULT])
 
 
-def _told(drawn: Drawing, lang: str) -> Drawing:
+def told(drawn: Drawing, lang: str) -> Drawing:
     """A drawing whose title, caption, labels and tooltips are in ``lang``."""
     if lang == ENGLISH:
         return drawn
 
-    def told(mark: Mark) -> Mark:
+    def of_mark(mark: Mark) -> Mark:
         if isinstance(mark, Cell):
             return replace(mark, text=said(mark.text, lang), about=said(mark.about, lang))
         if isinstance(mark, Label):
@@ -74,5 +75,5 @@ def _told(drawn: Drawing, lang: str) -> Drawing:
         drawn,
         title=said(drawn.title, lang),
         description=sentences(drawn.description, lang),
-        marks=tuple(map(told, drawn.marks)),
+        marks=tuple(map(of_mark, drawn.marks)),
     )

@@ -63,6 +63,7 @@ def _counted(group: Group, name: str) -> tuple[str, ...]:
     return code(reads), shared[-1] if shared else "", roofline["binding"], best
 
 
+UNMEASURED = "not measured yet"
 READS = ("global reads of A and B", "shared reads")
 
 
@@ -93,6 +94,7 @@ def timed(group: Group) -> str:
     sizes = sorted({row["shape"]["M"] for row in found})
     names = list(dict.fromkeys(row["name"] for row in found))
     lines = [(name, *_line(found, name, sizes)) for name in sorted(names, key=_cublas_last)]
+    lines += [(name, UNMEASURED) for name in group.names if name not in names]
     header = [""]
     for size in sizes:
         header += [f"ms, {size}", "TFLOP/s"] if len(sizes) == 1 else []

@@ -8,13 +8,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gemmgen.gpu.gpus import GPUS
 from gemmgen.schedule.examples import PERCENTAGES
 from gemmgen_docs import commands, compared, measured, schedules
 from gemmgen_docs.compared import BEYOND, HOPPER, RUNGS, Compared
 from gemmgen_docs.markdown import cell, difference, fence, folded
 from gemmgen_docs.markdown import table as markdown_table
-from gemmgen_docs.translation import ENGLISH, said
+from gemmgen_docs.translation import ENGLISH, said, sentences
 
+SIZE = 4096
 WHOLE = 10_000
 """Lines of context: a program's difference shows all of it."""
 
@@ -98,6 +100,26 @@ def _binding(name: str) -> str:
     )
 
 
+def naive_rates(lang: str = ENGLISH) -> str:
+    """What the naive kernel asks of each level of memory a second, by its counts and its time."""
+    row = measured.cubes("naive").get(SIZE)
+    assert row is not None, "the naive kernel was not measured"
+    found = explained("naive")
+    seconds, bounds = row["ms"] / 1e3, {x["name"]: x for x in found["roofline"]["bounds"]}
+    gpu = GPUS[found["gpu"]]
+    memory = bounds["device memory"]["seconds"] * gpu.memory / seconds
+    requests = sum(x["requests"] for x in found["traffic"] if not x["write"])
+    lines = requests / seconds / gpu.sms
+    return sentences(
+        f"Measured at {SIZE}: {row['ms']:.1f} ms. In that time each matrix comes from device "
+        f"memory once, {memory / 1e9:.1f} GB/s, {memory / gpu.memory:.1%} of its bandwidth. "
+        f"The {requests / 1e9:.1f} G requests of warps are served by the L1 caches: "
+        f"{lines / 1e9:.2f} lines of L1 a nanosecond and multiprocessor, of at most "
+        f"{gpu.clock / 1e9:.2f}, one for each clock.",
+        lang,
+    )
+
+
 def times(name: str, level: int = 2, lang: str = ENGLISH) -> str:
     """The measurements of an example, if there are any."""
     found = measured.of(name)
@@ -172,7 +194,7 @@ def _line(name: str, sizes: Sequence[int], documented: bool, lang: str) -> list[
         line.append(f"{share}%" if share else "")
     else:
         line.append(against.called())
-    reads = [f for f in figures["formulas"] if f["name"].startswith("global reads")][-1]
+    reads = [f for f in figures["formulas"] if f["name"] == "global reads of A and B"][-1]
     bound = said(figures["roofline"]["binding"], lang)
     line += [f"`{reads['formula']}`", bound.replace(" ", "&nbsp;")]
     line.append(f"{figures['roofline']['attainable_flops'] / 1e12:,.1f}")

@@ -52,7 +52,7 @@ def statements() -> str:
 
 
 def passes() -> str:
-    """The directives in ladder order, one line each."""
+    """The directives in the order of the passes, one line each."""
     rows = [
         (f"{at}", f"[`{name}`](directives.md#{name})", cell(_title(name, module)))
         for at, (name, module) in enumerate(_modules(), 1)

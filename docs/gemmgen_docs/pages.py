@@ -24,12 +24,14 @@ from gemmgen_docs import (
     profiled,
     quoted,
     schedules,
+    teaching,
     translation,
     uses,
 )
 from gemmgen_docs.translation import ENGLISH
 
 FUNCTIONS: Mapping[str, Callable[..., str]] = {
+    "accumulation": teaching.accumulation,
     "answer": exercises.answer,
     "beyond_table": ladder.beyond_table,
     "changes": ladder.changes,
@@ -45,7 +47,9 @@ FUNCTIONS: Mapping[str, Callable[..., str]] = {
     "cublas_parts": cublas.parts,
     "cublas_short": cublas.short,
     "tensor_cores": cublas.tensor_cores,
+    "cublas_wmma": cublas.wmma,
     "cuda": schedules.cuda,
+    "cuts": teaching.cuts,
     "directives": language.directives,
     "documents": documents.tables,
     "documents_figures": quoted.documents_figures,
@@ -56,8 +60,12 @@ FUNCTIONS: Mapping[str, Callable[..., str]] = {
     "helper": uses.helper,
     "hopper_table": ladder.hopper_table,
     "ladder_table": ladder.table,
+    "latencies": teaching.latencies,
     "layers": language.layers,
     "limits": ladder.limits,
+    "memory_latencies": teaching.memory,
+    "micro_tile": teaching.micro_tile,
+    "naive_rates": ladder.naive_rates,
     "ncu_about": profiled.about,
     "ncu_command": profiled.command,
     "ncu_metrics": profiled.metrics,
@@ -71,11 +79,13 @@ FUNCTIONS: Mapping[str, Callable[..., str]] = {
     "passes": language.passes,
     "plot": drawings.plot,
     "quantities": language.quantities,
+    "row_times_column": teaching.row_times_column,
     "rung": ladder.rung,
     "schedule": schedules.schedule,
     "sizes_counted": partial(groups.counted, groups.SIZES),
     "sizes_timed": partial(groups.timed, groups.SIZES),
     "statements": language.statements,
+    "sum_by_hand": teaching.sum_by_hand,
     "step": ladder.step,
     "targets": language.targets,
     "times": ladder.times,
@@ -86,7 +96,7 @@ FUNCTIONS: Mapping[str, Callable[..., str]] = {
 }
 
 
-NEUTRAL = ("answer", "output", "schedule")
+NEUTRAL = ("answer", "output", "schedule", "sum_by_hand")
 """Functions that give code alone, the same in each language."""
 
 

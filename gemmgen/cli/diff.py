@@ -95,7 +95,7 @@ def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ..
 
 
 def _statements(schedule: Schedule) -> dict[str, str]:
-    """Each statement by its first word; of the same word all together, in ladder order."""
+    """Each statement by its first word; those of one word together, in passes' order."""
     found: dict[str, str] = {}
     for line in format_schedule(schedule).splitlines():
         word, entry = line.split()[0], " ".join(line.split())

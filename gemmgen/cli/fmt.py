@@ -16,7 +16,7 @@ from gemmgen.language import fmt_source
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 and a diff if one differs.")
 def command(files: Sequence[str], check: bool) -> None:
-    """Rewrite each FILE in ladder order, a directive's arguments in the order of `gemmgen help`,
+    """Rewrite each FILE in the order of the passes, arguments in the order of `gemmgen help`,
     aligned, comments kept; - is written to standard output.
 
     Nothing is written if one of them has a mistake.

@@ -26,7 +26,7 @@ make many objects and hardly a cycle: searches as often as by default are 3% of 
 COMMANDS = {
     "emit": "Print a schedule's kernel as CUDA C.",
     "check": "Say whether schedules are right, or every mistake in them.",
-    "fmt": "Rewrite schedules in ladder order, aligned, comments kept.",
+    "fmt": "Rewrite schedules in the order of the passes, aligned, comments kept.",
     "show": "Print the program after each pass, or what each pass changed.",
     "verify": "Prove kernels right in all layers that this machine can run.",
     "fuzz": "Prove random schedules right, to find what is wrong with gemmgen.",

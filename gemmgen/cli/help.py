@@ -39,7 +39,7 @@ def _written(text: str, word: str) -> str:
 
 
 def _docstrings() -> dict[str, str]:
-    """Each directive's docstring, in ladder order."""
+    """Each directive's docstring, in the order of the passes."""
     rungs = {rung.SPEC.name: rung.__module__ for rung in (*LADDER, FuseEpilogue)}
     return {name: sys.modules[module].__doc__ or name for name, module in rungs.items()}
 
@@ -48,7 +48,7 @@ def _table() -> str:
     rows = [(name, _first_line(name, text)) for name, text in _docstrings().items()]
     heads = [(name, head.summary) for name, head in HEADS.items()]
     width = max(len(name) for name, _ in (*rows, *heads))
-    lines = ["directives, in ladder order:"]
+    lines = ["directives, in the order of the passes:"]
     lines += [f"  {name:<{width}}  {line}" for name, line in rows]
     lines += ["", "statements that come before them:"]
     lines += [f"  {name:<{width}}  {line}" for name, line in heads]

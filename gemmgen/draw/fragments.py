@@ -5,16 +5,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gemmgen.draw.marks import COMPUTE, LOAD, A, B, C, Cell, Drawing, Label, Mark, Meaning, Stroke
+from gemmgen.draw.marks import (
+    COMPUTE,
+    LOAD,
+    PLAIN,
+    A,
+    B,
+    C,
+    Cell,
+    Drawing,
+    Label,
+    Mark,
+    Meaning,
+    Stroke,
+)
 from gemmgen.draw.multiply_adds import MultipliedElement, MultiplyAdds, multiply_adds
 from gemmgen.draw.scene import Scene, check_threads_read
 from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.buffers import Space
 from gemmgen.ir.edit import contraction
 
 _WIDE, _TALL = 48.0, 32.0
-_LEFT, _TOP = 136.0, 104.0
+_LEFT, _TOP = 176.0, 144.0
 """Where the sums begin: right of A's registers, below B's."""
-_OPERAND, _BESIDE = 80.0, 24.0
+_OPERAND, _BESIDE = 80.0, 64.0
 
 
 def draw(scene: Scene) -> Drawing:
@@ -24,6 +38,8 @@ def draw(scene: Scene) -> Drawing:
     found = multiply_adds(scene)
     marks = [*_operands(scene, found), *_sums(scene, found)]
     whole = contraction(scene.main).atom != "fma"
+    if not whole:
+        marks += _shared_rows(scene, found)
     who = "a warp's fragments" if whole else "a thread's registers"
     title = f"{scene.kernel.emitted.name}: {who} for one k"
     width = max(320.0, _LEFT + _WIDE * len(found.columns) + 16)
@@ -49,6 +65,50 @@ def _operands(scene: Scene, found: MultiplyAdds) -> Iterator[Mark]:
         y = _TOP - 64
         line = (_LEFT + _WIDE * first + 4, y), (_LEFT + _WIDE * (last + 1) - 4, y)
         yield Stroke(line, LOAD, strong=True)
+
+
+_STRIP = 16.0
+"""Pixels across the row of a shared tile."""
+
+
+def _shared_rows(scene: Scene, found: MultiplyAdds) -> Iterator[Mark]:
+    """Row k of each shared tile, with the elements that the thread reads."""
+    for operands, letter, meaning in _sides(scene, found):
+        array = operands[0].word.array
+        extent = scene.main.buffer(array).extent(letter)
+        across = meaning is B
+        whole = (_WIDE if across else _TALL) * len(operands)
+        x, y = (_LEFT, 20.0) if across else (20.0, _TOP)
+        size = (whole, _STRIP) if across else (_STRIP, whole)
+        yield Cell(x, y, *size, PLAIN, "", f"row k of {array}: {extent} elements")
+        for first, last in _runs([operand.indices[letter] for operand in operands]):
+            at, part = whole * first / extent, whole * (last + 1 - first) / extent
+            place = (x + at, y, part, _STRIP) if across else (x, y + at, _STRIP, part)
+            yield Cell(*place, meaning, "", f"{array}: {letter} {first}..{last}", strong=True)
+        said = f"row k of {array}: {extent} elements"
+        yield Label(x, 10 if across else y - 26, said, size="small", quiet=True)
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The first and the last of each run of consecutive numbers."""
+    first = 0
+    for at, number in enumerate(numbers):
+        if at + 1 == len(numbers) or numbers[at + 1] != number + 1:
+            yield numbers[first], number
+            first = at + 1
+
+
+def _sides(
+    scene: Scene, found: MultiplyAdds
+) -> Iterator[tuple[Sequence[MultipliedElement], str, Meaning]]:
+    """Operands that are read from shared memory, with their letter of C."""
+    for operands, letter, meaning in (
+        (found.rows, scene.problem.m, A),
+        (found.columns, scene.problem.n, B),
+    ):
+        array = operands[0].word.array
+        if scene.main.has(array) and scene.main.buffer(array).space is Space.SHARED:
+            yield operands, letter, meaning
 
 
 def _array(operands: Sequence[MultipliedElement]) -> str:

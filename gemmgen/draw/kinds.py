@@ -19,6 +19,7 @@ KINDS = {
     "tiles": "the matrices, cut into the tiles of blocks and the steps along k",
     "threads": "which warp and which thread has which elements of a block's tile of C",
     "fragments": "a thread's registers for one k, and the order of its multiply-adds",
+    "registers": "the registers of a thread's multiply-adds and their banks, from machine code",
     "copies": "which thread copies which elements of a tile, and where they lie in shared memory",
     "banks": "a warp's costliest requests of shared memory, with and without pad and swizzle",
     "roofline": "what a kernel can reach on a GPU: memory, arithmetic, and what else bounds it",

@@ -45,7 +45,7 @@ def _slots() -> Iterator[Slot]:
 
 
 SLOTS = tuple(_slots())
-"""Of all directives but the epilogue, in ladder order."""
+"""Of all directives but the epilogue, in the order of the passes."""
 _SLOT = {(slot.spec.name, slot.role, slot.hop): slot for slot in SLOTS}
 
 
@@ -57,7 +57,7 @@ class FactDirectives:
         self._known: dict[object, Directive] = {}
 
     def of(self, facts: Facts) -> tuple[Directive, ...]:
-        """One for each slot, in ladder order."""
+        """One for each slot, in the order of the passes."""
         return tuple(self._directive(slot, facts) for slot in SLOTS if slot in facts)
 
     def _directive(self, slot: Slot, facts: Facts) -> Directive:

@@ -62,7 +62,7 @@ LADDER = (
 
 
 def passes_of(schedule: Schedule) -> Iterator[Pass]:
-    """The passes that a schedule asks for, in ladder order, each read when it is needed."""
+    """The passes that a schedule asks for, in their order, each read when it is needed."""
     names = {directive.name for directive in schedule.directives}
     for rung in LADDER:
         stated = Stated.of(schedule, rung.SPEC.name) if rung.SPEC.name in names else None

@@ -24,8 +24,8 @@ PERCENTAGES = {
 """The ladder of the document that names these levels, and the share of cuBLAS it gives for each."""
 
 LADDER = (
-    "uncoalesced",
     "naive",
+    "uncoalesced",
     "tiled",
     "transposed",
     "padded",
@@ -35,7 +35,7 @@ LADDER = (
     "vectorized",
     "warp_tiled",
 )
-"""The built-in ladder, bottom to top."""
+"""The built-in ladder, as it is learned; ``uncoalesced`` and ``transposed`` are steps down."""
 
 
 def folder() -> Path:

@@ -1,4 +1,4 @@
-"""``gemmgen fmt``: a schedule's own statements and comments, in ladder order and aligned."""
+"""``gemmgen fmt``: a schedule's own statements and comments, in the passes' order, aligned."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INSIDE = re.compile(r"(?<=[(\[{]) | (?=[)\]},])")
 
 
 def fmt(source: Source, vocabulary: Vocabulary) -> str:
-    """The text in ladder order, one statement a line, aligned, without empty lines.
+    """The text in the order of the passes, one statement a line, aligned, without empty lines.
 
     Operands are written before arguments, and these in the order of the directive's specification.
     The user's words are otherwise unchanged.  Comments move with the statement below or before

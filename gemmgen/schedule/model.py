@@ -125,7 +125,7 @@ class Require:
 
 @record
 class Schedule:
-    """A whole, canonical schedule: directives in ladder order, one value per set of facts.
+    """A whole, canonical schedule: directives in the passes' order, one value per set of facts.
 
     ``dtypes`` maps the tensors (in the order a, b, c) and ``acc`` to their types, and the
     epilogue's tensors whose type is not c's.  Spans are positions in ``source``.

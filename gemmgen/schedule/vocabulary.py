@@ -17,7 +17,7 @@ from gemmgen.schedule.words import HEADS, LATER, close
 
 @record
 class Vocabulary:
-    """``specs`` are the directives in ladder order.  ``epilogue``, whose argument is an
+    """``specs`` are the directives in the order of the passes.  ``epilogue``, whose argument is an
     expression, comes after all of them."""
 
     specs: tuple[DirectiveSpec, ...]
@@ -25,7 +25,7 @@ class Vocabulary:
 
     @cached_property
     def directives(self) -> tuple[str, ...]:
-        """The names of all directives, in ladder order."""
+        """The names of all directives, in the order of the passes."""
         return (*(spec.name for spec in self.specs), self.epilogue.name)
 
     @cached_property

@@ -5,10 +5,12 @@ Commands run once each, whatever the number of rows that read their output.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,11 +27,13 @@ REFUSED = 2
 FEWEST = 172
 """Items that were counted in the documents."""
 
-COMMANDS = sorted({row.command for row in ROWS if row.command})
+COMMANDS = sorted({row.command for row in ROWS if row.command and not row.schedule})
 SCHEDULES = sorted({row.file for row in ROWS if row.file.endswith(".sched")})
-WRITTEN = [row for row in ROWS if row.schedule]
+WRITTEN = [row for row in ROWS if row.schedule and not row.command]
+EDITED = [row for row in ROWS if row.schedule and row.command]
 PROGRAMS = sorted({row.file for row in ROWS if row.file.endswith(".py")})
 PAGES = sorted({row.page.partition("#")[0] for row in ROWS if row.page})
+NAMES_OF_FILES = re.compile(r"[\w/]+\.(sched|cu)\b")
 COMPILED = compiler.available()
 
 
@@ -55,10 +59,10 @@ def shown_by(rows: Sequence[documents.Row], text: str) -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=named)
 def test_what_a_document_has_is_here_and_something_shows_it(row: documents.Row) -> None:
-    assert sum(map(bool, (row.file, row.command, row.schedule, row.page))) == 1
+    assert sum(map(bool, (row.file, row.command or row.schedule, row.page))) == 1
     assert row.exists()
     assert bool(row.shows) == bool(row.page), "a page says what it shows"
-    assert row.holds or not (row.schedule or row.file.endswith(".sched"))
+    assert row.holds or not (row.schedule or row.file)
     assert row.holds or not row.command or row.gpu or "--check" in row.command
     assert not row.page or not row.holds
 
@@ -117,10 +121,84 @@ def test_each_schedule_gives_a_text_that_has_what_its_row_holds(row: documents.R
 
 
 @pytest.mark.proof
+@pytest.mark.parametrize("row", EDITED, ids=named)
+def test_each_command_about_a_schedule_of_a_row_prints_what_it_holds(row: documents.Row) -> None:
+    if COMPILED is not None and row.needs_compiler:
+        pytest.skip(COMPILED)
+    ran = commands.run(row.command, row.files())
+    assert ran.exit_code == row.exit_code, ran.err
+    shown_by([row], ran.out + ran.err)
+
+
+@cache
+def printed(file: str) -> str:
+    """The output of a program, which checks its results."""
+    ran = subprocess.run(
+        [sys.executable, file], cwd=documents.ROOT, timeout=300, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.proof
 @pytest.mark.parametrize("file", PROGRAMS)
 def test_each_program_runs_and_finds_its_result_right(file: str) -> None:
-    ran = subprocess.run([sys.executable, file], cwd=documents.ROOT, timeout=300)
-    assert ran.returncode == 0
+    shown_by([row for row in ROWS if row.file == file], printed(file))
+
+
+def output_of(row: documents.Row) -> str:
+    """What a row that is no page reads, without the names of files."""
+    if row.file.endswith(".py"):
+        return page_text.words(printed(row.file))
+    if row.schedule and not row.command:
+        text = documents.emitted(row.schedule)
+        return page_text.words(text or documents.refusal(row.schedule))
+    ran = commands.run(row.command or f"gemmgen emit {row.file}", row.files())
+    return page_text.words(NAMES_OF_FILES.sub("FILE", ran.out + ran.err))
+
+
+def kernel_in(output: str) -> str:
+    """The kernel of an emitted text; with its program around it, it is the same."""
+    return output.partition("// ---- kernel ----")[2].partition("// ---- end of kernel")[0]
+
+
+def held_by_others(outputs: Mapping[documents.Row, str]) -> list[str]:
+    """The rows whose claims all stand in the output of another row, unless that shows the same."""
+    apart = {own: {kernel_in(own) or own} for own in outputs.values()}
+    found: list[str] = []
+    for row, own in outputs.items():
+        claims = [page_text.words(claim) for claim in (*row.holds, *row.shows)]
+        for other in apart:
+            same = apart[own] == apart[other]
+            if claims and not same and all(claim in other for claim in claims):
+                found.append(f"{named(row)} holds in the output: {other[:200]}")
+    return found
+
+
+@pytest.mark.proof
+def test_no_row_holds_in_the_output_of_another() -> None:
+    if COMPILED is not None:
+        pytest.skip(COMPILED)
+    read = [row for row in ROWS if not row.page and not row.gpu]
+    found = held_by_others({row: output_of(row) for row in read})
+    assert not found, "\n".join(found)
+    silent = [row for row in read if not row.holds]
+    assert all("--check" in row.command and not output_of(row) for row in silent)
+
+
+@pytest.mark.proof
+def test_no_page_shows_what_another_page_claims(site: Path) -> None:
+    texts = {page: page_text.of_page(site, page) for page in PAGES}
+    shown = {row: texts[row.page.partition("#")[0]] for row in ROWS if row.page}
+    found = held_by_others(shown)
+    assert not found, "\n".join(found)
+
+
+def test_a_row_that_holds_in_the_output_of_another_would_be_found() -> None:
+    one, other = (replace(ROWS[0], what=what, holds=("3 x 4",)) for what in ("one", "other"))
+    assert held_by_others({one: "3 x 4 = 12", other: "3 x 4 = 12"}) == []
+    (found,) = held_by_others({one: "3 x 4 = 12", replace(other, holds=("5",)): "5, 3 x 4"})
+    assert found.startswith(named(one))
 
 
 @pytest.mark.proof

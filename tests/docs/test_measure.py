@@ -121,7 +121,7 @@ def test_a_group_is_shown_as_far_as_it_was_measured(
     row = {"shape": {"M": 2048, "N": 2048, "K": 2048}, "ms": 0.5, "tflops": 4.25, "share": 0.125}
     row |= {"name": "v1", "gpu": "NVIDIA H200", "checked": True}
     library = {**row, "name": "cuBLAS A[m,k] B[k,n] C[m,n]", "share": 1.0}
-    refused = {"name": "v6", "error": "pad B by=1"}
+    refused = {"name": "v7", "error": "pad B by=1"}
     (tmp_path / "versions.json").write_text(json.dumps([library, row, refused]))
     small = {**row, "name": "small"}
     other = {**small, "shape": {"M": 256, "N": 256, "K": 256}, "share": 0.5}
@@ -131,7 +131,8 @@ def test_a_group_is_shown_as_far_as_it_was_measured(
     assert "| cuBLAS A[m,k] B[k,n] C[m,n] | 0.500 | 4.25 | 100.0% |" in groups.timed(
         groups.VERSIONS
     )
-    assert "Refused: v6 (pad B by=1)." in groups.timed(groups.VERSIONS)
+    assert "Refused: v7 (pad B by=1)." in groups.timed(groups.VERSIONS)
+    assert "| v6 | not measured yet |" in groups.timed(groups.VERSIONS)
     table = groups.timed(groups.SIZES)
     assert "of cuBLAS, 256 | of cuBLAS, 2048" in table and "| small | 50.0% | 12.5% |" in table
-    assert "large" not in table
+    assert "| large | not measured yet |" in table

@@ -106,6 +106,6 @@ def test_limits_name_every_type_and_instruction() -> None:
 
 def test_ladder_order_is_that_of_directives_alone() -> None:
     """`help` and `fmt` have it; examples have an order of their own."""
-    named = gemmgen("help").stdout.partition("ladder order:\n")[2].partition("\n\n")[0]
+    named = gemmgen("help").stdout.partition("order of the passes:\n")[2].partition("\n\n")[0]
     assert tuple(line.split()[0] for line in named.splitlines()) == VOCABULARY.directives
-    assert "ladder order" not in gemmgen("example", "--help").output
+    assert "order of the passes" not in gemmgen("example", "--help").output

@@ -106,3 +106,18 @@ def test_a_wrong_order_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiply_adds, "_followed", wrong)
     with pytest.raises(AssertionError):
         check(scene, drawn("register_blocked", "fragments"), numbers)
+
+
+def test_the_row_of_a_shared_tile_has_what_the_thread_reads() -> None:
+    drawing = drawn("register_blocked", "fragments")
+    rows = [cell for cell in drawing.cells if cell.about.startswith("row k of ")]
+    assert [cell.about for cell in rows] == [
+        "row k of A_shared: 128 elements",
+        "row k of B_shared: 128 elements",
+    ]
+    (read,) = (cell for cell in drawing.cells if cell.about == "B_shared: n 0..7")
+    assert read.width == pytest.approx(rows[1].width * 8 / 128)
+
+
+def test_nothing_is_shared_where_no_tile_is() -> None:
+    assert not [c for c in drawn("naive", "fragments").cells if c.about.startswith("row k of ")]
