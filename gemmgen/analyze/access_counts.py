@@ -81,7 +81,7 @@ class AccessCounter:
             self.joiner.add(site, first)
 
     def see_boxes(self, site: Site, rows: Rows) -> None:
-        """Adds what the copy engine moves: no request, no line of L1, and no bank conflict."""
+        """Adds what TMA moves: no request, no line of L1, and no bank conflict."""
         some = rows.length > 0
         blocks, first, length = rows.blocks[some], rows.first[some], rows.length[some]
         sectors = phases = np.zeros_like(first)

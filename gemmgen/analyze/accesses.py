@@ -36,7 +36,7 @@ class Site:
     joined: int = 0
     """Of reads as they are compiled: the elements of each in the text, at another site; else 0."""
     boxes: bool = False
-    """Made by the copy engine, without a request of a warp."""
+    """Made by TMA, without a request of a warp."""
 
 
 See = Callable[[Site, Index, Mask], None]
@@ -45,7 +45,7 @@ See = Callable[[Site, Index, Mask], None]
 
 @record
 class Rows:
-    """Rows of boxes that the copy engine moves, each of neighbouring elements: the block that each
+    """Rows of boxes that TMA moves, each of neighbouring elements: the block that each
     is of, its first element and how many it has, which may be none."""
 
     blocks: Ints

@@ -1,4 +1,4 @@
-"""In which boxes the copy engine copies an operand's tile, and where they land in shared memory.
+"""In which boxes TMA copies an operand's tile, and where they land in shared memory.
 
 All of it is recorded: the rows that are read, and the elements from which on boxes are written.
 """
@@ -62,7 +62,7 @@ class BoxedTile:
 
 
 def copied_boxes(kernel: AnalyzedKernel) -> tuple[BoxedTile, ...]:
-    """One for each operand that the copy engine copies to shared memory."""
+    """One for each operand that TMA copies to shared memory."""
     problem, interface = kernel.program.problem, kernel.lowered.interface
     values = arguments_of(interface, problem, whole_tiles(kernel, 1))
     seen: list[list[tuple[Site, Rows]]] = []

@@ -63,7 +63,7 @@ class _Access:
 
 
 def copied_tiles(kernel: AnalyzedKernel) -> tuple[CopiedTile, ...]:
-    """One for each operand that threads stage in shared memory; none of those that the copy engine
+    """One for each operand that threads stage in shared memory; none of those that TMA
     does."""
     problem = kernel.program.problem
     shape = whole_tiles(kernel, stages_of(kernel))

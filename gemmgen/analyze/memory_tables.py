@@ -13,7 +13,7 @@ JOINED = (
     "hardware counts"
 )
 
-BOXES = "box: the copy engine moves them, and no warp has a request for it"
+BOXES = "box: TMA moves them, and no warp has a request for it"
 
 
 def _widths(traffic: Traffic) -> str:

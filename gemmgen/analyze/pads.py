@@ -1,8 +1,8 @@
 """The smallest pad of each shared tile that leaves the fewest bank conflicts, and the swizzle.
 
 Only full tiles are looked at: the accesses of one block in its first steps, with the rows of the
-tile lengthened by every pad in turn, or permuted by every swizzle.  A tile that the copy engine
-copies has no pad, and the engine's swizzle alone.
+tile lengthened by every pad in turn, or permuted by every swizzle.  A tile that TMA
+copies has no pad, and TMA's swizzle alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from gemmgen.analyze import transactions
 from gemmgen.analyze.recorder import first_block
 from gemmgen.base.record import record
-from gemmgen.ir.boxes import engine_swizzle, slab_of
+from gemmgen.ir.boxes import slab_of, tma_swizzle
 from gemmgen.ir.buffers import Buffer, Swizzle
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies, pipeline_of
@@ -118,16 +118,16 @@ def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) ->
     opaque = kernel.spread.holding == "opaque"
     swizzles: list[tuple[Swizzle, int]] = []
     if now.excess and not opaque:
-        swizzles = _engines(tile) if boxed else [(s, length) for s in candidates(kernel, tile)]
+        swizzles = _tma_swizzles(tile) if boxed else [(s, length) for s in candidates(kernel, tile)]
     permuted = (conflicts(0, *s) for s in swizzles)
     swizzled = fewest(permuted, attrgetter("excess")) if swizzles else None
     return PadChoice(array.name, width, now, best, swizzled)
 
 
-def _engines(tile: Buffer) -> list[tuple[Swizzle, int]]:
-    """The permutation of the copy engine and the rows that it has, if it has one for the tile."""
+def _tma_swizzles(tile: Buffer) -> list[tuple[Swizzle, int]]:
+    """The permutation of TMA and the rows that it has, if it has one for the tile."""
     slab = slab_of(tile.row, tile.dtype)
-    pattern = engine_swizzle(slab, tile.dtype) if slab else None
+    pattern = tma_swizzle(slab, tile.dtype) if slab else None
     return [(pattern, slab)] if slab and pattern else []
 
 

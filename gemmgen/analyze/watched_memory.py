@@ -90,7 +90,7 @@ class Watched(Unwatched):
         self._watch.see(self._site(write, width, fragment), index, mask)
 
     def see_boxes(self, rows: Rows, *, write: bool) -> None:
-        """What the copy engine moves for the present block of statements."""
+        """What TMA moves for the present block of statements."""
         self._watch.see_boxes(self._site(write, 1, False, boxes=True), rows)
 
     def _site(self, write: bool, width: int, fragment: bool, *, boxes: bool = False) -> Site:

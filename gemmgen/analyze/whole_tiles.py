@@ -29,7 +29,7 @@ def staged_tiles(kernel: AnalyzedKernel) -> tuple[str, ...]:
 
 
 def boxed_tiles(kernel: AnalyzedKernel) -> tuple[str, ...]:
-    """Those that the copy engine fills."""
+    """Those that TMA fills."""
     staged = staged_tiles(kernel)
     return tuple(c.dst for c in copies(kernel.program.main) if c.mode == "tma" and c.dst in staged)
 

@@ -37,12 +37,12 @@ ORDERS: tuple[Order, ...] = ("ascending", "descending", "shuffled")
 STRICT_ORDERS: tuple[Order, ...] = ("by priority", "issuers last")
 """For others: the warps' priorities are random, or put those last that issue copies."""
 Landing = Literal["late", "early", "random"]
-"""When asynchronous copies complete: when they are waited for, when they are issued, or, if the
-copy engine does them, some time in between (others are early)."""
+"""When asynchronous copies complete: when they are waited for, when they are issued, or, if TMA
+does them, some time in between (others are early)."""
 LANDINGS: tuple[Landing, ...] = ("late", "early")
 """All that a kernel needs whose threads wait for their own copies."""
 BOX_LANDINGS: tuple[Landing, ...] = (*LANDINGS, "random")
-"""For others: the copy engine's boxes land in any order."""
+"""For others: TMA's boxes land in any order."""
 Layout = Literal["consecutive", "interleaved", "shared"]
 """Of the matrices of a batch.  ``consecutive``: a matrix begins after the end of the one before.
 ``interleaved``: the matrices' first rows are next to one another, then their second ones.

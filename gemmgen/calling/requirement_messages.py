@@ -27,8 +27,8 @@ def explain(requirement: Requirement, interface: Interface, values: Mapping[str,
             stored := _stored_by_boxes(interface, name)
         ) is not None:
             return (
-                f"{name} = {values[name]}, and the kernel needs {requirement.text()}: the copy "
-                f"engine stores rows of {stored} in units of 16 bytes, and would write zeros "
+                f"{name} = {values[name]}, and the kernel needs {requirement.text()}: "
+                f"TMA stores rows of {stored} in units of 16 bytes, and would write zeros "
                 f"behind them: use the kernel without async_copy {stored} "
                 f"({values[name]} % {divisor} = {values[name] % divisor})"
             )
@@ -60,7 +60,7 @@ def explain(requirement: Requirement, interface: Interface, values: Mapping[str,
 
 
 def _stored_by_boxes(interface: Interface, extent: str) -> str | None:
-    """The output whose rows have ``extent`` elements, if the copy engine stores it."""
+    """The output whose rows have ``extent`` elements, if TMA stores it."""
     mapped = {one.tensor for one in interface.maps}
     return next(
         (

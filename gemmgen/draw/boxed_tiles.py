@@ -1,4 +1,4 @@
-"""In which boxes the copy engine copies a tile: in global memory, and beside it where they land."""
+"""In which boxes TMA copies a tile: in global memory, and beside it where they land."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def drawing_of(name: str, tiles: Sequence[BoxedTile]) -> Drawing:
                 marks.append(Cell(*at, *size, thread(number), text, about))
         y += _TOP + down * tile.shape[0] + _BELOW
     width = max(m.x + m.width for m in marks if isinstance(m, Cell)) + 48
-    title = f"{name}: what the copy engine copies for one step along k"
+    title = f"{name}: what TMA copies for one step along k"
     return Drawing(title, " ".join(_sentences(tiles)), width, y, tuple(marks))
 
 

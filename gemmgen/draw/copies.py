@@ -49,7 +49,7 @@ def window(count: int) -> Window:
 
 def draw(scene: Scene) -> Drawing:
     """For each operand the tile and the array: elements have the numbers of the threads that copy
-    them, and the colors of their warps; or, of tiles that the copy engine copies, their boxes.
+    them, and the colors of their warps; or, of tiles that TMA copies, their boxes.
 
     Raises ``UsageError`` for a kernel that stages nothing in shared memory.
     """

@@ -1,6 +1,6 @@
 """Which thread has which element of its block's tile of C, as the lowered kernel shows it.
 
-A thread that stores an element has its sum, or writes it to where the copy engine stores it from.
+A thread that stores an element has its sum, or writes it to where TMA stores it from.
 Tensor cores leave open which lane has which element
 of a fragment: what a warp stores is its own, and threads that pass such sums on to C are followed
 back to that warp.
@@ -95,7 +95,7 @@ class _Followed:
                 self._read.setdefault(thread, []).extend(words)
 
     def see_boxes(self, site: Site, rows: Rows) -> None:
-        """The copy engine takes whole boxes of the slice to C, each in the order of its rows."""
+        """TMA takes whole boxes of the slice to C, each in the order of its rows."""
         elements = [
             first + e
             for first, length in zip(rows.first.tolist(), rows.length.tolist(), strict=True)

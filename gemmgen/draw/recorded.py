@@ -31,8 +31,8 @@ def record_block(
     see_boxes: SeeBoxes = unseen,
 ) -> None:
     """Shows ``see`` the accesses of the block that stores the first tile of C: of those that share
-    it the last.  Each comes with every thread's first element, -1 for none; those of the copy
-    engine go to ``see_boxes``."""
+    it the last.  Each comes with every thread's first element, -1 for none; those of TMA
+    go to ``see_boxes``."""
     kernel = scene.kernel.lowered
     extents = {name: int(values[name]) for name in kernel.interface.shaping()}
     last = (kernel.interface.parts - 1) * kernel.interface.tile_count(extents)

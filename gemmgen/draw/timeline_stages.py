@@ -1,4 +1,4 @@
-"""The rows of a timeline whose tiles the copy engine copies: what is in each stage, and who waits
+"""The rows of a timeline whose tiles TMA copies: what is in each stage, and who waits
 for which barrier.
 
 A stage is filled, is full until somebody has waited for that, is read, and is empty again.
@@ -36,7 +36,7 @@ class Passing:
 
 
 def has_stages(times: Sequence[StepTime]) -> bool:
-    """Whether the copy engine copies tiles into stages that have barriers."""
+    """Whether TMA copies tiles into stages that have barriers."""
     return any(time.step.what == "await" for time in times)
 
 

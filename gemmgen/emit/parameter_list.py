@@ -15,7 +15,7 @@ def parameter_rows(params: tuple[Param, ...], width: int, *, restrict: bool) -> 
     mapped = {param.name for param in params if param.kind == "map"}
 
     def text(param: Param) -> str:
-        """The copy engine writes to what has a map beside its address: that is not restricted."""
+        """TMA writes to what has a map beside its address: that is not restricted."""
         return _text(param, restrict=restrict and map_name(param.name) not in mapped)
 
     texts = {_text(param, restrict=True): text(param) for param in params}

@@ -1,10 +1,10 @@
 """Tiles copied by a producer warpgroup while consumers multiply them (CUTLASS: warp
 specialization).
 
-Each stage has two barriers. The producer waits until the stage is empty, and asks the copy engine
+Each stage has two barriers. The producer waits until the stage is empty, and asks TMA
 for the tiles that go there; the phase of ``full`` ends when their bytes have landed. A consumer
 waits for that, and once its warp has read the stage for the last time one of its lanes arrives at
-``empty``, behind a fence: without it the copy engine overtakes the warp's last reads. So neither
+``empty``, behind a fence: without it TMA overtakes the warp's last reads. So neither
 waits at a barrier of the block, and the producer is ahead by as many tiles as there are stages.
 
 The producer asks for no tile that is not consumed: none is under way when the last consumer ends.

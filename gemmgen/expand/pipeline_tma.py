@@ -1,4 +1,4 @@
-"""Tiles copied by the copy engine (TMA): up to N - 1 of them under way while one is used.
+"""Tiles copied by TMA: up to N - 1 of them under way while one is used.
 
 One thread asks for a tile; when its bytes have landed, a phase of the stage's barrier ends.  A step
 waits for that phase, passes the block's barrier (the stage before is no longer read) and asks for
@@ -35,7 +35,7 @@ ARRIVALS = Int(1)
 
 @record
 class TmaPipeline(StagedPipeline):
-    """The expansion of one pipeline whose tiles the copy engine copies."""
+    """The expansion of one pipeline whose tiles TMA copies."""
 
     def before_tiles(self) -> tuple[Timed, ...]:
         ring = self._ring()
@@ -119,7 +119,7 @@ class TmaPipeline(StagedPipeline):
 
     def _landed(self, ring: Ring, stage: Expr, unless: Var | None = None) -> tuple[Timed, ...]:
         """Waits for the tile in ``stage``, and for all threads' last reads of the one before: a
-        fence has the copy engine wait for these, too."""
+        fence has TMA wait for these, too."""
         return (*waits(ring, stage, unless), FenceAsync(), Barrier())
 
     def _release(self) -> tuple[Timed, ...]:

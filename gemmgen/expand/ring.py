@@ -52,7 +52,7 @@ class Ring:
 
     @property
     def full(self) -> str:
-        """The barriers by which tiles are waited for that the copy engine copies, one a stage."""
+        """The barriers by which tiles are waited for that TMA copies, one a stage."""
         return f"{self.prefix}full"
 
     @property

@@ -77,6 +77,6 @@ def _slice(final: Map, outward: Copy, row: Expr, stage: Stage = None) -> tuple[T
 
 
 def _has_left(outward: Copy, pending: int = 0) -> tuple[Timed, ...]:
-    """The thread that asks the copy engine to store slices waits until all but the last
+    """The thread that asks TMA to store slices waits until all but the last
     ``pending`` are read."""
     return (OneThread((AwaitBoxes(Int(pending)),)),) if outward.mode == "tma" else ()

@@ -112,6 +112,6 @@ def _has_threads(main: Kernel) -> bool:
     """Whether there are enough for the tile, and whole warps."""
     pipeline = pipeline_of(main)
     staged = sum(size for _, size in main.work.tile) * (pipeline.step if pipeline else 0)
-    by_engine = {copy.mode for copy in pipeline.produce} == {"tma"} if pipeline else False
-    dealt = by_engine or staged <= _STAGED * main.copying_threads
+    by_tma = {copy.mode for copy in pipeline.produce} == {"tma"} if pipeline else False
+    dealt = by_tma or staged <= _STAGED * main.copying_threads
     return fill_warps(main.threads) and main.spread.registers <= _SUMS and dealt

@@ -41,7 +41,7 @@ _WILD = 16
 _KNOWN = 4
 """Sketches that are kept of each class."""
 _ENGINE = 5
-"""Every so many schedules one has its tiles copied by the copy engine: seldom is that legal where
+"""Every so many schedules one has its tiles copied by TMA: seldom is that legal where
 nobody wants it, and much is legal beside it alone."""
 _BESIDE = {"persistent": "yes", "warp_specialize": "yes", "cache_shared C": "kept"}
 """What half of those schedules have each, where it is legal."""
@@ -149,7 +149,7 @@ class Epoch:
         return climb.sketch
 
     def _boxed(self) -> Climb:
-        """From a sketch whose tiles the copy engine copies, with what is legal beside it alone."""
+        """From a sketch whose tiles TMA copies, with what is legal beside it alone."""
         bases = (_TURNS,) if self.dice.chance(_IN_TURNS) else _BOXED
         known = [found for one in bases if (found := self._known.get(one))]
         if not known:
@@ -165,7 +165,7 @@ class Epoch:
 
     def _multiplied(self) -> Climb:
         """From a sketch on tensor cores, whose atom it keeps; where tiles are read in place, with
-        what is legal beside the copy engine alone."""
+        what is legal beside TMA alone."""
         atoms: list[Atom] = [a for a in self.dice.pick(_WAYS) if a in self._multiplying]
         if not atoms:
             return self._begun()

@@ -1,7 +1,7 @@
 """Sketches that an epoch begins with: the examples, and small schedules of what is reached seldom.
 
 On tensor cores much has to fit together before a pass takes anything: types, the target, pieces of
-an atom, tiles in shared memory, for ``wgmma`` swizzled and by the copy engine.  What an atom asks
+an atom, tiles in shared memory, for ``wgmma`` swizzled and by TMA.  What an atom asks
 is in its row of ``ATOMS``, so each of them has a schedule, a new one too.
 """
 

@@ -1,4 +1,4 @@
-"""Barriers in shared memory (mbarrier) and the copies of the copy engine, interpreted.
+"""Barriers in shared memory (mbarrier) and the copies of TMA, interpreted.
 
 When a copy lands, between its issue and the end of the phase that counts it, the hardware chooses.
 Late, its target is poison until some thread's wait needs its bytes; early, it holds the copy at
@@ -237,7 +237,7 @@ class CheckedBarriers:
             for block in self._targets(name, lane, number, blocks):
                 counted = self._of(name, lane, number, block)
                 if not counted.fenced:
-                    raise self._trap(name, lane, number, "the copy engine does not see it yet")
+                    raise self._trap(name, lane, number, "TMA does not see it yet")
                 landing = BoxLanding(target, block * target.size + places, values, lane)
                 self._issue(counted, landing)
 

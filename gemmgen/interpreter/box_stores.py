@@ -1,4 +1,4 @@
-"""Boxes that the copy engine stores from shared memory, interpreted.
+"""Boxes that TMA stores from shared memory, interpreted.
 
 When a box is read, between its issue and its lane's wait for its group, the hardware chooses.
 Early, that is at once; late, at the wait: what was written there meanwhile shows.  A store that its

@@ -45,7 +45,7 @@ def boxes_of(tensor: str, code: Code) -> Boxes:
 def lies_at(boxes: Boxes, shared: FlatMemory, first: int) -> Ints:
     """Where in shared memory the elements of a box lie that begins at ``first``.
 
-    The engine permutes chunks by bits of addresses, and an array begins where it must, nowhere
+    TMA permutes chunks by bits of addresses, and an array begins where it must, nowhere
     better: at an odd multiple of the bytes that it is aligned to.
     """
     return permuted(first + np.arange(prod(boxes.sides)), shared, boxes.swizzle)

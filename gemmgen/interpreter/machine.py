@@ -93,7 +93,7 @@ class Barriers(Protocol):
 
 
 class Stores(Protocol):
-    """Boxes that the copy engine stores from shared memory, by groups of the lane that asks."""
+    """Boxes that TMA stores from shared memory, by groups of the lane that asks."""
 
     def store(
         self, boxes: Boxes, at: Sequence[Index], source: Memory, first: Index, mask: Mask

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir.atoms import ATOMS, AtomTraits
-from gemmgen.ir.boxes import engine_swizzle
+from gemmgen.ir.boxes import tma_swizzle
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.held import Side
@@ -98,15 +98,15 @@ def _pieces(
 
 def _tiles_in_place(program: Program, kernel: Kernel, contract: Contract) -> Iterator[str]:
     """Rows along k, or of types that may be turned in slabs of which a warpgroup has whole ones;
-    permuted as the copy engine does if they are."""
+    permuted as TMA does if they are."""
     atom = ATOMS[contract.atom]
     for name, (letter, side) in zip((contract.a, contract.b), _sides(program), strict=True):
         tile, axis = kernel.buffer(name), kernel.spread.axis(letter)
         turned = tile.letters[-1] == letter
         if tile.space is not Space.SHARED or (turned and tile.dtype not in atom.turned):
             yield f"atom {contract.atom}: {name} is no tile along {program.problem.k}"
-        elif tile.swizzle not in (None, engine_swizzle(tile.row, tile.dtype)):
-            yield f"atom {contract.atom}: {name} is not swizzled as the copy engine does"
+        elif tile.swizzle not in (None, tma_swizzle(tile.row, tile.dtype)):
+            yield f"atom {contract.atom}: {name} is not swizzled as TMA does"
         elif axis.rounds != (axis.pieces // atom.pieces(side) if turned and side == "row" else 1):
             yield f"atom {contract.atom}: {letter} in {axis.rounds} rounds"
         elif turned and tile.swizzle and axis.extent // axis.warps * atom.warps(side) % tile.row:

@@ -43,7 +43,7 @@ class InitBarrier:
 
 @record
 class FenceBarriers:
-    """The barriers that the thread has initialized are visible to the copy engine; threads need a
+    """The barriers that the thread has initialized are visible to TMA; threads need a
     ``Barrier`` behind it."""
 
 

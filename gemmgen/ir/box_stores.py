@@ -1,4 +1,4 @@
-"""Stores of boxes by the copy engine (TMA), from shared memory to a tensor, in groups of the thread
+"""Stores of boxes by TMA, from shared memory to a tensor, in groups of the thread
 that asks for them.  The expanded and the lowered IR have all but ``StoreBox`` in common.
 """
 
@@ -29,7 +29,7 @@ class StoreBox:
 
 @record
 class FenceAsync:
-    """What the thread has written to shared memory, the copy engine sees, and what the thread has
+    """What the thread has written to shared memory, TMA sees, and what the thread has
     read there, it may overwrite, if it is asked by a thread that knows of the fence: by one that
     meets this one at a barrier behind it."""
 

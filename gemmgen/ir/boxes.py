@@ -1,9 +1,9 @@
-"""The boxes in which the copy engine (TMA) copies a tile into shared memory, and out of it.
+"""The boxes in which TMA copies a tile into shared memory, and out of it.
 
 A box lies there row by row with no gaps, at a multiple of 128 bytes.  So a box of whole rows lies
 as the tile does, and a tile with rows longer than a box is copied row by row.
 
-The engine may permute the chunks of 16 bytes of rows with 32, 64 or 128 bytes, as bits of their
+TMA may permute the chunks of 16 bytes of rows with 32, 64 or 128 bytes, as bits of their
 addresses say: of 128 bytes the chunk's number (bits 4 to 6) ^ the row's (bits 7 to 9), of 64 bytes
 bits 4 and 5 ^ bits 7 and 8, of 32 bytes bit 4 ^ bit 7.  That is a ``Swizzle`` of the tile if it
 begins where the pattern does, at a multiple of 8 rows.  Longer rows are cut into slabs of such
@@ -20,11 +20,11 @@ from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.tensor_map import ALIGNMENT, LANDS_AT, LONGEST_SIDE, REPEATS, SWIZZLES
 
 SPANS = tuple(span for span in SWIZZLES if span)
-"""Bytes of the rows that the engine permutes."""
+"""Bytes of the rows that TMA permutes."""
 
 
-def engine_swizzle(columns: int, dtype: DType) -> Swizzle | None:
-    """How the copy engine permutes rows of so many elements; None if it can't."""
+def tma_swizzle(columns: int, dtype: DType) -> Swizzle | None:
+    """How TMA permutes rows of so many elements; None if it can't."""
     span, chunk = columns * BYTES[dtype], ALIGNMENT // BYTES[dtype]
     if span not in SPANS:
         return None
@@ -33,7 +33,7 @@ def engine_swizzle(columns: int, dtype: DType) -> Swizzle | None:
 
 
 def slab_of(columns: int, dtype: DType) -> int | None:
-    """The longest rows that the engine permutes into which rows of so many elements are cut; None
+    """The longest rows that TMA permutes into which rows of so many elements are cut; None
     if there are none."""
     size = BYTES[dtype]
     spans = (span for span in SPANS if columns * size % span == 0)
@@ -41,18 +41,18 @@ def slab_of(columns: int, dtype: DType) -> int | None:
 
 
 def permuted(tile: Buffer) -> Buffer | None:
-    """``tile`` with its rows as the engine permutes them, in slabs if they are longer; None if it
+    """``tile`` with its rows as TMA permutes them, in slabs if they are longer; None if it
     can't."""
     columns = tile.extent(tile.letters[-1])
     slab = slab_of(columns, tile.dtype)
     if slab is None:
         return None
-    pattern = engine_swizzle(slab, tile.dtype)
+    pattern = tma_swizzle(slab, tile.dtype)
     return replace(tile, slab=slab if slab < columns else 0, swizzle=pattern)
 
 
 def with_type(tile: Buffer, dtype: DType) -> Buffer:
-    """``tile`` of other elements, whose rows are permuted by the engine if they have been."""
+    """``tile`` of other elements, whose rows are permuted by TMA if they have been."""
     plain = replace(tile, dtype=dtype, slab=0, spare=0, swizzle=None)
     return permuted(plain) or plain if tile.swizzle else plain
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir.atoms import ATOMS
-from gemmgen.ir.boxes import engine_swizzle, lands_at
+from gemmgen.ir.boxes import lands_at, tma_swizzle
 from gemmgen.ir.buffers import AxisSpread, Space, axes_of_operand
 from gemmgen.ir.dtypes import BYTES, widest
 from gemmgen.ir.edit import contraction, operations_of, wide_access
@@ -86,7 +86,7 @@ def swizzles_permute_rows(program: Program, kernel: Kernel) -> Iterator[str]:
 def boxes_land_as_tiles_lie(program: Program, kernel: Kernel) -> Iterator[str]:
     for copy in (o for o, _ in operations_of(kernel) if isinstance(o, Copy) and o.mode == "tma"):
         for tile in (kernel.buffer(copy.src), kernel.buffer(copy.dst)):
-            if tile.swizzle and tile.swizzle != engine_swizzle(tile.row, tile.dtype):
+            if tile.swizzle and tile.swizzle != tma_swizzle(tile.row, tile.dtype):
                 yield f"buffer {tile.name}: TMA swizzles rows of {tile.row} otherwise"
             if tile.space is Space.SHARED and tile.stages * tile.parts * tile.slabs > 1:
                 bytes_of_slab = tile.slab_rows * tile.row * BYTES[tile.dtype]

@@ -1,7 +1,7 @@
 """Blocks of a cluster: they run together, and share tiles of the operands.
 
 Two blocks whose tiles of C differ along one letter alone read the same tile of the operand that has
-not that letter.  Each of those blocks asks the copy engine for a share of its rows, which lands in
+not that letter.  Each of those blocks asks TMA for a share of its rows, which lands in
 the shared memory of all of them (multicast).  A block's rank in its cluster counts along the last
 letter of C fastest.
 """

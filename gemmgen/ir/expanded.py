@@ -95,7 +95,7 @@ class CopyTileAsync:
 
 @record
 class CopyBox:
-    """Begin the copy of the tile at ``origin`` to a stage of its shared tile by the copy engine,
+    """Begin the copy of the tile at ``origin`` to a stage of its shared tile by TMA,
     which writes zeros for elements outside the matrix.
 
     Once landed its bytes are counted by ``barrier``.  A thread issues it for the whole block.

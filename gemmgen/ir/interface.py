@@ -95,8 +95,8 @@ class Interface:
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory of a block; dynamic memory behind static begins where a box of the
-        copy engine may land."""
+        """Bytes of shared memory of a block; dynamic memory behind static begins where a box of TMA
+        may land."""
         swizzles = (REPEATS * one.swizzle for one in self.maps)
         unit = max(LANDS_AT, *swizzles) if self.maps else LANDS_AT
         between = -self.static_shared % unit if self.dynamic_shared else 0

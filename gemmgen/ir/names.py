@@ -50,7 +50,7 @@ start = _index("start")
 stop = _index("stop")
 """The index after a part's range: ``stop_k``."""
 box = _index("box")
-"""First index of a box within a tile that the copy engine copies in several: ``box_m``."""
+"""First index of a box within a tile that TMA copies in several: ``box_m``."""
 rank = _index("rank")
 """The block's place in its cluster along the letter: ``rank_m``."""
 thread_origin = _index("thread")
@@ -74,7 +74,7 @@ CLUSTER = Var("CLUSTER")
 """The blocks of a cluster."""
 
 STAGE_BYTES = Var("STAGE_BYTES")
-"""Bytes that the copy engine writes into one stage."""
+"""Bytes that TMA writes into one stage."""
 
 
 def pad(tile: str) -> Var:

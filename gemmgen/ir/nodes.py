@@ -21,7 +21,7 @@ from gemmgen.ir.target import WARPGROUP
 FmaOrder = Literal["rows", "serpentine", "zigzag"]
 CopyMode = Literal["registers", "cp_async", "tma"]
 """How a tile travels into shared memory: ``registers`` loads it and stores it, ``cp_async`` copies
-it while the threads go on, with ``tma`` the copy engine does, whom one thread asks for it."""
+it while the threads go on, with ``tma`` TMA does, whom one thread asks for it."""
 
 
 VectorSides = Literal["both", "global"]

@@ -35,7 +35,7 @@ class StoreSlice:
 
 @record
 class StoreBoxes:
-    """``copy`` takes the slice to global memory by the copy engine, which leaves out elements
+    """``copy`` takes the slice to global memory by TMA, which leaves out elements
     outside the matrix.  A thread issues it for the whole block."""
 
     SYNTAX = "{copy} row {row}"

@@ -52,7 +52,7 @@ SINCE = {
 one has those that are not listed."""
 
 MULTICASTS = "sm_90a"
-"""The target whose copy engine writes a tile into several blocks of a cluster as fast as into one:
+"""The target whose TMA writes a tile into several blocks of a cluster as fast as into one:
 elsewhere such copies compile, and may be much slower (PTX ISA, cp.async.bulk.tensor)."""
 
 

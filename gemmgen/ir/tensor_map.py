@@ -1,4 +1,4 @@
-"""Tensor maps: tensors as the copy engine (TMA) sees them."""
+"""Tensor maps: tensors as TMA sees them."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class DescribeMatrix:
     """``name``: the descriptor of an operand's tile that begins at ``first`` in shared memory.
 
     Each of its rows, along m or n, has ``swizzle`` bytes along k (128, 64 or 32), whose chunks of
-    16 bytes are permuted as the copy engine's swizzle of that many bytes does.  Eight rows lie one
+    16 bytes are permuted as TMA's swizzle of that many bytes does.  Eight rows lie one
     behind another; the next eight are ``stride`` bytes behind the first of these (PTX: stride
     dimension byte offset).  ``first`` is at a multiple of ``8 * swizzle`` bytes.
 

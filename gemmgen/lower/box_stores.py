@@ -1,4 +1,4 @@
-"""Boxes in which the copy engine (TMA) stores a slice of the output from shared memory."""
+"""Boxes in which TMA stores a slice of the output from shared memory."""
 
 from __future__ import annotations
 

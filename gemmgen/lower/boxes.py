@@ -1,4 +1,4 @@
-"""Tiles that the copy engine (TMA) copies: their boxes, and the thread that asks for them."""
+"""Tiles that TMA copies: their boxes, and the thread that asks for them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _box(context: Context, copy: Copy) -> tuple[int, int]:
 
 
 def maps(context: Context) -> tuple[TensorMap, ...]:
-    """The maps of the tensors that the copy engine reads, and of that which it writes."""
+    """The maps of the tensors that TMA reads, and of that which it writes."""
     written = context.boxed_outward
     last = (box_stores.map_of(context, written),) if written else ()
     return (*(_map(context, copy) for copy in context.boxed_copies), *last)

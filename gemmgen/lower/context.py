@@ -137,12 +137,12 @@ class Context:
 
     @cached_property
     def boxed_copies(self) -> tuple[Copy, ...]:
-        """Copies of tiles into shared memory by the copy engine."""
+        """Copies of tiles into shared memory by TMA."""
         return tuple(c for c in self._staged if c.mode == "tma")
 
     @cached_property
     def boxed_outward(self) -> Copy | None:
-        """The copy of the output out of shared memory, if the copy engine makes it."""
+        """The copy of the output out of shared memory, if TMA makes it."""
         outward = copy_outward(self.kernel)
         return outward if outward and outward.mode == "tma" else None
 

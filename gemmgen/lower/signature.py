@@ -32,7 +32,7 @@ from gemmgen.lower.split import piece_width
 def interface_of(
     context: Context, static_shared: int, dynamic_shared: int, maps: tuple[TensorMap, ...] = ()
 ) -> Interface:
-    """How the kernel is called; ``maps`` are the tensors that the copy engine reads or writes."""
+    """How the kernel is called; ``maps`` are the tensors that TMA reads or writes."""
     params = tuple(_params(context))
     pitches = tuple(_pitches(context, params))
     threads = context.lowering.block(context)

@@ -6,10 +6,10 @@ step waits for the group of its tile.  It needs ``double_buffer``, whose ``stage
 number of outstanding tiles; a transposed tile is copied element by element, for which elements of
 two bytes are too small.
 
-With ``via=tma`` the copy engine (sm_90 on) copies tiles in boxes, for which one thread asks: the
+With ``via=tma`` TMA (sm_90 on) copies tiles in boxes, for which one thread asks: the
 others spend no instruction and no register on it, and no guard is needed, as elements outside a
 matrix become zeros.  A box lands as it lies in the matrix, so such a tile is neither transposed nor
-padded, and swizzled in the engine's own way.  Leading dimensions must be multiples of 16 bytes, and
+padded, and swizzled in TMA's own way.  Leading dimensions must be multiples of 16 bytes, and
 so is where a box begins in a row.  ``via=registers`` equals the directive's absence.
 
 C leaves with TMA, too, where ``cache_shared C`` stages it: the threads write a slice to
@@ -170,7 +170,7 @@ def _switch(kernel: Kernel, request: CopyRequest) -> Kernel:
 
 
 def _switch_output(kernel: Kernel, problem: Problem, request: CopyRequest) -> Kernel:
-    """C by the copy engine, from the slice in shared memory that it is staged in."""
+    """C by TMA, from the slice in shared memory that it is staged in."""
     fact, tensor = request.fact, request.fact.tensor
     if request.via != "tma":
         raise Refusal(

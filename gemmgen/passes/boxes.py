@@ -1,4 +1,4 @@
-"""What the copy engine (``via=tma``) asks of a tile and its boxes, refused one by one."""
+"""What TMA (``via=tma``) asks of a tile and its boxes, refused one by one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import prod
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.source import indexed, remainder
-from gemmgen.ir.boxes import box_of, engine_swizzle, lands_at
+from gemmgen.ir.boxes import box_of, lands_at, tma_swizzle
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies, pipeline_of
@@ -100,7 +100,7 @@ def _misfit(tile: Buffer) -> tuple[str, ...] | None:
             f"{part} has {rows} x {columns} x {size} = {rows * row} bytes, and "
             f"{remainder(rows * row, lands)}",
         )
-    if tile.swizzle and tile.swizzle != engine_swizzle(columns, tile.dtype):
+    if tile.swizzle and tile.swizzle != tma_swizzle(columns, tile.dtype):
         return (f"rows of {row} bytes are permuted in another way",)
     if box_of(tile) is None:
         return (

@@ -2,7 +2,7 @@
 
 Blocks of a cluster run at the same time on multiprocessors that are neighbours, and reach one
 another's shared memory (sm_90 on).  Those along n have the same rows of A, those along m the same
-columns of B: each asks for its share of such a tile, and the copy engine writes it into the shared
+columns of B: each asks for its share of such a tile, and TMA writes it into the shared
 memory of all of them (multicast), so that it is read once from L2.  A stage is filled again when
 the consumers of all blocks have read it.  It needs ``async_copy via=tma`` for both operands,
 ``warp_specialize``, and ``target sm_90a``, since multicasts may be slow elsewhere.  Tiles beyond C
@@ -109,7 +109,7 @@ class Cluster:
             )
 
     def _check_copies(self, program: Program) -> None:
-        """What blocks share a producer of each must copy by the copy engine."""
+        """What blocks share a producer of each must copy by TMA."""
         kernel = program.main
         if kernel.work.parts > 1:
             raise Refusal(

@@ -2,8 +2,8 @@
 
 ``evict=last`` is for an operand that other blocks will read soon, ``evict=first`` for one that no
 block reads again, so that it displaces nothing else.  A hint changes no result and no access.  It
-is an operand of asynchronous copies (``async_copy``, sm_80 on), both of cp.async and of the copy
-engine.  ``evict=normal`` equals the directive's absence.
+is an operand of asynchronous copies (``async_copy``, sm_80 on), both of cp.async and of TMA.
+ ``evict=normal`` equals the directive's absence.
 
     copy A_shared = A mode=cp_async
 ==> l2 A evict=last

@@ -3,7 +3,7 @@ place.
 
 No lane holds an operand that it could split.  So a kernel in front of the contraction splits A and
 B, and their parts lie in memory as planes, one behind another: each is stored as the operand is.
-The copy engine copies a tile of each plane, and a stage has the tiles of all parts.
+TMA copies a tile of each plane, and a stage has the tiles of all parts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PLANES = "{tensor}_parts"
 
 
 def with_parts_in_memory(kernel: Kernel) -> Kernel:
-    """``kernel`` with the parts of its operands copied by the copy engine in place of these, if its
+    """``kernel`` with the parts of its operands copied by TMA in place of these, if its
     instruction multiplies parts that lie in shared memory."""
     contract, pipeline = contraction(kernel), pipeline_of(kernel)
     atom = ATOMS[contract.atom]

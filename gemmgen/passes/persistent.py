@@ -71,7 +71,7 @@ class Persistent:
             self._check_ring(kernel, pipeline)
 
     def _check_ring(self, kernel: Kernel, pipeline: Pipeline) -> None:
-        """Refuses rounds, each of which begins at stage 0: the copy engine's ring goes on."""
+        """Refuses rounds, each of which begins at stage 0: TMA's ring goes on."""
         if pipeline.unroll == 1:
             return
         k, steps = pipeline.letter, pipeline.consume[0].unroll
@@ -82,7 +82,7 @@ class Persistent:
             f"block's tile may begin at any of the {tile.stages} of {tile.name}",
             at=self.stated.span,
             notes=(
-                "the barriers of the copy engine count on from tile to tile, and a tile takes any "
+                "the barriers of TMA count on from tile to tile, and a tile takes any "
                 "number of steps",
             ),
             hint=f"{only}, or remove the line",

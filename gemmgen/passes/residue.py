@@ -5,7 +5,7 @@ the last, each copy has a K predicate.  With ``k=first`` the partial K tile is p
 it starts at K % BK - BK and zero-fills what precedes k = 0, so that steady-state tiles need no K
 predicate.  The same products are added in the same order, after zeros instead of before them.  It
 needs prefetched tiles (``double_buffer``).  Wide accesses along k need ``assume K % 4 == 0``, or
-tiles would start misaligned; so do boxes of the copy engine, at multiples of 16 bytes.
+tiles would start misaligned; so do boxes of TMA, at multiples of 16 bytes.
 
     pipeline k by 16
 ==> residue k=first

@@ -1,4 +1,4 @@
-"""What the copy engine asks of the slice in which C leaves shared memory, refused one by one
+"""What TMA asks of the slice in which C leaves shared memory, refused one by one
 (``async_copy C via=tma``)."""
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ is the number of different permutations, ``every`` the number of consecutive row
 ``chunk`` the elements that stay contiguous, at least those of the widest access.  Arguments that
 are left out are chosen for the fewest conflicts; ``explain`` shows how many remain.
 
-A tile that the copy engine copies (``async_copy via=tma``) has the engine's own pattern: its rows
+A tile that TMA copies (``async_copy via=tma``) has TMA's own pattern: its rows
 are 128, 64 or 32 bytes, ``by`` is 8, 4 or 2, ``every`` 1, 2 or 4, and ``chunk`` 16 bytes.  Longer
 rows are cut into slabs of such rows, as long as possible, which lie one behind another.  So has
-the slice in which C leaves by the copy engine; slabs of fewer than 8 rows take the room of 8.
+the slice in which C leaves by TMA; slabs of fewer than 8 rows take the room of 8.
 
     shared A_shared[k=16, m=64] f32
 ==> swizzle A by=4 every=4 chunk=8
@@ -32,7 +32,7 @@ from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.banks import best_swizzle, candidates, conflicts, phases
 from gemmgen.passes.base import Stated, shared_tile
-from gemmgen.passes.swizzled_boxes import engine_tile
+from gemmgen.passes.swizzled_boxes import tma_tile
 from gemmgen.schedule.formatting import format_directive
 from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
@@ -119,7 +119,7 @@ def _permute(problem: Problem, kernel: Kernel, request: SwizzleRequest) -> Kerne
         )
     if request.via == "tma":
         given = {name: (value, request.span_of(name)) for name, value in request.given.items()}
-        tile = engine_tile(kernel, tile, problem.dtype(tensor), request.operand, given)
+        tile = tma_tile(kernel, tile, problem.dtype(tensor), request.operand, given)
     elif tensor == problem.c.name:
         raise Refusal(
             f"swizzle {tensor}: threads store rows of {tile.name} as they lie",

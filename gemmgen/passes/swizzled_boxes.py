@@ -1,4 +1,4 @@
-"""The pattern in which the copy engine permutes rows (``swizzle`` beside ``via=tma``), and what it
+"""The pattern in which TMA permutes rows (``swizzle`` beside ``via=tma``), and what it
 asks of the tile, refused one by one."""
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from gemmgen.passes.base import tile_with
 from gemmgen.schedule.model import Operand
 
 
-def engine_tile(
+def tma_tile(
     kernel: Kernel,
     tile: Buffer,
     dtype: DType,
     operand: Operand,
     given: Mapping[str, tuple[int, Span]],
 ) -> Buffer:
-    """``tile`` with its rows as the copy engine permutes them, in slabs if they are too long.
+    """``tile`` with its rows as TMA permutes them, in slabs if they are too long.
 
     ``dtype`` is that of the operand; a slice of the output may have a wider temporary's, before an
-    epilogue is fused.  Raises ``Refusal`` if the engine can't permute such rows, or if an argument
+    epilogue is fused.  Raises ``Refusal`` if TMA can't permute such rows, or if an argument
     that is ``given``, with its span, is another.
     """
     own = with_type(tile, dtype)
@@ -78,7 +78,7 @@ def _listed(sizes: tuple[int, ...]) -> str:
 
 
 def _spelled(pattern: Pattern, size: int) -> str:
-    """What the engine does with chunk c of row r."""
+    """What TMA does with chunk c of row r."""
     number = "r" if pattern.every == 1 else f"r / {pattern.every}"
     chunks = f"{pattern.by} chunks of {pattern.chunk} x {size} = {ALIGNMENT} bytes"
     return f"of {chunks}, chunk c of row r is stored at c ^ ({number} % {pattern.by})"

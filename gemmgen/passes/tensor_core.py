@@ -6,7 +6,7 @@ f16 or bf16, their sums f32; ``via=mma`` multiplies i8, e4m3, e5m2, tf32 and f64
 are loaded from shared memory (``cache_shared``), in any storage order.  A warp owns its
 ``warp_tile``, by default at most 64 x 64 (32 x 32 of f64, 64 x 32 with ``promote``); for the
 epilogue its sums are staged in a slice of shared memory.  ``via=wgmma`` multiplies halves, bytes
-and tf32 by four warps at once, from tiles that the copy engine has swizzled.  tf32 it cuts off,
+and tf32 by four warps at once, from tiles that TMA has swizzled.  tf32 it cuts off,
 where ``via=mma`` rounds.  It adds e4m3 and e5m2 in 14 bits: where K is in the thousands, sums of
 positive products lose some percent, which ``promote`` keeps small: sums of so many terms are added
 to others in f32, and begin anew.  ``decompose`` needs ``promote``.

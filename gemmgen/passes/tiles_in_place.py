@@ -84,7 +84,7 @@ def _check_slabs(
     tile: Buffer, axis: AxisSpread, side: Side, traits: AtomTraits, via: Via, at: Span
 ) -> None:
     """Checks that a warpgroup's part of a tile that lies along m or n is whole slabs of rows, as
-    the copy engine cuts them."""
+    TMA cuts them."""
     letter, extent = axis.letter, axis.extent
     own = extent // axis.warps * traits.warps(side)
     slab = slab_of(extent, tile.dtype) or extent
@@ -102,7 +102,7 @@ def _check_slabs(
 
 
 def _check_copied(tensors: tuple[str, ...], said: TileStatements, via: Via, at: Span) -> None:
-    """Checks that the copy engine writes the tiles."""
+    """Checks that TMA writes the tiles."""
     copied = dict(said.copied)
     others = [tensor for tensor in tensors if copied.get(tensor) != "tma"]
     if not others:

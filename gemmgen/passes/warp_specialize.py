@@ -1,6 +1,6 @@
 """warp_specialize: a warpgroup that copies the tiles while the others multiply.
 
-The last 128 threads of the block, the producer, wait until a stage is empty and ask the copy engine
+The last 128 threads of the block, the producer, wait until a stage is empty and ask TMA
 for the tiles that go there.  The other threads, the consumers, wait until a stage is full; nobody
 waits for the whole block in between.  The copies end at barriers in shared memory, so it needs
 ``async_copy via=tma``.  How many consumers there are follows from the tile; ``consumers`` (in

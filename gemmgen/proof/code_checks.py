@@ -9,7 +9,7 @@ from gemmgen.base import caches
 from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import compiler, sass, sass_rules
 from gemmgen.pipeline import Emitted
-from gemmgen.proof import engine_code, multiplies_code, verdicts
+from gemmgen.proof import multiplies_code, tma_code, verdicts
 from gemmgen.proof.code_findings import Findings
 
 _NOTES = "notes"
@@ -24,7 +24,7 @@ def checked(emitted: Emitted, archs: Iterable[str]) -> tuple[Findings, str]:
         known = caches.read(name)
         if known is not None:
             return Findings(notes=tuple(json.loads(known[_NOTES]))), _done(names)
-        found = engine_code.findings(emitted) + multiplies_code.findings(emitted)
+        found = tma_code.findings(emitted) + multiplies_code.findings(emitted)
         for arch in names:
             found += legality(emitted.text, arch)
     except CannotCheck as missing:

@@ -50,7 +50,7 @@ def _accesses(
     text: str, sizes: Mapping[str, int], lands: Mapping[str, int]
 ) -> Iterator[tuple[int, str, int]]:
     """Where an array is accessed by how many bytes: in an expression, by a ``copy4``, by a function
-    of the kernel that calls one for its first parameter, or by the copy engine, whose boxes land at
+    of the kernel that calls one for its first parameter, or by TMA, whose boxes land at
     multiples of what ``lands`` says of their map."""
     for access in _WIDE.finditer(text):
         yield access.start(), access[2], _VECTORS[access[1]]

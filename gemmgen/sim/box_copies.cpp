@@ -1,4 +1,4 @@
-// What the copy engine asks of a copy, wherever it goes.
+// What TMA asks of a copy, wherever it goes.
 
 #include "box_copies.h"
 #include "tensor_map.h"

@@ -1,4 +1,4 @@
-// Copies of boxes between tensors and shared memory, which the copy engine (TMA) does.
+// Copies of boxes between tensors and shared memory, which TMA does.
 //
 //   boxes.h          where the elements of a box lie
 //   box_loads.cpp    into shared memory; a barrier counts the bytes that have landed
@@ -19,7 +19,7 @@ struct BoxCopy {
 };
 
 // The copy of the box that begins at coordinates `at` of the tensor with this map; ends the run if
-// the engine does not do such a copy.
+// TMA does not do such a copy.
 BoxCopy box_copy(const void *map, const int *at, unsigned rank, const Place &shared,
                  const Call &by);
 

@@ -7,7 +7,7 @@
 // From the issue on until it lands the target holds NaN.  A box for several blocks of a cluster lands
 // in each of them at a time of its own.
 
-#include "engine_checks.h"
+#include "tma_checks.h"
 #include "scheduler.h"
 
 #include <cstring>
@@ -74,7 +74,7 @@ void issue(const BoxCopy &copy, uint32_t barrier) {
   MBarrier &full = mbarrier_at({copy.rank, barrier}, copy.by);
   if (!full.is_fenced) {
     stop_at(WRONG_BARRIER, copy.by,
-            "the copy engine counts at shared:%u%s, which is initialized without a fence after it "
+            "TMA counts at shared:%u%s, which is initialized without a fence after it "
             "(fence.mbarrier_init)",
             barrier, whose(copy.rank, copy.by).text);
   }
@@ -114,7 +114,7 @@ using namespace gg;
 
 extern "C" {
 // The barrier is in the block that the box goes to.
-void gg_engine_load(unsigned target, const void *map, const int *at, unsigned rank,
+void gg_tma_load(unsigned target, const void *map, const int *at, unsigned rank,
                     unsigned barrier) {
   const Call by = call_at(__builtin_return_address(0));
   const Place to = place_of(target), full = place_of(barrier);
@@ -126,7 +126,7 @@ void gg_engine_load(unsigned target, const void *map, const int *at, unsigned ra
 }
 
 // To the same offset in each block of the mask, counted by the barrier there.
-void gg_engine_multicast(unsigned target, const void *map, const int *at, unsigned rank,
+void gg_tma_multicast(unsigned target, const void *map, const int *at, unsigned rank,
                          unsigned barrier, unsigned mask) {
   const Call by = call_at(__builtin_return_address(0));
   if (mask == 0 || mask >> state.cluster != 0) {

@@ -2,7 +2,7 @@
 // written where it is inside the tensor, some time between the issue and its thread's wait for its
 // group: early, late or in between, as the launch says.
 
-#include "engine_checks.h"
+#include "tma_checks.h"
 #include "scheduler.h"
 
 #include <cstring>
@@ -15,7 +15,7 @@ constexpr unsigned MAX_STORES = 4096;
 struct Store {
   BoxCopy copy;
   uint32_t group;  // of its thread
-  uint32_t time;   // engine_checks.h
+  uint32_t time;   // tma_checks.h
   bool is_done;
 };
 
@@ -85,15 +85,15 @@ void end_stores() {
 }  // namespace gg
 
 extern "C" {
-void gg_engine_store(const void *map, const int *at, unsigned rank, unsigned source) {
+void gg_tma_store(const void *map, const int *at, unsigned rank, unsigned source) {
   using namespace gg;
   const Call by = call_at(__builtin_return_address(0));
   issue(box_copy(map, at, rank, {state.rank, source}, by));
 }
 
-void gg_engine_commit() { ++gg::committed[gg::state.thread]; }
+void gg_tma_commit() { ++gg::committed[gg::state.thread]; }
 
-void gg_engine_await(int pending) {
+void gg_tma_await(int pending) {
   using namespace gg;
   const uint32_t groups = committed[state.thread], kept = static_cast<uint32_t>(pending);
   await(groups > kept ? groups - kept : 0);

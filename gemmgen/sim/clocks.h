@@ -8,7 +8,7 @@
 // follows, unless the block is one of a cluster.  So clocks are kept only for kernels that synchronize
 // otherwise (`Header.clocks`); for others the functions do nothing.
 //
-// Work beside the threads, such as that of the copy engine, has times too: those of actors from
+// Work beside the threads, such as that of TMA, has times too: those of actors from
 // `state.residents` on, `BESIDE` for each block.
 #pragma once
 

@@ -28,7 +28,7 @@ RECORD_BYTES = _FINDING.size + 2 * _ACCESS.size + _DETAIL_BYTES
 _BESIDE_THREAD, _BY_TENSOR_CORE = 2, 6
 _ACTORS: dict[int, Actor] = {
     0: "thread",
-    _BESIDE_THREAD: "copy engine",
+    _BESIDE_THREAD: "TMA",
     _BY_TENSOR_CORE: "tensor core",
 }
 _TENSOR, _SHARED, _SEGMENT = 1, 2, 3

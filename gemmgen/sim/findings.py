@@ -26,7 +26,7 @@ Kind = Literal[
     "too early",
     "wrong multiplication",
 ]
-Actor = Literal["thread", "copy engine", "tensor core"]
+Actor = Literal["thread", "TMA", "tensor core"]
 
 
 @record
@@ -36,7 +36,7 @@ class Location:
     ``thread`` is (x, y) in block ``block``.  ``line`` counts from 1 in the emitted file, ``text``
     is that line, and ``directive`` is what the nearest comment of that code cites
     (``double_buffer A B``); they are 0 and empty if the line is not known.  ``by`` is who does it:
-    the copy engine or a tensor core, which the thread has asked for it.
+    TMA or a tensor core, which the thread has asked for it.
     """
 
     block: int
@@ -123,7 +123,7 @@ class Finding:
         sentence = f"{self.kind}: {access.who()} {does} {self.element}{wide}{extra} {where}"
         if other is None:
             return sentence
-        if self.kind == "under way" and other.by == "copy engine":
+        if self.kind == "under way" and other.by == "TMA":
             return f"{sentence}; the copy of {other.who()} may not have ended, at {other.at()}"
         if self.kind == "under way":
             return f"{sentence}; {other.who()} has not waited for its copy to it, at {other.at()}"

@@ -2,7 +2,7 @@
 // no system header, so that a text compiles quickly.
 //
 //   ptx.h         the PTX instructions of the text's gg_* functions
-//   ptx_engine.h  those of the copy engine and of barriers in shared memory
+//   ptx_tma.h  those of TMA and of barriers in shared memory
 //   ptx_wgmma.h   those of multiplications by warpgroups
 //   runtime.h     the functions of the CUDA runtime that the launcher calls
 #pragma once
@@ -150,7 +150,7 @@ template <typename T> inline T __ldg(const T *pointer) { return *pointer; }
 
 #include "ptx.h"
 #ifndef GG_RUNNER
-#include "ptx_engine.h"
+#include "ptx_tma.h"
 #include "ptx_wgmma.h"
 #endif
 #include "runtime.h"

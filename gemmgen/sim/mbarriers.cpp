@@ -5,7 +5,7 @@
 // goes on too early.  Asked again it waits.
 
 #include "clusters.h"
-#include "engine_checks.h"
+#include "tma_checks.h"
 #include "scheduler.h"
 
 #include <cstdarg>
@@ -140,7 +140,7 @@ void initialize(uint32_t offset, uint32_t count, const Call &by) {
   if (check_barrier != nullptr) check_barrier(made, true, by);
 }
 
-// The copy engine sees the barriers that the running thread has initialized; what uses one comes
+// TMA sees the barriers that the running thread has initialized; what uses one comes
 // after this, as it comes after the initialization.
 void fence(const Call &by) {
   for (unsigned i = 0; i < barrier_count; ++i) {
@@ -247,8 +247,8 @@ bool gg_mbarrier_test(unsigned barrier, unsigned parity) {
 
 void gg_mbarrier_fence() { fence(call_at(__builtin_return_address(0))); }
 
-// The other way of the fence; the engine sees what the thread has written besides.
-void gg_engine_fence() {
+// The other way of the fence; TMA sees what the thread has written besides.
+void gg_tma_fence() {
   fence(call_at(__builtin_return_address(0)));
   if (publish != nullptr) publish();
 }

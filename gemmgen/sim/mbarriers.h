@@ -26,12 +26,12 @@ struct MBarrier {
   uint32_t seen;    // phases whose end some thread has waited for
   uint32_t filled;  // the last phase, plus 1, in which a copy landed
   Call initialized, filler;
-  bool is_fenced;   // the copy engine sees that it is initialized
+  bool is_fenced;   // TMA sees that it is initialized
 };
 
 struct Place;
 
-// The barrier at an address that the running thread or the copy engine uses; ends the run if there
+// The barrier at an address that the running thread or TMA uses; ends the run if there
 // is none.
 MBarrier &mbarrier_at(const Place &place, const Call &by);
 void complete_bytes(MBarrier &barrier, uint32_t bytes, const Call &by);

@@ -26,7 +26,7 @@ _RUNNER = (
     *("clusters", "cluster_barrier", "griddepcontrol"),
     *("guarded_memory", "faults", "launch_request", "instruction_checks"),
 )
-_CHECKS = ("access_checks", "engine_checks", "shadow", "reads", "order", "integer_checks")
+_CHECKS = ("access_checks", "tma_checks", "shadow", "reads", "order", "integer_checks")
 _PRODUCTS = {
     "wmma.": ("wmma",),
     "mma.sync": ("mma", "mma_doubles"),

@@ -76,7 +76,7 @@ class CompiledKernel:
         ``ascending``, ``descending`` or ``shuffled`` (by ``seed``, threads anew in each interval);
         ``by priority`` (random, by ``seed``) and ``issuers last`` run one warp as far as it can go.
         ``landing`` is when asynchronous copies complete: ``late``, when they are waited for, or
-        ``early``, when they are issued; the copy engine's may also be ``random``.  The launch goes
+        ``early``, when they are issued; TMA's may also be ``random``.  The launch goes
         through the text's launcher, if it has one, unless that would leave out the product (alpha
         = 0): then the kernel runs with all of K, or with ``skips_product`` through its launcher
         nevertheless.  A checked kernel may not read elements of the tensors in ``unreadable``

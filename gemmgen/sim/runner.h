@@ -9,7 +9,7 @@
 //   fibers.cpp          one fiber for each thread
 //   async_copies.cpp    asynchronous copies
 //   mbarriers.cpp       barriers in shared memory
-//   box_copies.cpp      copies of boxes, by the copy engine
+//   box_copies.cpp      copies of boxes, by TMA
 //   register_pool.cpp   registers that warpgroups give one another
 //   warp.cpp            exchanges and barriers of a warp's lanes
 //   wmma.cpp            products of a warp's fragments (wmma.mma.sync)
@@ -123,7 +123,7 @@ enum Kind : uint32_t {
   DIVERGENT_WARP,
   DEADLOCK,
   WRONG_BARRIER,  // its number, the threads that it is said to have, or its use at that time
-  WRONG_COPY,     // a copy of a box that the copy engine does not do
+  WRONG_COPY,     // a copy of a box that TMA does not do
   WRONG_REGISTERS,
   UNFENCED,       // read by the async proxy, which may not see the write yet
   ENDED,          // another block reaches into the shared memory of one that may have ended
@@ -139,7 +139,7 @@ struct Access {
   uint32_t block, thread;
   uint32_t write;  // 1: it writes; and BESIDE_THREAD or BY_TENSOR_CORE
 };
-constexpr uint32_t BESIDE_THREAD = 2;  // the copy engine does it, which the thread has asked for it
+constexpr uint32_t BESIDE_THREAD = 2;  // TMA does it, which the thread has asked for it
 constexpr uint32_t BY_TENSOR_CORE = 4 | BESIDE_THREAD;  // or a tensor core does
 
 struct Finding {

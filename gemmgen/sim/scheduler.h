@@ -25,7 +25,7 @@ struct Wait {
 void wait_until(const Wait &wait);
 const Wait &wait_of(unsigned thread);  // of a thread that is suspended
 
-// What the threads have started and does not wait for them, such as the copy engine.  An agent is
+// What the threads have started and does not wait for them, such as TMA.  An agent is
 // asked before each round of threads to do a part of what is under way, and returns whether it did.
 // `is_stuck`: no thread can go on before one does, which is as late as anything can happen.
 using Agent = bool (*)(bool is_stuck);

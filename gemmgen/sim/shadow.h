@@ -48,6 +48,6 @@ void end_copy(size_t offset, size_t bytes, unsigned rank = state.rank,
 constexpr unsigned NOBODY = MAX_ACTORS;
 void note_read(unsigned rank, size_t word, unsigned actor);
 unsigned find_unseen_read(unsigned rank, size_t word);  // an actor's that the running thread does not know of
-unsigned find_unpublished_read(unsigned rank, size_t word);  // a thread's that the engine may overtake
+unsigned find_unpublished_read(unsigned rank, size_t word);  // a thread's that TMA may overtake
 
 }  // namespace gg

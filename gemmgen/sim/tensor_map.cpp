@@ -1,5 +1,5 @@
 // cuTensorMapEncodeTiled: refuses what CUDA's driver API says it refuses, and encodes the rest so
-// that the models of the copy engine's instructions can read it.
+// that the models of TMA's instructions can read it.
 
 #include "tensor_map.h"
 #include "runner.h"

@@ -1,4 +1,4 @@
-"""What the copy engine stores is counted: whole boxes are read, what is inside C is written."""
+"""What TMA stores is counted: whole boxes are read, what is inside C is written."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.base.source import Source
 from gemmgen.language import parse_schedule
 
-NAMES = ("C by the copy engine", "C by the copy engine, rows of warps")
+NAMES = ("C by TMA", "C by TMA, rows of warps")
 
 
 def counted(name: str, shape: tuple[int, ...]) -> dict[tuple[str, bool], Counts]:
-    """The copy engine's own, by buffer and whether it is written."""
+    """TMA's own, by buffer and whether it is written."""
     kernel = compile_kernel(parse_schedule(Source(CASES[name].text, "x.sched")))
     values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape)
     found = count_launch(kernel.lowered, values)

@@ -75,7 +75,7 @@ def stored_by(scene: Scene) -> Ints:
 @pytest.mark.by_default("warp_tiled", "matvec", "uncoalesced")
 @pytest.mark.parametrize("name", [x for x in ALL if x not in (*OF_TENSOR_CORES, *BY_ENGINE)])
 def test_a_thread_stores_the_elements_drawn_as_its_own(name: str) -> None:
-    """Of tensor cores, and of the copy engine, who stores a sum did not compute it."""
+    """Of tensor cores, and of TMA, who stores a sum did not compute it."""
     scene = scene_of(name)
     assert scene.main.spread.holding != "opaque"
     check(drawn(name, "threads"), scene, stored_by(scene))
@@ -135,7 +135,7 @@ def test_a_lane_that_is_taken_for_the_one_that_names_the_row_is_found(
 
 
 @pytest.mark.proof
-def test_the_copy_engine_stores_what_threads_have_that_would_store_it() -> None:
+def test_tma_stores_what_threads_have_that_would_store_it() -> None:
     texts = [drawn(name, "threads").text for name in ("hopper/tma_store", "hopper/persistent")]
     assert texts[0] == texts[1]
 

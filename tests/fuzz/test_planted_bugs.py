@@ -137,7 +137,7 @@ def one_group_too_few(patch: pytest.MonkeyPatch) -> None:
 
 
 def ring_begins_anew(patch: pytest.MonkeyPatch) -> None:
-    """Each tile of a persistent block begins at the copy engine's first stage and phase."""
+    """Each tile of a persistent block begins at TMA's first stage and phase."""
     patch.setattr(TmaPipeline, "_goes_on", False)
 
 

@@ -1,4 +1,4 @@
-// C = A: the copy engine reads tiles of a block's rows, two of them ahead.
+// C = A: TMA reads tiles of a block's rows, two of them ahead.
 // Parameters: M, N, A[m, n] (a tensor map of boxes of 32 x 32), C[m, n], ldc.  128 threads.
 // ---- kernel ----
 constexpr int BM = 32, BN = 32, STAGES = 2, THREADS = 128;

@@ -1,4 +1,4 @@
-// C = A: the copy engine writes tiles of a block's rows, while the next one is read.
+// C = A: TMA writes tiles of a block's rows, while the next one is read.
 // Parameters: M, N, A[m, n], lda, C[m, n] (a tensor map of boxes of 32 x 32).  128 threads.
 // ---- kernel ----
 constexpr int BM = 32, BN = 32, STAGES = 2, THREADS = 128;

@@ -1,4 +1,4 @@
-"""Mistakes in the ring of the copy engine are found by the interpreter."""
+"""Mistakes in the ring of TMA are found by the interpreter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule, make_concrete
 from gemmgen.proof.equivalence import same_meaning
 
-NAME, SHAPE = "the copy engine, read ahead", (36, 68, 44)
+NAME, SHAPE = "TMA, read ahead", (36, 68, 44)
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -120,7 +120,7 @@ PLANTS: dict[Plant, str] = {
     expects_too_many: "no thread can go on",
     expects_nothing: "no thread can go on",
     shifts_a_box: "C[",
-    fences_nothing: "the copy engine does not see it yet",
+    fences_nothing: "TMA does not see it yet",
     asks_past_the_end: "not waited for",
     reads_ahead_past_the_end: "no thread can go on",
 }

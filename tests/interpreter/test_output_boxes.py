@@ -1,4 +1,4 @@
-"""Mistakes on C's way out by the copy engine are found by the interpreter."""
+"""Mistakes on C's way out by TMA are found by the interpreter."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gemmgen.lower import box_stores, requirements
 from gemmgen.pipeline import compile_schedule, make_concrete
 from gemmgen.proof.equivalence import same_meaning
 
-NAME, SHAPE = "C by the copy engine", (35, 68, 12)
+NAME, SHAPE = "C by TMA", (35, 68, 12)
 SHARED_UNITS = (35, 69, 12)
 """Three elements behind each row of C are in the last 16 bytes of the row."""
 
@@ -122,7 +122,7 @@ def test_rows_that_do_not_end_with_16_bytes_are_required_not_to_be_stored() -> N
 
 
 def test_zeros_behind_rows_are_found() -> None:
-    """The engine leaves out what is behind a row in whole units of 16 bytes alone."""
+    """TMA leaves out what is behind a row in whole units of 16 bytes alone."""
     with pytest.MonkeyPatch.context() as patch:
         requires_no_whole_units(patch)
         assert difference() is None

@@ -22,7 +22,7 @@ NEEDS = {
     "warpgroup_turned": ["sm_90a"],
     "warpgroups": ["sm_90a"],
 }
-"""The architectures that have multicasts, the copy engine, setmaxnreg, stmatrix and wgmma."""
+"""The architectures that have multicasts, TMA, setmaxnreg, stmatrix and wgmma."""
 HANDWRITTEN = sorted(path.stem for path in kernels.FOLDER.glob("*.cu"))
 
 

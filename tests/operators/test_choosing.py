@@ -200,7 +200,7 @@ def test_pytorch_is_imported_with_the_first_operator_and_not_before() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_tensor_that_no_map_holds_is_copied_without_the_copy_engine() -> None:
+def test_a_tensor_that_no_map_holds_is_copied_without_tma() -> None:
     schedule = parsed(
         "tile m=64 n=64 k=8\ncache_shared A B\ndouble_buffer A B\nasync_copy A B via=cp_async\n"
     )

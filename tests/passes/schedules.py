@@ -326,7 +326,7 @@ OWN = {
         "relu(acc + bias[n])", relu_bias, *STAGED, "vectorize C width=4"
     ),
     "the old C added by way of shared memory": _fused("acc + C[m, n]", add_old, *STAGED),
-    "a bias, C by the copy engine": _fused(
+    "a bias, C by TMA": _fused(
         "relu(acc + bias[n])", relu_bias, "target sm_90", *STAGED, "async_copy C via=tma"
     ),
     "a matrix added": _fused("acc + residual[m, n]", add_residual, *BLOCKED),

@@ -1,4 +1,4 @@
-"""Handwritten kernels whose tiles the copy engine copies: their texts, interfaces, and calls."""
+"""Handwritten kernels whose tiles TMA copies: their texts, interfaces, and calls."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def compiled(
 
 
 def matrix(rows: int, columns: int, seed: int) -> F32:
-    """Small integers, at an address and with rows that the copy engine can take."""
+    """Small integers, at an address and with rows that TMA can take."""
     pitch = -(-columns // 4) * 4 + 4
     memory = np.full(rows * pitch + 4, np.float32(np.nan))
     start = -(memory.ctypes.data // 4) % 4

@@ -1,4 +1,4 @@
-"""Mistakes in the use of barriers and of the copy engine: edits of the handwritten kernels."""
+"""Mistakes in the use of barriers and of TMA: edits of the handwritten kernels."""
 
 from __future__ import annotations
 
@@ -241,10 +241,10 @@ ROLES = {
         "values, clocks",
         also=(FULL, f"{FULL}\n            gg_arrive(empty[stage]);"),
     ),
-    "reads that the copy engine may overtake": BoxPlant(
+    "reads that TMA may overtake": BoxPlant(
         RING, "gg_fence_async();", "", "not fenced", "gg_load_box_2d", "clocks"
     ),
-    "reads before a barrier that the copy engine may overtake": BoxPlant(
+    "reads before a barrier that TMA may overtake": BoxPlant(
         IN, "gg_fence_async();", "", "not fenced", AHEAD, "clocks"
     ),
     "a stage that half of its readers release": BoxPlant(

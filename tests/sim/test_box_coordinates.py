@@ -1,4 +1,4 @@
-"""A box that begins within 16 bytes of a row is an error of the copy engine, in every model."""
+"""A box that begins within 16 bytes of a row is an error of TMA, in every model."""
 
 from __future__ import annotations
 

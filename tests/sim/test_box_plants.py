@@ -1,4 +1,4 @@
-"""Mistakes in the use of barriers and of the copy engine are found: by which means, and where."""
+"""Mistakes in the use of barriers and of TMA are found: by which means, and where."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ SCHEDULES = {
     "squares": FOUR + "raster group=2 order=hilbert",
     "hints": FOUR + "l2 A evict=last\nl2 B evict=first",
     "the ragged step first": FOUR + "residue k=first",
-    "C by the copy engine": FOUR.replace("A B\n", "A B C\n").replace("A B via", "A B C via"),
+    "C by TMA": FOUR.replace("A B\n", "A B C\n").replace("A B via", "A B C via"),
     "batches": FOUR.replace("C[m, n] = A[k, m] * B[k, n]", "C[b, m, n] = A[b, k, m] * B[k, n]"),
     "overlaps": FOUR + "overlap_launch",
     "persistent overlaps": FOUR + "persistent\noverlap_launch",
@@ -127,7 +127,7 @@ PLANTS = {
         TURN,
         f"{RELEASE}\n{TURN}",
     ),
-    "barriers that the copy engine does not see": (
+    "barriers that TMA does not see": (
         "m=2",
         "        gg_fence_barrier_init();\n",
         "",

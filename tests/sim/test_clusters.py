@@ -92,7 +92,7 @@ def sentence(plant: str, pattern: str) -> str:
 def test_a_finding_says_whose_memory_it_is_about() -> None:
     pattern = r" \(of block (\d)\) in block (?!\1).*; thread \(\d+, 0\) of block \1 reads it, at"
     got = sentence("a stage released to its own block twice", pattern)
-    assert got.startswith("race: thread (0, 0) has the copy engine write B_shared[")
+    assert got.startswith("race: thread (0, 0) has TMA write B_shared[")
     pattern = "full.0. of block 1 is no barrier: it has not been initialized"
     assert sentence("the first barrier of the cluster dropped", pattern).startswith("wrong barrier")
 
@@ -108,7 +108,7 @@ def test_a_deadlock_names_blocks_and_whom_they_wait_for() -> None:
     assert "for full[0], parity 0 (to come: 0 of 1 arrivals, 512 bytes)" in got
 
 
-# Kernels without a copy engine, of 64 threads and two blocks.
+# Kernels without TMA, of 64 threads and two blocks.
 
 A = Param("A", "tensor", ("n",))
 C = Param("C", "tensor", ("n",), written=True, read=False)

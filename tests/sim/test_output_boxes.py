@@ -1,4 +1,4 @@
-"""C by the copy engine: right in every order, and what goes wrong on its way out is found."""
+"""C by TMA: right in every order, and what goes wrong on its way out is found."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gemmgen.proof.shapes import fit
 SHAPE = (67, 68, 12)
 """3 x 2 tiles with ragged edges, of several slices each: more than there are blocks at a time."""
 BLOCK, WARPS, DUTIES, SLICES, ONCE, THREADS = (
-    "C by the copy engine",
-    "C by the copy engine, rows of warps",
-    "consumers that store by the copy engine",
+    "C by TMA",
+    "C by TMA, rows of warps",
+    "consumers that store by TMA",
     "consumers whose slices of C take turns",
-    "two slices of C in turn by the copy engine",
+    "two slices of C in turn by TMA",
     "C by way of two slices in turn",
 )
 
@@ -254,7 +254,7 @@ def without_whole_units(name: str) -> tuple[Emitted, str]:
 @pytest.mark.parametrize("shape", [(35, 68, 12), (35, 69, 12), (3, 5, 9), (33, 62, 8)])
 @pytest.mark.parametrize("watched", [True, False], ids=["watched", "unwatched"])
 def test_zeros_behind_rows_are_found(shape: Shape, watched: bool) -> None:
-    """The engine stores whole units of 16 bytes: what is behind a row in its last one, too."""
+    """TMA stores whole units of 16 bytes: what is behind a row in its last one, too."""
     looser, text = without_whole_units(BLOCK)
     _, n, _ = shape
     found = first_complaint(

@@ -1,4 +1,4 @@
-"""The ring of the copy engine goes on from tile to tile of a persistent block: right in every order
+"""The ring of TMA goes on from tile to tile of a persistent block: right in every order
 with any number of blocks, and what goes wrong at the border of two tiles is found."""
 
 from __future__ import annotations

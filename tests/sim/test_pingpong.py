@@ -64,7 +64,7 @@ SCHEDULES = {
     "reads ahead": HEAD + "double_buffer A.register B.register",
     "reads ahead in two stages": changed(TWO) + "double_buffer A.register B.register",
     "slices of C by threads": changed(STAGED[0]),
-    "slices of C by the copy engine": changed(*STAGED),
+    "slices of C by TMA": changed(*STAGED),
     "two slices of C each": changed(*STAGED) + "double_buffer C",
     "a row of C a thread": changed(
         *STAGED, ("m=2 n=2", "m=1 n=2"), ("m=16", "m=8"), ("consumers=2 ", "")

@@ -1,4 +1,4 @@
-"""Mistakes planted in the emitted ring of the copy engine are found; the ring as it is has none."""
+"""Mistakes planted in the emitted ring of TMA are found; the ring as it is has none."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PLANTS = {
         ASKED.replace("phase", "1 - phase"),
         ("under way", "race"),
     ),
-    "reads that the engine may overtake": ("gg_fence_async();\n", "\n", ("not fenced",)),
+    "reads that TMA may overtake": ("gg_fence_async();\n", "\n", ("not fenced",)),
     "the first wait dropped": (FIRST_WAIT, "", ("under way", "race")),
     "the parity never turns": (TURN, "", ("deadlock",)),
     "too few bytes": (EXPECTED, "full[write_stage], STAGE_BYTES - 16)", ("deadlock",)),
@@ -76,7 +76,7 @@ PLANTS = {
 
 @cache
 def ring() -> Emitted:
-    return compile_source(Source(CASES["the copy engine, read ahead"].text))
+    return compile_source(Source(CASES["TMA, read ahead"].text))
 
 
 def complaint(text: str) -> str | None:

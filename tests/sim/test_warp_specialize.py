@@ -111,7 +111,7 @@ PLANTS = {
         f"if (k + 2 == BK) {{ __syncwarp(); {ARRIVE} }}\nif (k + 1 < BK) {{",
         1,
     ),
-    "reads that the copy engine may overtake": ("three stages", "gg_fence_async();\n", "\n", 1),
+    "reads that TMA may overtake": ("three stages", "gg_fence_async();\n", "\n", 1),
     "too few bytes": (
         "three stages",
         "gg_expect_bytes(full[stage], STAGE_BYTES)",

@@ -19,7 +19,7 @@ from gemmgen.sim.run import CompiledKernel, compile_kernel
 
 DIRECTORY = Path(__file__).parent.parent / "handwritten"
 WRITTEN, COPIED, TURNED = "warpgroup", "warpgroups", "warpgroup_turned"
-"""Whose operands threads write, whose the copy engine does, and whose lie along m and n."""
+"""Whose operands threads write, whose TMA does, and whose lie along m and n."""
 NAMES = (WRITTEN, COPIED, TURNED)
 Shape = tuple[int, int, int]
 Bits = npt.NDArray[np.uint16]
@@ -54,7 +54,7 @@ def compiled(name: str, changed: str | None = None, *, checked: bool = True) -> 
 
 
 def operand(rows: int, columns: int, seed: int) -> Bits:
-    """Small integers as bf16, at an address and with rows that the copy engine can take."""
+    """Small integers as bf16, at an address and with rows that TMA can take."""
     pitch = -(-columns // 8) * 8 + 8
     memory = np.full(rows * pitch + 8, 0x7FFF, np.uint16)
     start = -(memory.ctypes.data // 2) % 8

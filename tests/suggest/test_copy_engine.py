@@ -1,4 +1,4 @@
-"""What ``suggest`` says of the copy engine: it is estimated and told, and not chosen."""
+"""What ``suggest`` says of TMA: it is estimated and told, and not chosen."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_both_candidates_are_estimated_and_the_measured_kind_is_kept() -> None:
         (ALIGNED, (1002, 1000, 1004), "H200"),
         (ALIGNED, (4096, 4096, 4096), "A100"),
     ],
-    ids=["turned", "rows that are no multiples of 16 bytes", "no copy engine"],
+    ids=["turned", "rows that are no multiples of 16 bytes", "no TMA"],
 )
 def test_nothing_is_said_where_the_copy_engine_takes_no_tiles(
     gemm: str, shape: tuple[int, ...], gpu: str

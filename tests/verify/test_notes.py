@@ -9,7 +9,7 @@ import pytest
 from cli.running import EXAMPLES, gemmgen
 
 from gemmgen.api.tools import Verification
-from gemmgen.proof import compiled, engine_code, multiplies_code
+from gemmgen.proof import compiled, multiplies_code, tma_code
 from gemmgen.proof.code_findings import Findings
 from gemmgen.proof.layers import exit_code
 from gemmgen.proof.outcome import Outcome, passed
@@ -19,7 +19,7 @@ from .subjects import NAIVE, subject
 
 SLOW = "sm_80: the loop over k tiles has 18 R2UR, at most 4 are usual"
 WRONG = "sm_80: the machine code has no UTMALDG"
-CHECKS = (engine_code, multiplies_code)
+CHECKS = (tma_code, multiplies_code)
 
 
 def c3(monkeypatch: pytest.MonkeyPatch, *found: Findings) -> Outcome:

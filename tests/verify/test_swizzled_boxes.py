@@ -1,4 +1,4 @@
-"""Tiles that the copy engine swizzles: right with each span, and mistakes about where chunks lie
+"""Tiles that TMA swizzles: right with each span, and mistakes about where chunks lie
 are seen on a CPU."""
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ MUTANTS = {
     "a map that is not swizzled": ("{BK, BM}, 3)", "{BK, BM}, 0)", "of 0 x 0 x 3 x 0, not"),
     "a map of a shorter span": ("{BK, BM}, 3)", "{BK, BM}, 2)", "more than the 64 swizzled"),
     "a tile at a multiple of 128 bytes": ("alignas(1024)", "alignas(128)", "lacks alignas(1024)"),
-    "rows that the engine may overtake": ("gg_fence_async();\n", "\n", "not fenced"),
+    "rows that TMA may overtake": ("gg_fence_async();\n", "\n", "not fenced"),
     "a box of half the rows": ("{BK, BM}, 3)", "{BK, BM / 2}, 3)", ""),
     "a box a row further": ("(A_shared[stage], A,", "(A_shared[stage][1], A,", ""),
 }

@@ -1,5 +1,5 @@
-// What a checked build learns from the models of barriers and of the copy engine: who has waited for
-// whom, and which memory the engine reads and writes.  Null in other builds.
+// What a checked build learns from the models of barriers and of TMA: who has waited for
+// whom, and which memory TMA reads and writes.  Null in other builds.
 #pragma once
 
 #include "box_copies.h"
@@ -24,7 +24,7 @@ namespace gg {
 [[gnu::weak]] uint32_t check_store(const BoxCopy &copy);
 [[gnu::weak]] void check_awaited(const BoxCopy &copy, uint32_t time);
 
-// The engine sees what the running thread has written to shared memory.
+// TMA sees what the running thread has written to shared memory.
 [[gnu::weak]] void publish();
 
 }  // namespace gg

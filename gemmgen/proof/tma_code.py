@@ -1,4 +1,4 @@
-"""What a kernel's machine code must have where the copy engine copies its tiles, and must not."""
+"""What a kernel's machine code must have where TMA copies its tiles, and must not."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from gemmgen.ir.edit import copies, copy_outward
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.code_findings import Findings
 
-LOADS = {"UTMALDG": "the copy engine's loads", "SYNCS": "barriers in shared memory"}
-STORES = {"UTMASTG": "the copy engine's stores", "UTMACMDFLUSH": "groups of them"}
-"""Instructions of a kernel into whose shared memory, or out of it, the engine copies."""
+LOADS = {"UTMALDG": "TMA's loads", "SYNCS": "barriers in shared memory"}
+STORES = {"UTMASTG": "TMA's stores", "UTMACMDFLUSH": "groups of them"}
+"""Instructions of a kernel into whose shared memory, or out of it, TMA copies."""
 FENCES = ("MEMBAR", "CCTL", "ERRBAR")
 """Instructions that stop all of a GPU's or a cache's accesses, which no loop over k tiles does."""
 OF_BLOCK = ".CTA"

@@ -1,4 +1,4 @@
-"""C3 looks at the machine code of kernels whose tiles the copy engine copies."""
+"""C3 looks at the machine code of kernels whose tiles TMA copies."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from passes.schedules import CASES
 
 from gemmgen.base.source import Source
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.proof import engine_code
+from gemmgen.proof import tma_code
 from gemmgen.proof.code_findings import Findings
 
 
 @cache
 def ring() -> Emitted:
-    return compile_source(Source(CASES["the copy engine, read ahead"].text))
+    return compile_source(Source(CASES["TMA, read ahead"].text))
 
 
 @pytest.fixture(autouse=True)
@@ -26,12 +26,12 @@ def tools() -> None:
 
 
 def test_the_ring_has_what_it_promises() -> None:
-    assert engine_code.findings(ring()) == Findings()
+    assert tma_code.findings(ring()) == Findings()
 
 
-def test_a_kernel_without_the_copy_engine_promises_nothing() -> None:
+def test_a_kernel_without_tma_promises_nothing() -> None:
     kernel = compile_source(Source(CASES["three stages"].text))
-    assert engine_code.findings(kernel) == Findings()
+    assert tma_code.findings(kernel) == Findings()
 
 
 @pytest.mark.proof
@@ -40,12 +40,12 @@ def test_a_fence_in_the_main_loop_is_a_note() -> None:
     at = "while (!gg_try_wait(full[stage], phase)) {}"
     text = ring().text.replace(at, f"{at} __threadfence();")
     assert text != ring().text
-    found = engine_code.findings(replace(ring(), text=text))
+    found = tma_code.findings(replace(ring(), text=text))
     assert not found.errors
     assert any("MEMBAR" in note for note in found.notes)
 
 
 def test_loads_that_are_missing_are_found() -> None:
     text = compile_source(Source(CASES["three stages"].text)).text
-    errors = engine_code.findings(replace(ring(), text=text)).errors
+    errors = tma_code.findings(replace(ring(), text=text)).errors
     assert any("UTMALDG" in error for error in errors)

@@ -1,7 +1,7 @@
-// Barriers and the copy engine among what happens before what: the copies that a barrier counts are
+// Barriers and TMA among what happens before what: the copies that a barrier counts are
 // one actor of clocks.h, which ends with each phase, and the stores of a thread are another.
 
-#include "engine_checks.h"
+#include "tma_checks.h"
 
 #include <cstring>
 
@@ -33,7 +33,7 @@ unsigned storer(const BoxCopy &copy) {
   return started(beside(copy.rank, number), copy.by.thread);
 }
 
-// The elements of a tensor that the engine reads or writes, and what it writes behind rows.
+// The elements of a tensor that TMA reads or writes, and what it writes behind rows.
 void check_inside(const BoxCopy &copy, bool write) {
   for (uint32_t i = 0; i < box_rows(copy.box); ++i) {
     const BoxRow row = box_row(copy.box, i);

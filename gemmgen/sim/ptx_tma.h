@@ -1,4 +1,4 @@
-// Models of the PTX instructions of the copy engine (TMA) and of barriers in shared memory, as those
+// Models of the PTX instructions of TMA and of barriers in shared memory, as those
 // of ptx.h.  A program that has none of them is the same without this file.
 #pragma once
 
@@ -12,13 +12,13 @@ void gg_mbarrier_expect(unsigned barrier, unsigned bytes);
 bool gg_mbarrier_try(unsigned barrier, unsigned parity);
 bool gg_mbarrier_test(unsigned barrier, unsigned parity);
 void gg_mbarrier_fence();
-void gg_engine_fence();
-void gg_engine_load(unsigned target, const void *map, const int *at, unsigned rank, unsigned barrier);
-void gg_engine_multicast(unsigned target, const void *map, const int *at, unsigned rank,
+void gg_tma_fence();
+void gg_tma_load(unsigned target, const void *map, const int *at, unsigned rank, unsigned barrier);
+void gg_tma_multicast(unsigned target, const void *map, const int *at, unsigned rank,
                          unsigned barrier, unsigned mask);
-void gg_engine_store(const void *map, const int *at, unsigned rank, unsigned source);
-void gg_engine_commit();
-void gg_engine_await(int pending);
+void gg_tma_store(const void *map, const int *at, unsigned rank, unsigned source);
+void gg_tma_commit();
+void gg_tma_await(int pending);
 void gg_wait_grid_in_front();
 void gg_registers_change(unsigned count, bool raises);
 unsigned gg_special_ctarank();
@@ -52,7 +52,7 @@ GG_MODEL void mbarrier_test_wait_parity_shared_cta_b64(pred &d, Shared barrier, 
   d = gg_mbarrier_test(barrier.offset, parity);
 }
 GG_MODEL void fence_mbarrier_init_release_cluster() { gg_mbarrier_fence(); }
-GG_MODEL void fence_proxy_async_shared_cta() { gg_engine_fence(); }
+GG_MODEL void fence_proxy_async_shared_cta() { gg_tma_fence(); }
 
 // Blocks of a cluster: an address in the shared memory of one of them, their barrier.
 
@@ -73,18 +73,18 @@ GG_MODEL void barrier_cluster_wait_acquire_aligned() { gg_barrier_cluster_wait(t
 template <int rank> GG_MODEL void load_box(Shared to, Generic map, Vector<b32, rank> at, Shared full) {
   int from[rank];
   for (int i = 0; i < rank; ++i) from[i] = static_cast<int>(*at.elements[i]);
-  gg_engine_load(to.offset, pointer_to<void>(map), from, rank, full.offset);
+  gg_tma_load(to.offset, pointer_to<void>(map), from, rank, full.offset);
 }
 template <int rank>
 GG_MODEL void multicast_box(Shared to, Generic map, Vector<b32, rank> at, Shared full, b16 blocks) {
   int from[rank];
   for (int i = 0; i < rank; ++i) from[i] = static_cast<int>(*at.elements[i]);
-  gg_engine_multicast(to.offset, pointer_to<void>(map), from, rank, full.offset, blocks);
+  gg_tma_multicast(to.offset, pointer_to<void>(map), from, rank, full.offset, blocks);
 }
 template <int rank> GG_MODEL void store_box(Generic map, Vector<b32, rank> at, Shared from) {
   int to[rank];
   for (int i = 0; i < rank; ++i) to[i] = static_cast<int>(*at.elements[i]);
-  gg_engine_store(pointer_to<void>(map), to, rank, from.offset);
+  gg_tma_store(pointer_to<void>(map), to, rank, from.offset);
 }
 #define GG_BOX(rank)                                                                             \
   GG_MODEL void                                                                                  \
@@ -119,14 +119,14 @@ GG_BOX(3)
 GG_BOX(4)
 GG_BOX(5)
 
-GG_MODEL void cp_async_bulk_commit_group() { gg_engine_commit(); }
+GG_MODEL void cp_async_bulk_commit_group() { gg_tma_commit(); }
 template <long long pending> GG_MODEL void cp_async_bulk_wait_group_read(Immediate<pending>) {
   static_assert(pending >= 0, "a number of groups");
-  gg_engine_await(pending);
+  gg_tma_await(pending);
 }
 template <long long pending> GG_MODEL void cp_async_bulk_wait_group(Immediate<pending>) {
   static_assert(pending >= 0, "a number of groups");
-  gg_engine_await(pending);
+  gg_tma_await(pending);
 }
 
 // Kernels that overlap: a run has one kernel, and checks what its threads do before they wait.

@@ -1,4 +1,4 @@
-"""Kernels fed by the copy engine are right whoever goes first and whenever boxes land."""
+"""Kernels fed by TMA are right whoever goes first and whenever boxes land."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_is_right_in_all_orders_and_landings(name: str, checked: bool) -> None:
 @pytest.mark.by_default("ring")
 @pytest.mark.skipif(compiler.available() is not None, reason=str(compiler.available()))
 @pytest.mark.parametrize("name", NAMES)
-def test_compiles_for_a_gpu_that_has_the_engine(name: str) -> None:
+def test_compiles_for_a_gpu_that_has_tma(name: str) -> None:
     assert compiler.compile_text(text(name), "sm_90a").spills == 0
 
 
@@ -95,15 +95,13 @@ def test_a_race_with_a_copy_says_who_does_what() -> None:
     assert got.startswith("race: thread (0, 0) writes C_shared[0, 0, 0] in block 0, at line ") or (
         got.startswith("race: thread (32, 0) writes C_shared[0, 1, 0] in block 0, at line ")
     )
-    assert "; thread (0, 0) has the copy engine read it, with no barrier between, at line" in got
+    assert "; thread (0, 0) has TMA read it, with no barrier between, at line" in got
     got = sentence(
         "copied_in", "while (!gg_try_wait(full[stage], step / STAGES % 2)) {}", "", *FIRST
     )
     assert "; the copy of thread (0, 0) may not have ended, at line " in got
     got = sentence("copied_out", "gg_fence_async();", "", *FIRST)
-    assert got.startswith(
-        "not fenced: thread (0, 0) has the copy engine read C_shared[0, 0, 0] by "
-    )
+    assert got.startswith("not fenced: thread (0, 0) has TMA read C_shared[0, 0, 0] by ")
 
 
 def test_other_kernels_keep_no_clocks() -> None:
