@@ -34,7 +34,7 @@ class BlockStep:
     fragments.  At most ``pending`` groups are left in flight by a ``wait``.  ``empty``: the tile
     lies behind the last one, so nothing is moved.
 
-    ``duty`` names the warps that take it, if they have a program of their own.  ``barrier`` is the
+    ``role`` names the warps that take it, if they have a program of their own.  ``barrier`` is the
     array in shared memory with a barrier for each stage, ``phase`` the one that is announced, or
     counts the copy, or has been waited for (-1: the one before the first, ended from the start), or
     is arrived at.
@@ -47,7 +47,7 @@ class BlockStep:
     stage: int | None = None
     pending: int = 0
     empty: bool = False
-    duty: str = ""
+    role: str = ""
     barrier: str = ""
     phase: int = 0
 
@@ -55,4 +55,4 @@ class BlockStep:
 IN_TURN = ("consumer 1", "consumer 2")
 """The roles of ping-pong consumers."""
 OTHERS = BlockStep("barrier", "others")
-"""Not a step: the block's other duties go on."""
+"""Not a step: the block's other roles go on."""

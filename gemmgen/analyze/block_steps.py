@@ -1,6 +1,6 @@
 """The steps of a block in the order in which its expanded program takes them.
 
-The program's loops, conditions, duties and barriers are run on integers.
+The program's loops, conditions, roles and barriers are run on integers.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
 from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dependent_launch import LaunchDependents
-from gemmgen.ir.duties import Duties, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.nodes import Init
+from gemmgen.ir.warp_roles import NamedBarrier, SetRegisters, WarpRoles
 from gemmgen.schedule.extents import Shape
 
 
@@ -58,12 +58,12 @@ class _Break(Exception):
 
 class _Walk(BlockContents):
     """Runs the body of block 0; ``phases`` is how many phases of each barrier have ended.  The
-    walks of a block's duties have these and the contents in common."""
+    walks of a block's roles have these and the contents in common."""
 
     def __init__(self, kernel: AnalyzedKernel, values: Mapping[str, int], sums: int):
         super().__init__(kernel, values)
         self.phases = Counter[tuple[str, int]]()
-        self.duty, self.turn, self.sums = "", 0, sums
+        self.role, self.turn, self.sums = "", 0, sums
 
     def of(self, body: tuple[expanded.Timed, ...]) -> Iterator[BlockStep]:
         for node in body:
@@ -100,8 +100,8 @@ class _Walk(BlockContents):
                 begun = self.store("copy", copy, self.tile(origin), stage)
                 name, number = self.barrier(barrier)
                 yield replace(begun, barrier=name, phase=self.phases[name, number] - 1)
-            case Duties():
-                yield from self.duties(node)
+            case WarpRoles():
+                yield from self.roles(node)
             case WaitBarrier(barrier, parity):
                 yield from self.awaited(barrier, parity)
             case ExpectBytes(barrier):
@@ -125,29 +125,29 @@ class _Walk(BlockContents):
             case _:
                 yield from self.operation(node)
 
-    def duties(self, node: Duties[expanded.Timed]) -> Iterator[BlockStep]:
-        """Each duty until it has to wait for another, or has something for it."""
+    def roles(self, node: WarpRoles[expanded.Timed]) -> Iterator[BlockStep]:
+        """Each role until it has to wait for another, or has something for it."""
         left: list[tuple[str, Iterator[BlockStep]]] = []
-        for duty in node.duties:
-            for turn, (first, _) in enumerate(duty.parts):
+        for role in node.roles:
+            for turn, (first, _) in enumerate(role.parts):
                 walk = copy_of(self)
                 walk.names, walk.turn = self.names | {"threadIdx.x": first}, turn
-                walk.duty = duty.name if duty.groups == 1 else IN_TURN[turn]
-                left.append((walk.duty, walk.of(duty.body)))
+                walk.role = role.name if role.groups == 1 else IN_TURN[turn]
+                left.append((walk.role, walk.of(role.body)))
         while left:
             for one in tuple(left):
                 name, steps = one
                 for step in steps:
                     if step == OTHERS:
                         break
-                    yield replace(step, duty=name)
+                    yield replace(step, role=name)
                 else:
                     left.remove(one)
 
     def awaited(self, barrier: Element, parity: Expr) -> Iterator[BlockStep]:
         """Others go on until the phase of ``barrier`` with this parity has ended."""
         at, wanted = self.barrier(barrier), self.value(parity)
-        while self.duty and self.phases[at] % 2 == wanted:
+        while self.role and self.phases[at] % 2 == wanted:
             yield OTHERS
         name, number = at
         yield BlockStep("await", stage=number, barrier=name, phase=self.phases[at] - 1)

@@ -98,7 +98,7 @@ class Recorder:
     ):
         self.lanes, self._watch = lanes, watch
         self.copies, self.warps = WatchedCopies(watch), WatchedWarps(lanes)
-        self.duty, self.multiplies = None, WatchedMultiplies()
+        self.role, self.multiplies = None, WatchedMultiplies()
         self.barriers, self.stores = WatchedBarriers(lanes), WatchedStores(lanes)
         self._kernel, self._blocks, self._values, self._trips = kernel, blocks, values, trips
         self._stages = lcm(*(s.sizes[0] for s in kernel.shared if len(s.sizes) > 2))

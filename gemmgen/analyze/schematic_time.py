@@ -1,6 +1,6 @@
 """When the steps of a block happen, in a model whose durations are schematic.
 
-The block takes its steps in order, and so does each duty of its warps on its own.  A load, an
+The block takes its steps in order, and so does each role of its warps on its own.  A load, an
 asynchronous copy and a read of shared memory go on while it does what comes next, until a step
 needs what they bring.  Only order and overlap are those of the program: how long each takes is a
 choice, for the picture.
@@ -59,7 +59,7 @@ class _Clock:
 
     def __init__(self, step: float, *, single: bool):
         self.step, self.single = step, single
-        self.clocks, self.duty = {"": 0.0}, ""
+        self.clocks, self.role = {"": 0.0}, ""
         self.phases: dict[tuple[str, int | None, int], list[int]] = {}
         self.times: list[tuple[BlockStep, float, float, float]] = []
         self.needed: dict[int, float] = {}
@@ -69,15 +69,15 @@ class _Clock:
 
     @property
     def now(self) -> float:
-        """Of the duty whose step is taken; all begin when the block parts."""
-        return self.clocks.get(self.duty, self.clocks[""])
+        """Of the role whose step is taken; all begin when the block parts."""
+        return self.clocks.get(self.role, self.clocks[""])
 
     @now.setter
     def now(self, time: float) -> None:
-        self.clocks[self.duty] = time
+        self.clocks[self.role] = time
 
     def take(self, step: BlockStep) -> None:
-        self.duty = step.duty
+        self.role = step.role
         match step.what:
             case "commit":
                 self.groups.append(self.issued)

@@ -15,10 +15,10 @@ from gemmgen.interpreter.node_table import code_for
 from gemmgen.interpreter.scope import FrameSlot
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, Define, For
-from gemmgen.ir.duties import Duties
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.names import tile_origin
 from gemmgen.ir.thread_code import Advance, Node, is_over_tiles
+from gemmgen.ir.warp_roles import WarpRoles
 from gemmgen.numerics.operators import Ints
 
 AT_ONCE = 1 << 18
@@ -108,8 +108,8 @@ def _first_lines(body: tuple[Node, ...]) -> Iterator[Define | Advance]:
             yield Define(node.variable, node.start)
         if isinstance(node, Block) or (isinstance(node, For) and is_over_tiles(node)):
             yield from _first_lines(node.body)
-        elif isinstance(node, Duties):
-            yield from _first_lines(node.duties[-1].body)
+        elif isinstance(node, WarpRoles):
+            yield from _first_lines(node.roles[-1].body)
         elif isinstance(node, Advance) or (isinstance(node, Define) and node.kind == "int"):
             yield node
 

@@ -174,7 +174,7 @@ def _waiting(times: Sequence[StepTime], end: float) -> str:
         total = sum(min(bar.end, end) - max(bar.start, begin) for bar in waited)
         return f"{total / (end - begin):.0%}"
 
-    producer = [time for time in times if time.step.duty == PRODUCER]
+    producer = [time for time in times if time.step.role == PRODUCER]
     if not producer:
         return f"In this schematic the block waits {share(times)} of its time after the first load."
     return (

@@ -122,7 +122,7 @@ def _product(times: Sequence[StepTime]) -> Interval:
 
 
 def waits(times: Sequence[StepTime]) -> Iterator[Interval]:
-    """Where the block, or a duty whose times these are, can do nothing until a load has arrived, or
+    """Where the block, or a role whose times these are, can do nothing until a load has arrived, or
     the phase of a barrier has ended."""
     now = times[0].start
     for time in times:
@@ -139,7 +139,7 @@ def _barrier_texts(step: BlockStep) -> tuple[str, ...]:
 
 def awaits(step: BlockStep) -> str:
     """Who waits for which phase of which barrier."""
-    who = step.duty or "the block"
+    who = step.role or "the block"
     verb = "wait" if who.endswith("s") else "waits"
     return f"{who} {verb} for {step.barrier}[{step.stage}], phase {step.phase}"
 

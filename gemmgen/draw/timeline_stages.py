@@ -32,7 +32,7 @@ class Passing:
     @property
     def meaning(self) -> Meaning:
         """The colors of stages that are filled, and of those that are given back."""
-        return STORE if self.step.duty == PRODUCER else LOAD
+        return STORE if self.step.role == PRODUCER else LOAD
 
 
 def has_stages(times: Sequence[StepTime]) -> bool:
@@ -42,20 +42,20 @@ def has_stages(times: Sequence[StepTime]) -> bool:
 
 def computing(times: Sequence[StepTime]) -> list[StepTime]:
     """The times of the warps that multiply; of ping-pong consumers the first one.."""
-    return _by_duty(times)[0]
+    return _by_role(times)[0]
 
 
-def _by_duty(times: Sequence[StepTime]) -> list[list[StepTime]]:
+def _by_role(times: Sequence[StepTime]) -> list[list[StepTime]]:
     """The times of those who multiply, apart if they take turns."""
-    own = [time for time in times if time.step.duty != PRODUCER]
-    duties = {time.step.duty for time in own}
-    apart = [[time for time in own if time.step.duty == name] for name in IN_TURN if name in duties]
+    own = [time for time in times if time.step.role != PRODUCER]
+    roles = {time.step.role for time in own}
+    apart = [[time for time in own if time.step.role == name] for name in IN_TURN if name in roles]
     return apart or [own]
 
 
 def lanes_of_stages(times: Sequence[StepTime]) -> list[Lane]:
     """What a producer does, if there is one; each stage; those who multiply."""
-    producer = [time for time in times if time.step.duty == PRODUCER]
+    producer = [time for time in times if time.step.role == PRODUCER]
     own = computing(times)
     stages = sorted(
         {t.step.stage for t in times if _has_stage(t.step) and t.step.stage is not None}
@@ -66,7 +66,7 @@ def lanes_of_stages(times: Sequence[StepTime]) -> list[Lane]:
             Lane("producer asks", LOAD, tuple(_asks(producer))),
             Lane("producer waits", WAIT, tuple(waits(producer))),
             *held,
-            *(lane for each in _by_duty(times) for lane in _of_consumers(each)),
+            *(lane for each in _by_role(times) for lane in _of_consumers(each)),
         ]
     return [
         *held,
@@ -83,16 +83,16 @@ def _has_stage(step: BlockStep) -> bool:
 
 def _of_consumers(times: Sequence[StepTime]) -> Iterator[Lane]:
     """What those do who multiply a tile."""
-    wait, multiply, write = _names(times[0].step.duty)
+    wait, multiply, write = _names(times[0].step.role)
     yield Lane(wait, WAIT, tuple(waits(times)))
     yield Lane(multiply, COMPUTE, tuple(arithmetic(times)))
     yield Lane(write, STORE, tuple(_writes(times)))
 
 
-def _names(duty: str) -> tuple[str, str, str]:
+def _names(role: str) -> tuple[str, str, str]:
     """The lanes of all consumers, or of one ping-pong consumer."""
-    if duty in IN_TURN:
-        return f"{duty} waits", f"{duty} computes", f"{duty} writes C"
+    if role in IN_TURN:
+        return f"{role} waits", f"{role} computes", f"{role} writes C"
     return "consumers wait", "they multiply", "they write C"
 
 
@@ -106,9 +106,9 @@ def passings(times: Sequence[StepTime], lanes: Sequence[Lane]) -> Iterator[Passi
         if step.what == "await" and step.phase >= 0:
             begin = f"stage {step.stage}"
             if step.barrier == TURN:
-                other = IN_TURN[1 - IN_TURN.index(step.duty)]
+                other = IN_TURN[1 - IN_TURN.index(step.role)]
                 begin = _names(other)[1]
-            yield Passing(time.end, at[begin], at[who.get(step.duty, "waits")], step)
+            yield Passing(time.end, at[begin], at[who.get(step.role, "waits")], step)
 
 
 def _asks(times: Sequence[StepTime]) -> Iterator[Interval]:
@@ -150,7 +150,7 @@ def _stage(times: Sequence[StepTime], stage: int) -> Iterator[Interval]:
 
 
 def _is_await(time: StepTime) -> bool:
-    return time.step.what == "await" and time.step.duty != PRODUCER
+    return time.step.what == "await" and time.step.role != PRODUCER
 
 
 def _by_tile(times: Sequence[StepTime], what: str) -> list[list[StepTime]]:

@@ -27,7 +27,6 @@ from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Commit, Wait
 from gemmgen.ir.dependent_launch import LaunchDependents, WaitGrid
 from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType, widths
-from gemmgen.ir.duties import ArriveBarrier, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Call
 from gemmgen.ir.lane_matrices import (
     LoadMatrices,
@@ -41,6 +40,7 @@ from gemmgen.ir.shared_copies import CopyAsync, LoadBox
 from gemmgen.ir.tensor_map import RANKS
 from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Move, Point
 from gemmgen.ir.warp_matrices import Line, LoadFragment, MultiplyFragments, StoreFragment
+from gemmgen.ir.warp_roles import ArriveBarrier, NamedBarrier, SetRegisters
 from gemmgen.ir.warpgroup_matrices import (
     AwaitMultiplies,
     CommitMultiplies,

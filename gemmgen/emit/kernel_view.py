@@ -11,11 +11,11 @@ from gemmgen.emit.statement_text import function_text, statements
 from gemmgen.emit.views import View, fields_view
 from gemmgen.ir import names
 from gemmgen.ir.dtypes import ACCESS
-from gemmgen.ir.duties import SetRegisters
 from gemmgen.ir.expr import Binary, Int, Var
 from gemmgen.ir.lowered import Check, Constant, LoweredKernel, SharedArray, ends_at
 from gemmgen.ir.target import STATIC_SHARED, TARGETS
 from gemmgen.ir.thread_code import contains
+from gemmgen.ir.warp_roles import SetRegisters
 
 BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
 """The lines around the text that is the same for every compiler: NVRTC, nvcc and the host's C++."""

@@ -14,7 +14,6 @@ from gemmgen.emit.line_breaks import WIDTH, comment_lines, plain
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import LEAVES, View, fields_view
 from gemmgen.ir.control import Block, Define, For, If
-from gemmgen.ir.duties import Duties
 from gemmgen.ir.expr import Select, walk
 from gemmgen.ir.thread_code import (
     Function,
@@ -22,6 +21,7 @@ from gemmgen.ir.thread_code import (
     Parameter,
     RegisterArray,
 )
+from gemmgen.ir.warp_roles import WarpRoles
 
 SHORT = 76
 """Columns, without its indentation, of a line with two declarations, or with a statement after its
@@ -154,12 +154,12 @@ def _block(node: Block[Node]) -> View:
     }
 
 
-def _duties(node: Duties[Node]) -> View:
-    """One branch for each duty, which begins with its comment."""
+def _roles(node: WarpRoles[Node]) -> View:
+    """One branch for each role, which begins with its comment."""
     branches: list[View] = []
-    for duty in node.duties:
-        body = statements((Block(duty.note, duty.origins, duty.body),))
-        condition = [] if duty.condition is None else [c_text(duty.condition)]
+    for role in node.roles:
+        body = statements((Block(role.note, role.origins, role.body),))
+        condition = [] if role.condition is None else [c_text(role.condition)]
         branch: View = {"condition": condition, "body": printed("braces.j2", {"body": body})}
         branches.append(branch)
     return {"first": branches[:1], "others": branches[1:]}
@@ -170,6 +170,6 @@ _MORE: dict[type, Callable[..., View]] = {
     For: _for,
     If: _if,
     Block: _block,
-    Duties: _duties,
+    WarpRoles: _roles,
 }
 """What a template needs besides the fields of its node."""

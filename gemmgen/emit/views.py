@@ -25,7 +25,6 @@ from gemmgen.ir.barriers import BARRIER, BarrierArray, WaitBarrier
 from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.control import Assign, Define
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.duties import ArriveBarrier, SetRegisters
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.lane_matrices import (
     LoadMatrices,
@@ -38,6 +37,7 @@ from gemmgen.ir.shared_copies import CopyAsync, LoadBox
 from gemmgen.ir.simplify import add
 from gemmgen.ir.thread_code import Advance, Invoke, Move, Point, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray
+from gemmgen.ir.warp_roles import ArriveBarrier, SetRegisters
 from gemmgen.ir.warpgroup_matrices import DescribeMatrix, MultiplyAsync
 
 View = dict[str, object]

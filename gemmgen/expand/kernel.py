@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from gemmgen.expand.duties import with_producers
 from gemmgen.expand.inner_loop import steps_over_problem
 from gemmgen.expand.pipeline_async import AsyncPipeline
-from gemmgen.expand.pipeline_duties import DutyPipeline
 from gemmgen.expand.pipeline_lanes import LanePipeline
 from gemmgen.expand.pipeline_registers import RegisterPipeline
+from gemmgen.expand.pipeline_roles import RolePipeline
 from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.pipeline_tma import TmaPipeline
-from gemmgen.expand.pipeline_warpgroups import GroupDutyPipeline, GroupPipeline
+from gemmgen.expand.pipeline_warpgroups import GroupPipeline, GroupRolePipeline
 from gemmgen.expand.split import reduction
+from gemmgen.expand.warp_roles import with_producers
 from gemmgen.expand.way_out import behind_tiles, way_out
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.control import Block
@@ -84,7 +84,7 @@ def _staged(program: Program, kernel: Kernel, pipeline: Pipeline) -> StagedPipel
     """The pipeline by the mechanism that expands it."""
     in_groups = kernel.spread.holding == "warpgroup"
     if kernel.producers.warpgroups:
-        mechanism = GroupDutyPipeline if in_groups else DutyPipeline
+        mechanism = GroupRolePipeline if in_groups else RolePipeline
     else:
         mechanism = (IN_GROUPS if in_groups else MECHANISMS)[_mode(pipeline)]
     return mechanism(program, kernel, pipeline)

@@ -18,7 +18,7 @@ from gemmgen.base.record import record
 from gemmgen.expand import pingpong
 from gemmgen.expand.groups_of_terms import groups_of
 from gemmgen.expand.inner_loop import end_multiplies, group, plus
-from gemmgen.expand.pipeline_duties import DutyPipeline
+from gemmgen.expand.pipeline_roles import RolePipeline
 from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.pipeline_tma import TmaPipeline, waits
 from gemmgen.expand.ring import Ring
@@ -60,7 +60,7 @@ class GroupPipeline(TmaPipeline):
 
 
 @record
-class GroupDutyPipeline(DutyPipeline):
+class GroupRolePipeline(RolePipeline):
     """The expansion of one pipeline whose tiles a producer copies: a consumer releases the stage of
     the step before, or its own where each step waits for its multiplications."""
 

@@ -32,10 +32,10 @@ from gemmgen.ir.barriers import (
     WaitBarrier,
 )
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.duties import ArriveBarrier
 from gemmgen.ir.expr import Element
 from gemmgen.ir.shared_copies import LoadBox
 from gemmgen.ir.tensor_map import LANDS_AT
+from gemmgen.ir.warp_roles import ArriveBarrier
 from gemmgen.numerics.operators import Bools, Value
 
 MOST_BYTES = 2**20 - 1

@@ -39,7 +39,7 @@ Argument = Elements | int | float
 
 
 class CheckedMachine:
-    """Some blocks of a launch, or the threads of one ``duty`` of theirs; ``written`` is by whom the
+    """Some blocks of a launch, or the threads of one ``role`` of theirs; ``written`` is by whom the
     elements of tensors were written."""
 
     computes = True
@@ -52,14 +52,14 @@ class CheckedMachine:
         state: LaunchState,
         together: Together,
         landing: Landing,
-        duty: str | None = None,
+        role: str | None = None,
     ):
         self.lanes, self.copies, self.warps = lanes, CheckedCopies(landing), CheckedWarps(lanes)
         self.barriers = CheckedBarriers(lanes, together, landing)
         self.stores = CheckedStores(lanes, landing)
         self.multiplies = CheckedMultiplies(lanes, landing)
         self._arguments, self._written, self._state = arguments, written, state
-        self._together, self.duty = together, duty
+        self._together, self.role = together, role
 
     def builtins(self) -> Mapping[str, Index]:
         return self.lanes.builtins() | {"gridDim.x": self._state.blocks}
@@ -94,7 +94,7 @@ class CheckedMachine:
         if lane is not None:
             name = self.lanes.name(lane)
             raise Trap("barrier", name, 0, "not all threads of the block come to it, it is missed")
-        if self.duty is not None:
+        if self.role is not None:
             self.meet(0, self.lanes.of_block, mask)
 
     def meet(self, number: int, threads: int, mask: Mask) -> None:
@@ -108,7 +108,7 @@ class CheckedMachine:
         if lane is not None:
             name = self.lanes.name(lane)
             raise Trap("barrier", name, CLUSTER, "not all threads of the cluster come to its own")
-        if self.duty is not None:
+        if self.role is not None:
             self._together.meetings.meet(CLUSTER, self.lanes.of_block, self.lanes, mask)
 
     def trips(self, loop: For[Node], scope: Scope) -> Trips:

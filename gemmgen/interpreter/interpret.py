@@ -2,7 +2,7 @@
 
 Each statement is done by all threads before the next one begins, so values, addresses, guards and
 stages are checked here; a missing barrier is not (the emitted text's own run finds that).  Where
-warps of a block have different duties, each duty's threads take their turn until they wait.  Shared
+warps of a block have different roles, each role's threads take their turn until they wait.  Shared
 memory and registers are poisoned with NaN, indices are flattened as C does, and what a thread may
 not do raises ``Trap``.
 """
@@ -19,11 +19,11 @@ import numpy as np
 from gemmgen.calling.launches import Landing, Order
 from gemmgen.interpreter.checked_machine import Argument, CheckedMachine
 from gemmgen.interpreter.checked_memory import Elements, poisoned
-from gemmgen.interpreter.duties import duties_of
 from gemmgen.interpreter.node_table import code_for
 from gemmgen.interpreter.simt import Lanes, Trap
 from gemmgen.interpreter.together import Together
 from gemmgen.interpreter.turns import Turns
+from gemmgen.interpreter.warp_roles import roles_of
 from gemmgen.interpreter.workspace import LaunchState, in_order
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
 from gemmgen.ir.shared_copies import CopyAsync
@@ -112,8 +112,8 @@ def run_kernel(
         if p.written
     }
     x, y = interface.block
-    duties = [(duty.name, part) for duty in duties_of(kernel.body) for part in duty.parts]
-    parts = duties or [(None, None)]
+    roles = [(role.name, part) for role in roles_of(kernel.body) for part in role.parts]
+    parts = roles or [(None, None)]
     grid = interface.grid(extents, multiprocessors)
     state = LaunchState.of(interface, extents, order, grid)
     with np.errstate(all="ignore"):
@@ -128,12 +128,12 @@ def run_kernel(
                     state,
                     together,
                     landing,
-                    duty,
+                    role,
                 )
-                for duty, part in parts
+                for role, part in parts
             ]
             together.turns.run(
-                [(m.duty or "the block", partial(_run, m, kernel)) for m in machines]
+                [(m.role or "the block", partial(_run, m, kernel)) for m in machines]
             )
             together.end()
     state.check_left(interface)

@@ -210,7 +210,7 @@ class Machine(Protocol):
     def multiplies(self) -> Multiplies: ...
 
     @property
-    def duty(self) -> str | None:
+    def role(self) -> str | None:
         """The one whose threads the lanes are; None: they are whole blocks."""
         ...
 

@@ -9,9 +9,9 @@ from gemmgen.interpreter import (
     barriers,
     box_stores,
     control_flow,
-    duties,
     fragments,
     known_fragments,
+    roles,
     variables,
     workspace,
 )
@@ -28,7 +28,7 @@ NODES: Statements = {
     **known_fragments.NODES,
     **async_products.NODES,
     **workspace.NODES,
-    **duties.NODES,
+    **roles.NODES,
 }
 
 

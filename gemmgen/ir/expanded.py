@@ -22,12 +22,12 @@ from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
 from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dependent_launch import LaunchDependents
-from gemmgen.ir.duties import Duties, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Element, Expr, Int
 from gemmgen.ir.nodes import Contract, Copy, Fact, Fold, Init, Kernel, Map, Program
 from gemmgen.ir.output_slices import StageSlice, StoreBoxes, StoreSlice
 from gemmgen.ir.partial_sums import Arrive, ReducePartials, StorePartial
 from gemmgen.ir.problem import Problem
+from gemmgen.ir.warp_roles import NamedBarrier, SetRegisters, WarpRoles
 from gemmgen.ir.warpgroup_matrices import (
     AwaitMultiplies,
     CommitMultiplies,
@@ -230,7 +230,7 @@ Timed = (
     | BarrierArray
     | OneThread
     | Release
-    | Duties["Timed"]
+    | WarpRoles["Timed"]
     | SetRegisters
     | LaunchDependents
     | NamedBarrier

@@ -88,8 +88,8 @@ def registers_at_launch(threads: int, blocks: int) -> int:
 
 def registers_when_multiplying(consumers: int, producers: int, blocks: int) -> int:
     """Registers of each of a block's ``consumers``, threads that multiply."""
-    by_duty = _of_consumers(consumers, producers, blocks)
-    return by_duty or registers_at_launch(consumers + producers, blocks)
+    by_role = _of_consumers(consumers, producers, blocks)
+    return by_role or registers_at_launch(consumers + producers, blocks)
 
 
 def registers_are_scarce(kernel: Kernel) -> bool:
@@ -124,7 +124,7 @@ def allowed_registers(threads: int, blocks: int) -> int:
     return min(MAX_REGISTERS, REGISTER_FILE // (threads * max(1, blocks)))
 
 
-def registers_by_duty(kernel: Kernel, target: str) -> tuple[int, int] | None:
+def registers_by_role(kernel: Kernel, target: str) -> tuple[int, int] | None:
     """Registers of a producer's thread and of a consumer's, by ``setmaxnreg``; None where there are
     no producers, or where consumers would gain nothing.
 
@@ -154,7 +154,7 @@ def registers_allowed(kernel: Kernel, target: str) -> int:
     there are (the others may be spilled)."""
     if not kernel.producers.warpgroups and not ATOMS[kernel.spread.atom].in_place:
         return MAX_REGISTERS
-    found = registers_by_duty(kernel, target)
+    found = registers_by_role(kernel, target)
     if found:
         return found[1]
     return registers_at_launch(kernel.threads, kernel.bounds.blocks)

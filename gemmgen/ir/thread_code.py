@@ -17,7 +17,6 @@ from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dependent_launch import LaunchDependents, WaitGrid
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.duties import ArriveBarrier, Duties, NamedBarrier, SetRegisters
 from gemmgen.ir.expr import Element, Expr, Var, walk
 from gemmgen.ir.lane_matrices import (
     LoadMatrices,
@@ -34,6 +33,7 @@ from gemmgen.ir.warp_matrices import (
     StoreFragment,
     WarpBarrier,
 )
+from gemmgen.ir.warp_roles import ArriveBarrier, NamedBarrier, SetRegisters, WarpRoles
 from gemmgen.ir.warpgroup_matrices import (
     AwaitMultiplies,
     CommitMultiplies,
@@ -184,7 +184,7 @@ Node = (
     | SetRegisters
     | WaitGrid
     | LaunchDependents
-    | Duties["Node"]
+    | WarpRoles["Node"]
     | LoadBox
     | StoreBox
     | FenceAsync
@@ -231,8 +231,8 @@ def inner(node: Node) -> tuple[Node, ...]:
             return function.body
         case If():
             return (*node.body, *node.otherwise)
-        case Duties():
-            return tuple(inside for duty in node.duties for inside in duty.body)
+        case WarpRoles():
+            return tuple(inside for role in node.roles for inside in role.body)
         case For() | Block():
             return node.body
         case _:

@@ -9,11 +9,11 @@ from typing import cast
 from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.control import Block
 from gemmgen.ir.dependent_launch import WaitGrid
-from gemmgen.ir.duties import Duties
 from gemmgen.ir.expr import Element
 from gemmgen.ir.parts import inside, names_in
 from gemmgen.ir.shared_copies import CopyAsync, LoadBox
 from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Invoke, Node, Point
+from gemmgen.ir.warp_roles import WarpRoles
 from gemmgen.lower.context import Context
 
 NOTE = "wait for the preceding kernel before any access to global memory"
@@ -21,7 +21,7 @@ _ACCESSES = (AtomicAdd, CopyAsync, CountArrival, LoadBox, Point, StoreBox)
 
 
 def waiting(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
-    """``body``, which every duty of a block begins for itself, with the wait in it."""
+    """``body``, which every role of a block begins for itself, with the wait in it."""
     if not context.kernel.work.overlap:
         return body
     tensors = {tensor.name for tensor in context.tensors}
@@ -31,11 +31,11 @@ def waiting(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def _waiting(body: tuple[Node, ...], tensors: set[str], wait: Node) -> tuple[Node, ...]:
     for at, node in enumerate(body):
-        if isinstance(node, Duties):
-            duties = tuple(
-                replace(duty, body=_waiting(duty.body, tensors, wait)) for duty in node.duties
+        if isinstance(node, WarpRoles):
+            roles = tuple(
+                replace(role, body=_waiting(role.body, tensors, wait)) for role in node.roles
             )
-            return (*body[:at], cast("Node", replace(node, duties=duties)), *body[at + 1 :])
+            return (*body[:at], cast("Node", replace(node, roles=roles)), *body[at + 1 :])
         if _touches(node, tensors):
             return (*body[:at], wait, *body[at:])
     raise AssertionError("a kernel accesses global memory")

@@ -21,7 +21,6 @@ from gemmgen.ir.buffers import Space
 from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dependent_launch import LaunchDependents
-from gemmgen.ir.duties import ArriveBarrier, Duties, Duty, NamedBarrier, SetRegisters
 from gemmgen.ir.edit import output_of, staged_copies
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, OneThread, Release, Tiles, Timed
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
@@ -34,6 +33,7 @@ from gemmgen.ir.simplify import less, mod, simplify
 from gemmgen.ir.target import WARP
 from gemmgen.ir.thread_code import Node
 from gemmgen.ir.warp_matrices import WarpBarrier
+from gemmgen.ir.warp_roles import ArriveBarrier, NamedBarrier, SetRegisters, WarpRole, WarpRoles
 from gemmgen.ir.warpgroup_matrices import (
     AwaitMultiplies,
     CommitMultiplies,
@@ -200,9 +200,9 @@ def _one_thread(context: Context, node: OneThread) -> tuple[Node, ...]:
     return boxes.one_thread(context, node, _body(context, node.body))
 
 
-def _duties(context: Context, node: Duties[Timed]) -> tuple[Node, ...]:
-    lowered = (replace(duty, body=_body(context, duty.body)) for duty in node.duties)
-    return (Duties(cast("tuple[Duty[Node], ...]", tuple(lowered))),)
+def _roles(context: Context, node: WarpRoles[Timed]) -> tuple[Node, ...]:
+    lowered = (replace(role, body=_body(context, role.body)) for role in node.roles)
+    return (WarpRoles(cast("tuple[WarpRole[Node], ...]", tuple(lowered))),)
 
 
 def _release(context: Context, node: Release) -> tuple[Node, ...]:
@@ -221,7 +221,7 @@ NODES: Mapping[type, LowerNode] = {
     Define: _define,
     If: _if,
     OneThread: _one_thread,
-    Duties: _duties,
+    WarpRoles: _roles,
     Release: _release,
     **dict.fromkeys((SetRegisters, NamedBarrier, ClusterBarrier, LaunchDependents), _kept),
     **dict.fromkeys((For, Block), _nested),

@@ -16,7 +16,7 @@ from gemmgen.ir.occupancy import (
     blocks_per_multiprocessor,
     overhead_of,
     registers_allowed,
-    registers_by_duty,
+    registers_by_role,
     registers_of,
 )
 from gemmgen.ir.target import (
@@ -191,7 +191,7 @@ def _shared_out(program: Program, most: int) -> str:
     main = program.main
     blocks = blocks_per_multiprocessor(main)
     launched = f"{blocks} x {main.threads}" if blocks > 1 else f"{main.threads}"
-    if (found := registers_by_duty(main, program.target)) is not None:
+    if (found := registers_by_role(main, program.target)) is not None:
         return f": the producer keeps {found[0]} of its own"
     return f": {REGISTER_FILE:,} / ({launched} threads)" if most < MAX_REGISTERS else ""
 

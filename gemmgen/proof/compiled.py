@@ -9,7 +9,7 @@ from dataclasses import replace
 from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import compiler
 from gemmgen.ir.nodes import Program
-from gemmgen.ir.occupancy import registers_by_duty
+from gemmgen.ir.occupancy import registers_by_role
 from gemmgen.ir.target import REGISTER_FILE, REGISTER_UNIT, TARGETS
 from gemmgen.lower.residency import fits
 from gemmgen.pipeline import Emitted
@@ -103,7 +103,7 @@ def _too_few(emitted: Emitted, compiled: compiler.Report) -> str | None:
     """Whether a block has fewer registers at its launch than its warpgroups share out: then those
     that take some would wait for ever."""
     main = emitted.program.main
-    shared_out = registers_by_duty(main, emitted.target)
+    shared_out = registers_by_role(main, emitted.target)
     if shared_out is None:
         return None
     fewer, more = shared_out

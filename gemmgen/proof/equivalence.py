@@ -20,9 +20,9 @@ from gemmgen.calling.inputs import drawn
 from gemmgen.calling.launches import ORDERS, Case, Order, Shape
 from gemmgen.interpreter.async_copies import landings_of
 from gemmgen.interpreter.checked_memory import Elements, elements, poisoned
-from gemmgen.interpreter.duties import duties_of
 from gemmgen.interpreter.interpret import Argument, interpret
 from gemmgen.interpreter.simt import Trap
+from gemmgen.interpreter.warp_roles import roles_of
 from gemmgen.ir.dtypes import INTEGERS
 from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.interface import Interface
@@ -100,13 +100,13 @@ def nearest(programs: Iterable[LoweredProgram], problem: Problem, shape: Shape) 
 
 def cases(lowered: LoweredProgram, problem: Problem, shape: Shape) -> Iterator[Case]:
     """Where C is read as ``beta * C`` alone, a second run has beta = 0 and poison in C.  What is
-    copied asynchronously lands late and, in runs of their own, early.  Warps with duties take their
+    copied asynchronously lands late and, in runs of their own, early.  Warps with roles take their
     turns in every order.  Where elements are split, some are given that need all of their parts,
     and one that has none."""
     runs: list[tuple[float, Order]] = [(3.0, "ascending")]
     if hides_c(problem):
         runs.append((0.0, "descending"))
-    if any(duties_of(kernel.body) for kernel in lowered.kernels):
+    if any(roles_of(kernel.body) for kernel in lowered.kernels):
         runs.extend((3.0, order) for order in ORDERS[1:])
     for (beta, order), landing in product(runs, landings_of(lowered)):
         yield Case(shape, "integers", 2.0, beta, 3, order, landing)

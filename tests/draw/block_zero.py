@@ -18,7 +18,6 @@ from gemmgen.interpreter.async_copies import CheckedCopies
 from gemmgen.interpreter.barriers import CheckedBarriers
 from gemmgen.interpreter.checked_machine import Argument, CheckedMachine
 from gemmgen.interpreter.checked_memory import Elements, FlatMemory, elements
-from gemmgen.interpreter.duties import duties_of
 from gemmgen.interpreter.machine import Boxes, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.node_table import code_for
@@ -26,6 +25,7 @@ from gemmgen.interpreter.scope import Closure
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.interpreter.together import Together
 from gemmgen.interpreter.turns import Turns
+from gemmgen.interpreter.warp_roles import roles_of
 from gemmgen.interpreter.workspace import LaunchState
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.lowered import SharedArray
@@ -51,7 +51,7 @@ Event = tuple[str, str]
 @dataclass
 class Log:
     """``events``: what is done (load, store), in which buffer, or with which phase of a barrier, by
-    the block or by one duty of its warps.  ``requests``: of shared memory, the buffer, whether it
+    the block or by one role of its warps.  ``requests``: of shared memory, the buffer, whether it
     is written, each thread's first element (-1: none), and how many."""
 
     events: list[Event] = field(default_factory=list)
@@ -172,14 +172,14 @@ class LoggedMachine(CheckedMachine):
         arguments: dict[str, Argument],
         state: LaunchState,
         together: Together,
-        duty: str | None,
+        role: str | None,
     ):
         written = {
             name: np.zeros(value.size, np.int64)
             for name, value in arguments.items()
             if isinstance(value, np.ndarray)
         }
-        super().__init__(lanes, arguments, written, state, together, "early", duty)
+        super().__init__(lanes, arguments, written, state, together, "early", role)
         self.log, self.copies = Log(), LoggedCopies("early")
         self.barriers = LoggedBarriers(lanes, together, "early")
         self.copies.log = self.barriers.log = self.log
@@ -233,14 +233,14 @@ def run(kernel: AnalyzedKernel, shape: Shape) -> Log:
     """What block 0 does at ``shape``, or those of its warps that multiply, if in turn the first
     ones; each element of a tensor holds its own number.  The blocks of its cluster run beside
     it."""
-    logs = run_duties(kernel, shape)
+    logs = run_roles(kernel, shape)
     return logs.get(IN_TURN[0]) or list(logs.values())[-1]
 
 
-def run_duties(
+def run_roles(
     kernel: AnalyzedKernel, shape: Shape, order: Order = "ascending"
 ) -> Mapping[str, Log]:
-    """The same of each duty of its warps, by name; "" if they have a program in common."""
+    """The same of each role of its warps, by name; "" if they have a program in common."""
     interface = kernel.lowered.interface
     arguments: dict[str, Argument] = dict(arguments_of(interface, kernel.program.problem, shape))
     for param in interface.tensors:
@@ -257,14 +257,14 @@ def run_duties(
     together = Together(count, Turns(order))
     parts = {
         d.name if d.groups == 1 else IN_TURN[turn]: (d.name, part)
-        for d in duties_of(kernel.lowered.body)
+        for d in roles_of(kernel.lowered.body)
         for turn, part in enumerate(d.parts)
     }
     machines = {
         name: LoggedMachine(
-            Lanes(0, count, *interface.block, part, count), arguments, state, together, duty
+            Lanes(0, count, *interface.block, part, count), arguments, state, together, role
         )
-        for name, (duty, part) in (parts or {"": (None, None)}).items()
+        for name, (role, part) in (parts or {"": (None, None)}).items()
     }
 
     def running(machine: LoggedMachine) -> None:

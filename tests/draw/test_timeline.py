@@ -23,18 +23,18 @@ from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.edit import contraction
 from gemmgen.schedule.examples import path_of
 from tests.cli.running import gemmgen
-from tests.draw.block_zero import Event, compiled, of_text, run_duties
+from tests.draw.block_zero import Event, compiled, of_text, run_roles
 from tests.draw.reading import ALL, drawn
 
 DUTIES = ("producer", "consumers")
 
 
-def walked(kernel: AnalyzedKernel, tiles: int, duty: str = "", sums: int = 1) -> list[Event]:
-    """The steps of a duty as the accesses that they are.  A sum that is no array is not logged, nor
+def walked(kernel: AnalyzedKernel, tiles: int, role: str = "", sums: int = 1) -> list[Event]:
+    """The steps of a role as the accesses that they are.  A sum that is no array is not logged, nor
     what is read in place: all is, then, that is no access of a thread's."""
     found: list[Event] = []
     for step in block_steps(kernel, tiles, sums):
-        found += accesses(step) if step.duty in ("", duty) else []
+        found += accesses(step) if step.role in ("", role) else []
     spread = kernel.program.main.spread
     if spread.registers == 1 and spread.holding == "thread":
         found = [event for event in found if event[0] not in ("multiply", "write")]
@@ -79,24 +79,24 @@ def taken(
     kernel: AnalyzedKernel, tiles: int, order: Order = "ascending", sums: int = 1
 ) -> dict[str, list[Event]]:
     """What the interpreter's memories and barriers saw of the operands, and of stores to the slice
-    of C, by duty.  Of tiles that are multiplied in place a sum is written by a fold, which is no
+    of C, by role.  Of tiles that are multiplied in place a sum is written by a fold, which is no
     multiplication; of tiles of parts threads load only what sums that are not finite are computed
     again from."""
     problem = kernel.program.problem
     names = [name for t in (problem.a, problem.b) for name in (t.name, f"{t.name}_shared")]
     staged = ("store", f"{problem.c.name}_shared")
     m, *others = shape_of_steps(kernel, tiles)
-    logs = run_duties(kernel, (sums * m, *others), order)
+    logs = run_roles(kernel, (sums * m, *others), order)
     folds = {"multiply"} if ATOMS[contraction(kernel.program.main).atom].in_place else set[str]()
     again = {"load"} if kernel.lowered.interface.split else set[str]()
     return {
-        duty: tidy(
+        role: tidy(
             e
             for e in log.events
             if e[0] not in ("load", "store") or e[1] in names or e == staged
             if e[0] not in folds | again
         )
-        for duty, log in logs.items()
+        for role, log in logs.items()
     }
 
 
@@ -104,19 +104,19 @@ def taken(
 @pytest.mark.parametrize("name", ALL)
 def test_steps_are_in_the_order_of_the_interpreter(name: str) -> None:
     kernel = compiled(name)
-    for duty, events in taken(kernel, 2).items():
-        assert walked(kernel, 2, duty) == events, duty
+    for role, events in taken(kernel, 2).items():
+        assert walked(kernel, 2, role) == events, role
 
 
 @pytest.mark.by_default("shuffled")
 @pytest.mark.parametrize("order", ["ascending", "descending", "shuffled"])
-def test_each_duty_goes_round_its_ring_as_in_the_interpreter(order: Order) -> None:
+def test_each_role_goes_round_its_ring_as_in_the_interpreter(order: Order) -> None:
     """Three rounds of the stages, whoever goes on first where both can."""
     kernel = compiled("hopper/warp_specialized")
     found = taken(kernel, 9, order)
     assert tuple(found) == DUTIES
-    for duty, events in found.items():
-        assert walked(kernel, 9, duty) == events, duty
+    for role, events in found.items():
+        assert walked(kernel, 9, role) == events, role
     assert ("await", "empty[0] 1") in found["producer"]
     assert ("await", "full[0] 2") in found["consumers"]
 
@@ -126,9 +126,9 @@ def test_each_duty_goes_round_its_ring_as_in_the_interpreter(order: Order) -> No
 def test_a_persistent_block_goes_on_as_in_the_interpreter(order: Order) -> None:
     """Three tiles of C of three steps each, in a ring of four stages."""
     kernel = compiled("hopper/persistent")
-    for duty, events in taken(kernel, 3, order, sums=3).items():
-        steps = walked(kernel, 3, duty, sums=3)  # stores of C are not logged
-        assert [event for event in steps if event[0] != "write"] == events, duty
+    for role, events in taken(kernel, 3, order, sums=3).items():
+        steps = walked(kernel, 3, role, sums=3)  # stores of C are not logged
+        assert [event for event in steps if event[0] != "write"] == events, role
 
 
 @pytest.mark.proof
@@ -138,9 +138,9 @@ def test_consumers_in_turn_go_on_as_in_the_interpreter(order: Order) -> None:
     kernel = compiled("hopper/pingpong")
     found = taken(kernel, 3, order, sums=3)
     assert tuple(found) == ("producer", *IN_TURN)
-    for duty, events in found.items():
-        steps = walked(kernel, 3, duty, sums=3)  # what leaves the slices is not logged
-        assert tidy(event for event in steps if event[0] != "write") == events, duty
+    for role, events in found.items():
+        steps = walked(kernel, 3, role, sums=3)  # what leaves the slices is not logged
+        assert tidy(event for event in steps if event[0] != "write") == events, role
     assert ("await", "turn[0] 0") in found[IN_TURN[0]]
     assert ("release", "turn[0] 0") not in found[IN_TURN[0]]
 
@@ -171,8 +171,8 @@ def test_a_ring_with_another_number_of_stages_is_found(tmp_path: Path) -> None:
     kernel = compiled("hopper/warp_specialized")
     text = path_of("hopper/warp_specialized").read_text().replace("stages=3", "stages=4")
     other = of_text(text, tmp_path)
-    for duty, events in taken(kernel, 5).items():
-        assert walked(other, 5, duty) != events
+    for role, events in taken(kernel, 5).items():
+        assert walked(other, 5, role) != events
 
 
 def test_a_barrier_at_another_place_is_found() -> None:

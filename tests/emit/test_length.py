@@ -1,4 +1,4 @@
-"""Kernels of two duties are short enough to be read, and each duty is found at once."""
+"""Kernels of two roles are short enough to be read, and each role is found at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_kernel_and_its_functions_are_300_lines_at_most(name: str) -> None:
 
 @pytest.mark.by_default("hopper/persistent")
 @pytest.mark.parametrize("name", HOPPER)
-def test_each_duty_begins_with_its_name(name: str) -> None:
+def test_each_role_begins_with_its_name(name: str) -> None:
     """Right below the one condition that parts them, the producer first."""
     lines = lines_of(name)
     kernel = [line.strip() for line in lines[lines.index(BEGIN) :]]

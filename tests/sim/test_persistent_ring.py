@@ -225,7 +225,7 @@ PLANTS = {
         "if (reg_m > 0) gg_sync_warps(1, CONSUMERS);",
         1,
     ),
-    "the block's barrier in a duty": (
+    "the block's barrier in a role": (
         "a producer, slices of C",
         "gg_sync_warps(1, CONSUMERS);",
         "__syncthreads();",

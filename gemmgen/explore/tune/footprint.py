@@ -16,7 +16,7 @@ from gemmgen.ir.occupancy import (
     blocks_per_multiprocessor,
     elements_of,
     estimated_registers,
-    registers_by_duty,
+    registers_by_role,
 )
 from gemmgen.ir.target import WARP
 
@@ -57,7 +57,7 @@ def block_sizes(program: Program, interface: Interface) -> BlockSizes:
     prefetched = bool(fragments) and min(fragments) > 1
     registers, held = estimated_registers(kernel), estimated_registers(kernel)
     allowed = allowed_registers(kernel.threads, kernel.bounds.blocks)
-    shared_out = registers_by_duty(kernel, program.target)
+    shared_out = registers_by_role(kernel, program.target)
     if shared_out:  # which takes all that the launch leaves, whatever a thread needs
         _, allowed = shared_out
         held = allowed_registers(kernel.threads, blocks_per_multiprocessor(kernel))

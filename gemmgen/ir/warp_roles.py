@@ -15,12 +15,12 @@ S = TypeVar("S", covariant=True)
 
 
 @record
-class Duty(Generic[S]):
+class WarpRole(Generic[S]):
     """What ``threads`` threads of a block do, from the thread ``first`` on, under a comment; they
     are whole warps.  Of ``groups`` of so many threads, one behind the other, each goes its own
     way in time.
 
-    ``condition`` holds in these threads alone, of those that an earlier duty leaves; None: of the
+    ``condition`` holds in these threads alone, of those that an earlier role leaves; None: of the
     last one.
     """
 
@@ -43,14 +43,14 @@ class Duty(Generic[S]):
 
 
 @record
-class Duties(Generic[S]):
+class WarpRoles(Generic[S]):
     """``if (condition) { ... } else { ... }``: the warps of a block go different ways.
 
-    A ``Barrier`` within one is the whole block's still: what a duty's threads meet at is a
+    A ``Barrier`` within one is the whole block's still: what a role's threads meet at is a
     ``NamedBarrier``.
     """
 
-    duties: tuple[Duty[S], ...]
+    roles: tuple[WarpRole[S], ...]
 
 
 @record

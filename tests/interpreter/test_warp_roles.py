@@ -1,4 +1,4 @@
-"""Warps with duties of their own, interpreted: a producer that writes tiles and consumers that add
+"""Warps with roles of their own, interpreted: a producer that writes tiles and consumers that add
 them up, with named barriers between them; and what hangs."""
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import pytest
 from gemmgen.calling.launches import ORDERS, Order
 from gemmgen.interpreter.interpret import Trap, interpret
 from gemmgen.ir.control import Assign, Barrier, Define, For, If
-from gemmgen.ir.duties import Duties, Duty, NamedBarrier
 from gemmgen.ir.expr import Element, Float, Int, Var
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, SharedArray
 from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import Node
+from gemmgen.ir.warp_roles import NamedBarrier, WarpRole, WarpRoles
 
 from .kernels import BLOCK, X, of
 
@@ -45,12 +45,12 @@ STORE = Assign(Element("out", (of("+", of("*", BLOCK, CONSUMERS), X),)), Var("su
 BEGIN = Define("sum", Float(0.0), "float", mutable=True)
 
 
-def duties(producer: tuple[Node, ...], consumers: tuple[Node, ...]) -> Node:
+def roles(producer: tuple[Node, ...], consumers: tuple[Node, ...]) -> Node:
     is_producer = of(">=", X, CONSUMERS)
-    return Duties(
+    return WarpRoles(
         (
-            Duty("producer", CONSUMERS, PRODUCER, "fill tiles", (), producer, is_producer),
-            Duty("consumers", 0, CONSUMERS, "add them up", (), consumers),
+            WarpRole("producer", CONSUMERS, PRODUCER, "fill tiles", (), producer, is_producer),
+            WarpRole("consumers", 0, CONSUMERS, "add them up", (), consumers),
         )
     )
 
@@ -65,7 +65,7 @@ def meeting_consumers() -> tuple[Node, ...]:
 
 def meeting() -> tuple[Node, ...]:
     """Both sides pass two barriers together: a tile is filled, and it is read."""
-    return (duties((over_tiles(fill(), FILLED, READ),), meeting_consumers()),)
+    return (roles((over_tiles(fill(), FILLED, READ),), meeting_consumers()),)
 
 
 def run(body: tuple[Node, ...], order: Order = "ascending", blocks: int = 1) -> np.ndarray:
@@ -88,11 +88,11 @@ def test_a_producer_and_consumers_meet_at_named_barriers(order: Order, blocks: i
 
 def test_values_show_a_barrier_at_the_wrong_place() -> None:
     early = over_tiles(FILLED, fill(), READ)
-    assert not run((duties((early,), meeting_consumers()),), "descending").all()
+    assert not run((roles((early,), meeting_consumers()),), "descending").all()
 
 
 def test_who_waits_for_which_barrier_is_said_if_nobody_can_go_on() -> None:
-    found = trap((duties((over_tiles(fill(), READ, FILLED),), meeting_consumers()),))
+    found = trap((roles((over_tiles(fill(), READ, FILLED),), meeting_consumers()),))
     assert found == (
         "barrier[2]: no thread can go on: "
         "producer waits for barrier 2, to which 32 of 96 threads have come; "
@@ -107,37 +107,37 @@ def trap(body: tuple[Node, ...], order: Order = "ascending") -> str:
     return str(found.value)
 
 
-def test_a_barrier_of_the_block_within_a_duty_waits_for_all_of_it() -> None:
-    found = trap((duties((Barrier(),), ()),))
+def test_a_barrier_of_the_block_within_a_role_waits_for_all_of_it() -> None:
+    found = trap((roles((Barrier(),), ()),))
     assert "producer waits for barrier 0, to which 32 of 96 threads have come" in found
     tile = Assign(Element("tile", (Int(0), LANE)), Float(2.0))
     read = Assign(Element("out", (X,)), Element("tile", (Int(0), of("%", X, PRODUCER))))
-    run((duties((tile, Barrier()), (Barrier(), read)),), "descending")
+    run((roles((tile, Barrier()), (Barrier(), read)),), "descending")
 
 
 def test_named_barriers_count_whole_warps() -> None:
     def met(producer: Node) -> str:
-        return trap((duties((producer,), (NamedBarrier(Int(1), Int(96)),)),), "descending")
+        return trap((roles((producer,), (NamedBarrier(Int(1), Int(96)),)),), "descending")
 
     assert "barrier[1]: 64 threads, but others come" in met(NamedBarrier(Int(1), Int(64)))
     assert "barrier[16]: a block has 16 of them" in met(NamedBarrier(Int(16), Int(32)))
     assert "barrier[2]: 33 threads are no number of whole" in met(NamedBarrier(Int(2), Int(33)))
     half = If(of("<", X, CONSUMERS + 16), (NamedBarrier(Int(2), Int(32)),))
     assert "barrier[2]: not all lanes of its warp" in met(half)
-    assert "more than 32 threads come" in trap((duties((), (NamedBarrier(Int(2), Int(32)),)),))
+    assert "more than 32 threads come" in trap((roles((), (NamedBarrier(Int(2), Int(32)),)),))
 
 
-def test_the_threads_of_a_duty_all_go_its_way() -> None:
-    wrong = Duties(
+def test_the_threads_of_a_role_all_go_its_way() -> None:
+    wrong = WarpRoles(
         (
-            Duty("producer", CONSUMERS, PRODUCER, "", (), (Barrier(),), of(">=", X, 32)),
-            Duty("consumers", 0, CONSUMERS, "", (), ()),
+            WarpRole("producer", CONSUMERS, PRODUCER, "", (), (Barrier(),), of(">=", X, 32)),
+            WarpRole("consumers", 0, CONSUMERS, "", (), ()),
         )
     )
     assert "thread (32, 0)" in trap((wrong,), "descending")
     assert "goes the way of another" in trap((wrong,), "descending")
 
 
-def test_what_a_thread_may_not_do_ends_the_other_duties_too() -> None:
+def test_what_a_thread_may_not_do_ends_the_other_roles_too() -> None:
     outside = Assign(Element("tile", (Int(2), X)), Float(1.0))
-    assert trap((duties((outside,), (Barrier(),)),)).startswith("tile[192]")
+    assert trap((roles((outside,), (Barrier(),)),)).startswith("tile[192]")

@@ -42,7 +42,7 @@ EMPTY_AT_FIRST = Int(1)
 
 
 @record
-class DutyPipeline(TmaPipeline):
+class RolePipeline(TmaPipeline):
     """The expansion of one pipeline whose tiles a producer copies; ``expand`` gives what the
     consumers do."""
 

@@ -1,4 +1,4 @@
-"""The duties of a block's warps: a producer that copies tiles, and consumers that multiply them."""
+"""The roles of a block's warps: a producer that copies tiles, and consumers that multiply them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import is_dataclass, replace
 from typing import Any, cast
 
 from gemmgen.expand.pingpong import consumers_of_a_tile
-from gemmgen.expand.pipeline_duties import DutyPipeline
+from gemmgen.expand.pipeline_roles import RolePipeline
 from gemmgen.ir import clusters, names
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Barrier, Block, Define
-from gemmgen.ir.duties import Duties, Duty, NamedBarrier, SetRegisters
 from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.expanded import OneThread, Tiles, Timed
 from gemmgen.ir.expr import Binary, Call, Expr, Int, Var
 from gemmgen.ir.nodes import Kernel, Program
-from gemmgen.ir.occupancy import registers_by_duty
+from gemmgen.ir.occupancy import registers_by_role
 from gemmgen.ir.parts import rebuilt
+from gemmgen.ir.warp_roles import NamedBarrier, SetRegisters, WarpRole, WarpRoles
 
 PRODUCER = "load tiles into empty stages"
 CONSUMERS = "multiply full stages, then run the epilogue"
@@ -33,13 +33,13 @@ def with_producers(program: Program, kernel: Kernel, tiles: tuple[Timed, ...]) -
     operands."""
     pipeline = pipeline_of(kernel)
     assert pipeline is not None
-    ring = DutyPipeline(program, kernel, pipeline)
+    ring = RolePipeline(program, kernel, pipeline)
     behind = Binary(">=", Var("threadIdx.x"), names.CONSUMERS)
     count, origins = kernel.consumers, kernel.producers.origins
     fewer, more = _registers(program, kernel)
     producer = (*fewer, ring.produced())
-    duties = (
-        Duty(
+    roles = (
+        WarpRole(
             "producer",
             count,
             kernel.threads - count,
@@ -48,7 +48,7 @@ def with_producers(program: Program, kernel: Kernel, tiles: tuple[Timed, ...]) -
             producer,
             behind,
         ),
-        Duty(
+        WarpRole(
             "consumers",
             0,
             kernel.spread.threads,
@@ -58,7 +58,7 @@ def with_producers(program: Program, kernel: Kernel, tiles: tuple[Timed, ...]) -
             groups=kernel.producers.turns,
         ),
     )
-    return (ring.barriers(), Duties(duties), *_end(kernel))
+    return (ring.barriers(), WarpRoles(roles), *_end(kernel))
 
 
 def _end(kernel: Kernel) -> tuple[Timed, ...]:
@@ -100,7 +100,7 @@ def _among_consumers(kernel: Kernel, tiles: tuple[Timed, ...]) -> tuple[Timed, .
 
 def _registers(program: Program, kernel: Kernel) -> tuple[tuple[Timed, ...], tuple[Timed, ...]]:
     """What the producer gives up and what consumers take, if the target can share out registers."""
-    found = registers_by_duty(kernel, program.target)
+    found = registers_by_role(kernel, program.target)
     if found is None:
         return (), ()
     fewer, more = found

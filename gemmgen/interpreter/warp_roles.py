@@ -1,7 +1,7 @@
-"""Duties, interpreted.
+"""WarpRoles, interpreted.
 
 Each has a machine of its own (``turns``), whose lanes are its threads.  On a machine whose lanes
-are whole blocks one duty comes after another.
+are whole blocks one role comes after another.
 """
 
 from __future__ import annotations
@@ -16,57 +16,57 @@ from gemmgen.interpreter.scope import Closure
 from gemmgen.interpreter.simt import Mask, Trap
 from gemmgen.ir.control import Block
 from gemmgen.ir.dependent_launch import LaunchDependents, WaitGrid
-from gemmgen.ir.duties import Duties, Duty, NamedBarrier, SetRegisters
 from gemmgen.ir.thread_code import Node, inner
+from gemmgen.ir.warp_roles import NamedBarrier, SetRegisters, WarpRole, WarpRoles
 from gemmgen.numerics.operators import Bools, Value
 
 
-def duties_of(body: tuple[Node, ...]) -> tuple[Duty[Node], ...]:
-    """The duties into which the threads of a block part, if they do."""
+def roles_of(body: tuple[Node, ...]) -> tuple[WarpRole[Node], ...]:
+    """The roles into which the threads of a block part, if they do."""
     for node in body:
-        found = node.duties if isinstance(node, Duties) else duties_of(inner(node))
+        found = node.roles if isinstance(node, WarpRoles) else roles_of(inner(node))
         if found:
             return found
     return ()
 
 
-def _duties(node: Duties[Node], code: Code) -> Step:
-    parts = [(duty, *_compiled(duty, code)) for duty in node.duties]
+def _roles(node: WarpRoles[Node], code: Code) -> Step:
+    parts = [(role, *_compiled(role, code)) for role in node.roles]
     lanes = code.machine.lanes
 
     def step(mask: Mask) -> None:
         every = np.ones(lanes.count, np.bool_) if mask is None else mask
         left = every
-        for duty, condition, body in parts:
+        for role, condition, body in parts:
             here = left
             if condition is not None:
                 here = left & lanes.every(condition.run(left)).astype(np.bool_)
             left = left & ~here
-            _check_own(duty, here, every, code)
+            _check_own(role, here, every, code)
             if body is not None and here.any():
                 body(None if here.all() else here)
 
     return step
 
 
-def _compiled(duty: Duty[Node], code: Code) -> tuple[Closure | None, Step | None]:
+def _compiled(role: WarpRole[Node], code: Code) -> tuple[Closure | None, Step | None]:
     """Its condition, and its body on the machines that run it."""
-    condition = None if duty.condition is None else code.expression(duty.condition)
-    if code.machine.duty not in (None, duty.name):
+    condition = None if role.condition is None else code.expression(role.condition)
+    if code.machine.role not in (None, role.name):
         return condition, None
-    return condition, code.braces((Block(duty.note, duty.origins, duty.body),))
+    return condition, code.braces((Block(role.note, role.origins, role.body),))
 
 
-def _check_own(duty: Duty[Node], here: Bools, every: Bools, code: Code) -> None:
-    """All threads of a duty's machine go its way, and no others."""
+def _check_own(role: WarpRole[Node], here: Bools, every: Bools, code: Code) -> None:
+    """All threads of a role's machine go its way, and no others."""
     machine = code.machine
-    if machine.duty is None:
+    if machine.role is None:
         return
-    wrong = every & ~here if machine.duty == duty.name else here
+    wrong = every & ~here if machine.role == role.name else here
     if wrong.any():
         thread = machine.lanes.name(int(np.argmax(wrong)))
-        went = f"is of the duty {machine.duty}, and goes the way of another"
-        raise Trap("duties", thread, 0, went)
+        went = f"is of the role {machine.role}, and goes the way of another"
+        raise Trap("roles", thread, 0, went)
 
 
 def _meet(node: NamedBarrier, code: Code) -> Step:
@@ -89,7 +89,7 @@ def _nothing(_node: Node, _code: Code) -> None:
 
 
 NODES: Statements = {
-    Duties: _duties,
+    WarpRoles: _roles,
     NamedBarrier: _meet,
     **dict.fromkeys((SetRegisters, WaitGrid, LaunchDependents), _nothing),
 }
