@@ -269,15 +269,15 @@ def _elements(atom: Atom, n: int, first: tuple[int, int]) -> tuple[list[int], tu
     """The registers of the sums in each of a thread's rows from ``first`` on; and of each the row
     and the column that each lane has there."""
     traits = ATOMS[atom]
-    held = traits.sums
-    assert held is not None
-    _, _, width = held.along("column")
-    own, registers = own_elements(held), list[int]()
+    layout = traits.sums
+    assert layout is not None
+    _, _, width = layout.along("column")
+    own, registers = own_elements(layout), list[int]()
     rows, columns = list[list[int]](), list[list[int]]()
-    for piece, register in product(range(n // traits.n), range(held.registers)):
+    for piece, register in product(range(n // traits.n), range(layout.registers)):
         row, column = own[register]
         registers.append(first[row] + piece * width + column)
-        at = [held.element(lane, register) for lane in range(held.lanes)]
+        at = [layout.element(lane, register) for lane in range(layout.lanes)]
         rows.append([row for row, _ in at])
         columns.append([column + piece * traits.n for _, column in at])
     return registers, (np.array(rows), np.array(columns))

@@ -22,7 +22,7 @@ from gemmgen.interpreter.scope import UNKNOWN, Array
 from gemmgen.interpreter.simt import Mask
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.dtypes import INTEGERS, DType
-from gemmgen.ir.held import Held
+from gemmgen.ir.fragment_layout import FragmentLayout
 from gemmgen.ir.lane_matrices import (
     LoadMatrices,
     MultiplyMatrices,
@@ -91,7 +91,7 @@ def _split(node: SplitMatrices, code: Code) -> Step | None:
 def _multiply(node: MultiplyMatrices, code: Code) -> Step | None:
     traits, warps = ATOMS[node.atom], code.machine.warps
     assert traits.a and traits.b and traits.sums
-    a_held, b_held, held = traits.a, traits.b, traits.sums
+    a_layout, b_layout, layout = traits.a, traits.b, traits.sums
     left, at_left = registers_of(node.a, code)
     right, at_right = registers_of(node.b, code)
     sums, first = code.element(node.sum)
@@ -100,7 +100,7 @@ def _multiply(node: MultiplyMatrices, code: Code) -> Step | None:
     shape = code.scope.array(node.sum.buffer).sizes
     assert shape is not None
     across = shape[-1]
-    places = [row * across + column for row, column in own_elements(held)]
+    places = [row * across + column for row, column in own_elements(layout)]
     of_a, of_b, of_sums = node.types
 
     def step(mask: Mask) -> None:
@@ -108,12 +108,14 @@ def _multiply(node: MultiplyMatrices, code: Code) -> Step | None:
         begin = first(mask)
         assert isinstance(begin, int) and isinstance(sums, Registers)
         with np.errstate(all="ignore"):
-            a = _matrix(_operand(left, at_left(mask), a_held, of_a), a_held, traits.m, traits.k)
-            b = _matrix(_operand(right, at_right(mask), b_held, of_b), b_held, traits.k, traits.n)
+            a = _matrix(_operand(left, at_left(mask), a_layout, of_a), a_layout, traits.m, traits.k)
+            b = _matrix(
+                _operand(right, at_right(mask), b_layout, of_b), b_layout, traits.k, traits.n
+            )
             old = np.stack([sums.data[begin + place] for place in places])
-            total = _matrix(old.astype(np.float64), held, traits.m, traits.n) + a @ b
+            total = _matrix(old.astype(np.float64), layout, traits.m, traits.n) + a @ b
             total = kept(total, of_sums)
-        rows, columns = _table(held)
+        rows, columns = _table(layout)
         for e, place in enumerate(places):
             value = total[:, rows[e], columns[e]].reshape(-1)
             sums.store(begin + place, value, mask)
@@ -130,25 +132,25 @@ NODES: Statements = {
 }
 
 
-def own_elements(held: Held) -> list[tuple[int, int]]:
+def own_elements(layout: FragmentLayout) -> list[tuple[int, int]]:
     """Where the elements of a lane are among its own rows and columns: by their order."""
-    all_of = [held.element(0, register) for register in range(held.registers)]
+    all_of = [layout.element(0, register) for register in range(layout.registers)]
     rows, columns = (sorted({at[side] for at in all_of}) for side in (0, 1))
     return [(rows.index(row), columns.index(column)) for row, column in all_of]
 
 
 @cache
-def _table(held: Held) -> tuple[Ints, Ints]:
+def _table(layout: FragmentLayout) -> tuple[Ints, Ints]:
     """The row and the column of each register of each lane."""
-    at = [[held.element(lane, r) for lane in range(WARP)] for r in range(held.registers)]
+    at = [[layout.element(lane, r) for lane in range(WARP)] for r in range(layout.registers)]
     rows, columns = np.moveaxis(np.array(at), -1, 0)
     return rows, columns
 
 
-def _operand(held: Memory, first: int, layout: Held, dtype: DType) -> F64:
+def _operand(memory: Memory, first: int, layout: FragmentLayout, dtype: DType) -> F64:
     """The elements of all lanes as numbers; integers are held as such."""
-    assert isinstance(held, Registers)
-    return elements(held.data[first : first + layout.registers], dtype)
+    assert isinstance(memory, Registers)
+    return elements(memory.data[first : first + layout.registers], dtype)
 
 
 def elements(found: npt.NDArray[np.generic], dtype: DType) -> F64:
@@ -163,10 +165,10 @@ def kept(sums: F64, dtype: DType) -> Real:
     return wrapped(sums) if dtype in INTEGERS else sums.astype(computing(dtype))
 
 
-def _matrix(elements: F64, held: Held, rows: int, columns: int) -> F64:
+def _matrix(elements: F64, layout: FragmentLayout, rows: int, columns: int) -> F64:
     """The matrices of all warps, of what their lanes hold."""
     count = elements.shape[1] // WARP
     found = np.empty((count, rows, columns))
-    at_row, at_column = _table(held)
-    found[:, at_row, at_column] = elements.reshape(held.registers, count, WARP).transpose(1, 0, 2)
+    at_row, at_column = _table(layout)
+    found[:, at_row, at_column] = elements.reshape(layout.registers, count, WARP).transpose(1, 0, 2)
     return found

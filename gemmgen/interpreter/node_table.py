@@ -11,8 +11,8 @@ from gemmgen.interpreter import (
     control_flow,
     fragments,
     known_fragments,
-    roles,
     variables,
+    warp_roles,
     workspace,
 )
 from gemmgen.interpreter.code import Code, Statements
@@ -28,7 +28,7 @@ NODES: Statements = {
     **known_fragments.NODES,
     **async_products.NODES,
     **workspace.NODES,
-    **roles.NODES,
+    **warp_roles.NODES,
 }
 
 

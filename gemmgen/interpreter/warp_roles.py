@@ -1,4 +1,4 @@
-"""WarpRoles, interpreted.
+"""Warp roles, interpreted.
 
 Each has a machine of its own (``turns``), whose lanes are its threads.  On a machine whose lanes
 are whole blocks one role comes after another.

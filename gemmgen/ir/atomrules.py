@@ -8,7 +8,7 @@ from gemmgen.ir.atoms import ATOMS, AtomTraits
 from gemmgen.ir.boxes import tma_swizzle
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.held import Side
+from gemmgen.ir.fragment_layout import Side
 from gemmgen.ir.nodes import Contract, Copy, Fold, Kernel, Loop, Map, Pipeline, Program
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from gemmgen.base.record import record
 from gemmgen.ir.dtypes import BYTE_FLOATS, BYTES, HALVES, DType
-from gemmgen.ir.held import Digit, Held, Side
+from gemmgen.ir.fragment_layout import Digit, FragmentLayout, Side
 
 Atom = Literal[
     "fma",
@@ -84,9 +84,9 @@ class AtomTraits:
     aligned: int = 16
     turned: tuple[DType, ...] = HALVES
     splits: DType | None = None
-    sums: Held | None = None
-    a: Held | None = None
-    b: Held | None = None
+    sums: FragmentLayout | None = None
+    a: FragmentLayout | None = None
+    b: FragmentLayout | None = None
     loads: Loads = "rows"
     together_n: int = 1
     odd_n: int = 32
@@ -164,7 +164,7 @@ WMMA = AtomTraits(16, 16, 16, 32, "opaque", _OF_HALVES, line=16, aligned=32)
 # bytes, of four lanes, and begin at a multiple of 16.
 _ROWS: Digit = (8, "row", 1)
 _COLUMNS: Digit = (8, "column", 1)
-_SUMS = Held(((4, "column", 2), _ROWS), ((2, "column", 1), (2, "row", 8)))
+_SUMS = FragmentLayout(((4, "column", 2), _ROWS), ((2, "column", 1), (2, "row", 8)))
 
 
 def _of_a_warp(products: tuple[Product, ...], rows: int = 2) -> AtomTraits:
@@ -177,8 +177,8 @@ def _of_a_warp(products: tuple[Product, ...], rows: int = 2) -> AtomTraits:
         products=products,
         line=16,
         sums=_SUMS,
-        a=Held(((4, "column", each), _ROWS), tuple(a[: 1 + rows])),
-        b=Held(((4, "row", each), _COLUMNS), tuple(b[:rows])),
+        a=FragmentLayout(((4, "column", each), _ROWS), tuple(a[: 1 + rows])),
+        b=FragmentLayout(((4, "row", each), _COLUMNS), tuple(b[:rows])),
     )
 
 
@@ -190,9 +190,9 @@ def _of_doubles(rows: int, steps: int) -> AtomTraits:
         *(8 * rows, 8, 4 * steps, 32, "known"),
         products=(("f64", "f64", "f64"),),
         turned=("f64",),
-        sums=Held(_SUMS.lane, _SUMS.register[:rows]),
-        a=Held(((4, "column", 1), _ROWS), ((rows, "row", 8), (steps, "column", 4))),
-        b=Held(((4, "row", 1), _COLUMNS), ((steps, "row", 4),)),
+        sums=FragmentLayout(_SUMS.lane, _SUMS.register[:rows]),
+        a=FragmentLayout(((4, "column", 1), _ROWS), ((rows, "row", 8), (steps, "column", 4))),
+        b=FragmentLayout(((4, "row", 1), _COLUMNS), ((steps, "row", 4),)),
         loads="elements",
     )
 
@@ -203,8 +203,10 @@ def _of_doubles(rows: int, steps: int) -> AtomTraits:
 _OF_PARTS = replace(
     _of_a_warp((("bf16", "bf16", "f32"),)),
     splits="f32",
-    a=Held(((4, "column", 1), _ROWS), ((2, "column", 4), (2, "row", 8), (2, "column", 8))),
-    b=Held(((4, "row", 1), _COLUMNS), ((2, "row", 4), (2, "row", 8))),
+    a=FragmentLayout(
+        ((4, "column", 1), _ROWS), ((2, "column", 4), (2, "row", 8), (2, "column", 8))
+    ),
+    b=FragmentLayout(((4, "row", 1), _COLUMNS), ((2, "row", 4), (2, "row", 8))),
     loads="parts",
 )
 
@@ -216,7 +218,7 @@ def _of_a_warpgroup(k: int, products: tuple[Product, ...], **more: Any) -> AtomT
     warp of four has 16 rows, which its lanes hold as those of m16n8k16 do; N is 8 to 256 in steps
     of 8.
     """
-    sums = Held(_SUMS.lane, _SUMS.register, warp=((4, "row", 16),))
+    sums = FragmentLayout(_SUMS.lane, _SUMS.register, warp=((4, "row", 16),))
     shape = (64, 8, k, 128, "warpgroup")
     return AtomTraits(*shape, products, line=16, aligned=1024, sums=sums, together_n=32, **more)
 

@@ -9,7 +9,7 @@ from gemmgen.ir.boxes import lands_at, tma_swizzle
 from gemmgen.ir.buffers import AxisSpread, Space, axes_of_operand
 from gemmgen.ir.dtypes import BYTES, widest
 from gemmgen.ir.edit import contraction, operations_of, wide_access
-from gemmgen.ir.held import Held, Side
+from gemmgen.ir.fragment_layout import FragmentLayout, Side
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Program
 
 
@@ -123,12 +123,12 @@ def _stated(program: Program, kernel: Kernel, name: str) -> dict[str, AxisSpread
         return {}
     contract, problem = contraction(kernel), program.problem
     atom = ATOMS[contract.atom]
-    operands: tuple[tuple[str, str, Held | None, Side], ...] = (
+    operands: tuple[tuple[str, str, FragmentLayout | None, Side], ...] = (
         (contract.a, problem.m, atom.a, "row"),
         (contract.b, problem.n, atom.b, "column"),
     )
-    for operand, letter, held, side in operands:
-        if operand == name and held is not None:
-            axes = axes_of_operand(kernel.spread.axis(letter), held, side, problem.k)
+    for operand, letter, layout, side in operands:
+        if operand == name and layout is not None:
+            axes = axes_of_operand(kernel.spread.axis(letter), layout, side, problem.k)
             return {axis.letter: axis for axis in axes}
     return {}

@@ -9,7 +9,7 @@ from math import prod
 from gemmgen.base.record import record
 from gemmgen.ir.atoms import ATOMS, Atom, Holding
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.ir.held import Held, Side
+from gemmgen.ir.fragment_layout import FragmentLayout, Side
 
 Origins = tuple[str, ...]
 """The canonical directives that shaped a node, in their order."""
@@ -57,15 +57,15 @@ class AxisSpread:
 
 
 def axes_of_operand(
-    sums: AxisSpread, held: Held, side: Side, contracted: str
+    sums: AxisSpread, layout: FragmentLayout, side: Side, contracted: str
 ) -> tuple[AxisSpread, AxisSpread]:
     """An operand's fragments as its atom states them: along the axis of the sums, which is the
     ``side`` of the operand, and along the contracted letter."""
-    _, lanes, width = held.along(side)
+    _, lanes, width = layout.along(side)
     pieces = sums.extent // sums.warps // (lanes * width)
     along = AxisSpread(sums.letter, sums.warps, pieces, lanes, width)
     other: Side = "row" if side == "column" else "column"
-    return along, AxisSpread(contracted, 1, *held.along(other))
+    return along, AxisSpread(contracted, 1, *layout.along(other))
 
 
 @record

@@ -1,5 +1,5 @@
-"""Nodes of lowered code for tensor cores whose lanes hold known elements (``ir/held.py``): what a
-warp loads and multiplies together."""
+"""Nodes of lowered code for tensor cores whose lanes hold known elements
+(``ir/fragment_layout.py``): what a warp loads and multiplies together."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from gemmgen.base.record import record
 from gemmgen.ir.atoms import Atom, Product
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Element, Expr, Int
-from gemmgen.ir.held import Held
+from gemmgen.ir.fragment_layout import FragmentLayout
 
 REGISTER = 4
 """Bytes of a register of a fragment."""
 ROWS, ROW_BYTES = 8, 16
 """Rows of a matrix that ``ldmatrix`` loads, and the bytes of each."""
-MATRIX = Held(((4, "column", 2), (8, "row", 1)), ((2, "column", 1),))
+MATRIX = FragmentLayout(((4, "column", 2), (8, "row", 1)), ((2, "column", 1),))
 """The PTX ISA, "stmatrix": what each lane holds of a matrix of 8 x 8 elements of 16 bits."""
 
 

@@ -33,7 +33,7 @@ def load(context: Context, own: MmaOperand, node: Fetch, number: Expr) -> tuple[
     }
     register: Expr = mul(number, Int(own.registers))
     below, loops = 1, list[tuple[str, int]]()
-    for count, side, step in own.held.register:
+    for count, side, step in own.layout.register:
         if count == 1:
             continue
         letter = own.letter if side == own.side else k
@@ -57,7 +57,7 @@ def origins(context: Context, own: MmaOperand) -> Iterator[Define]:
     for letter, is_k in ((own.letter, False), (k, True)):
         parts: list[Expr] = [] if is_k else [mul(of_warp[letter], names.warp(letter))]
         below = 1
-        for count, side, step in own.held.lane:
+        for count, side, step in own.layout.lane:
             if (side != own.side) == is_k:
                 digit = div(LANE, Int(below))
                 if below * count < WARP:

@@ -10,7 +10,7 @@ from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Define
 from gemmgen.ir.expanded import Fetch
 from gemmgen.ir.expr import Expr, Int, Var
-from gemmgen.ir.held import Digit, Side
+from gemmgen.ir.fragment_layout import Digit, Side
 from gemmgen.ir.lane_matrices import ROWS, LoadMatrices, OperandArray, packed, row_of
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
@@ -63,7 +63,7 @@ def _matrices(own: MmaOperand) -> tuple[Digit, ...]:
     """The digits of the number of a matrix of a piece: those of a register but for elements within
     one."""
     within, found = packed(own.tile.dtype), list[Digit]()
-    for digit in own.held.register:
+    for digit in own.layout.register:
         if within > 1:
             within //= digit[0]
         elif digit[0] > 1:

@@ -1,9 +1,9 @@
 """stmatrix: lanes whose sums are those of tensor cores write them to a slice of the output as
 matrices of 8 x 8, a row of 16 bytes at a time.
 
-A row of each lane's micro-tile is a row of such matrices: the pieces of ``Held`` that the atom
-states, each lane with the two neighbours that the instruction takes from it.  It is ldmatrix the
-other way round.
+A row of each lane's micro-tile is a row of such matrices: the pieces of ``FragmentLayout`` that the
+atom states, each lane with the two neighbours that the instruction takes from it. It is ldmatrix
+the other way round.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def together(context: Context, node: StageSlice) -> int | None:
     """How many matrices of a row of the micro-tile one instruction stores; None if lanes hold no
     such matrices, if there is but one, or if rows of the slice may begin anywhere."""
     outward, slice_ = copy_outward(context.kernel), context.buffer(node.map.dst)
-    held = ATOMS[context.kernel.spread.atom].sums
-    if held is None or (held.lane, held.register[:1]) != (MATRIX.lane, MATRIX.register):
+    layout = ATOMS[context.kernel.spread.atom].sums
+    if layout is None or (layout.lane, layout.register[:1]) != (MATRIX.lane, MATRIX.register):
         return None
     pairs = slice_.letters[1] == context.letters[1] and BYTES[slice_.dtype] == 2
     if not pairs or store_width(context.kernel, node.map) != MATRIX.registers:

@@ -18,7 +18,7 @@ from gemmgen.ir.decompositions import products_of
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Fetch, Multiply, MultiplyAgain
 from gemmgen.ir.expr import Element, Expr, Int, Var
-from gemmgen.ir.held import Side
+from gemmgen.ir.fragment_layout import Side
 from gemmgen.ir.lane_matrices import MultiplyMatrices
 from gemmgen.ir.lowered import Check, Constant
 from gemmgen.ir.nodes import Map

@@ -12,7 +12,7 @@ from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Fetch, Stage
 from gemmgen.ir.expr import Element, Expr, Int
-from gemmgen.ir.held import Held, Side
+from gemmgen.ir.fragment_layout import FragmentLayout, Side
 from gemmgen.ir.lane_matrices import packed
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower import addresses
@@ -26,7 +26,7 @@ class MmaOperand:
     letter: str
     side: Side
     """The side of the operand that ``letter`` runs along."""
-    held: Held
+    layout: FragmentLayout
     tile: Buffer
     fragment: Buffer
     pieces: int
@@ -35,7 +35,7 @@ class MmaOperand:
     @property
     def registers(self) -> int:
         """Of one piece."""
-        return self.held.registers // packed(self.fragment.dtype)
+        return self.layout.registers // packed(self.fragment.dtype)
 
     @property
     def turned(self) -> bool:
@@ -61,13 +61,13 @@ def operand(context: Context, fragment: str) -> MmaOperand:
     """The operand that ``fragment`` is of."""
     traits, (m, n) = atom_of(context), context.letters
     is_a = contraction(context.kernel).a == fragment
-    letter, held = (m, traits.a) if is_a else (n, traits.b)
-    assert held is not None
+    letter, layout = (m, traits.a) if is_a else (n, traits.b)
+    assert layout is not None
     tile = context.buffer(f"{fragment.removesuffix('_frag')}_shared")
     axis = context.axis(letter)
     pieces = axis.extent // axis.warps // extent(context, letter)
     side: Side = "row" if is_a else "column"
-    return MmaOperand(letter, side, held, tile, context.buffer(fragment), pieces)
+    return MmaOperand(letter, side, layout, tile, context.buffer(fragment), pieces)
 
 
 def registers(own: MmaOperand, slot: Stage, register: Expr, part: int = 0) -> Element:

@@ -134,14 +134,14 @@ def _elements_of_lanes(
     warp, _ = _position(kernel.spread, letter, threads[0])
     atom, of_warp = ATOMS[kernel.spread.atom], axis.extent // axis.warps
     is_a = letter == kernel.spread.axes[0].letter
-    held = atom.a if is_a else atom.b
-    assert held is not None
-    places = [held.element(lane, 0) for lane in range(len(threads))]
+    layout = atom.a if is_a else atom.b
+    assert layout is not None
+    places = [layout.element(lane, 0) for lane in range(len(threads))]
     pairs = (place if is_a else place[::-1] for place in places)
     starts = [(warp * of_warp + along, step) for along, step in pairs]
     if tile.letters[-1] == letter:
         starts = [(step, along) for along, step in starts]
-    others = of_warp * tile.extent(k) // held.lanes
+    others = of_warp * tile.extent(k) // layout.lanes
     yield from _phases(starts, 1, BYTES[tile.dtype], others)
 
 

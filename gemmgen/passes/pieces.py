@@ -5,7 +5,7 @@ from __future__ import annotations
 from gemmgen.base.record import record
 from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits
 from gemmgen.ir.buffers import AxisSpread, axes_of_operand
-from gemmgen.ir.held import Held, Side
+from gemmgen.ir.fragment_layout import FragmentLayout, Side
 from gemmgen.ir.problem import Problem
 
 
@@ -45,9 +45,13 @@ class Pieces:
         pieces = size // (warps * lanes * width)
         return AxisSpread(axis.letter, axis.extent // size * warps, pieces, lanes, width)
 
-    def operand(self, sums: AxisSpread, held: Held | None) -> tuple[AxisSpread, AxisSpread]:
+    def operand(
+        self, sums: AxisSpread, layout: FragmentLayout | None
+    ) -> tuple[AxisSpread, AxisSpread]:
         """A fragment: an operand along the axis of the sums, and along k."""
         k, steps = self.problem.k, self.traits.k
-        if held is None:
+        if layout is None:
             return sums, AxisSpread(k, 1, 1, 1, steps)
-        return axes_of_operand(sums, held, "row" if sums.letter == self.problem.m else "column", k)
+        return axes_of_operand(
+            sums, layout, "row" if sums.letter == self.problem.m else "column", k
+        )

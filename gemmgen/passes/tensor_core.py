@@ -36,7 +36,7 @@ from gemmgen.ir.boxes import with_type
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copy_outward, edit_main, edit_statements, pipeline_of
-from gemmgen.ir.held import Held
+from gemmgen.ir.fragment_layout import FragmentLayout
 from gemmgen.ir.nodes import Contract, Kernel, Map, Program
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.passes.atom_choice import check_lines, chosen_atom
@@ -141,8 +141,8 @@ class TensorCore:
             kernel = contract_in_place(kernel, origin, step=pieces.traits.k, atom=atom)
             return with_spread(kernel, (), spread, origin)
 
-        def registers(tensor: Tensor, letter: str, held: Held | None) -> Buffer:
-            own = Spread(pieces.operand(spread.axis(letter), held), spread.x, atom, by_warp=known)
+        def registers(tensor: Tensor, letter: str, layout: FragmentLayout | None) -> Buffer:
+            own = Spread(pieces.operand(spread.axis(letter), layout), spread.x, atom, by_warp=known)
             split = contraction(kernel)
             found = fragment(tensor.name, split.into or tensor.dtype, own, origin)
             return replace(found, parts=split.parts)

@@ -11,7 +11,7 @@ from gemmgen.base.source import Span, indexed, remainder
 from gemmgen.ir.atoms import ATOMS, AtomTraits, Via
 from gemmgen.ir.boxes import SPANS, slab_of
 from gemmgen.ir.buffers import AxisSpread, Buffer, Spread
-from gemmgen.ir.held import Side
+from gemmgen.ir.fragment_layout import Side
 from gemmgen.passes.base import Stated
 from gemmgen.schedule.model import Schedule
 

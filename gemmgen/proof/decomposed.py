@@ -67,9 +67,9 @@ class Decomposed:
         register of four lanes, lane by lane, and then those of the next register of a row."""
         if self.step:
             return np.arange(self.step)
-        held_, k = ATOMS[self.atom].a, ATOMS[self.atom].k
-        assert held_
-        found = (held_.element(lane, e) for e in range(held_.registers) for lane in range(4))
+        layout, k = ATOMS[self.atom].a, ATOMS[self.atom].k
+        assert layout
+        found = (layout.element(lane, e) for e in range(layout.registers) for lane in range(4))
         rows = [column for row, column in found if row == 0]
         pairs = np.array(rows).reshape(k // 8, 2, 4)  # register, element within it, lane
         return pairs.transpose(0, 2, 1).reshape(-1)

@@ -58,7 +58,8 @@ class Location:
 
     def does(self) -> str:
         if self.by != "thread":
-            return f"has the {self.by} {'write' if self.write else 'read'}"
+            engine = self.by if self.by == "TMA" else f"the {self.by}"
+            return f"has {engine} {'write' if self.write else 'read'}"
         return "writes" if self.write else "reads"
 
 

@@ -15,7 +15,7 @@ from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.interpreter.checked_memory import elements
 from gemmgen.interpreter.interpret import run_kernel, split_in_front
 from gemmgen.ir.edit import copy_outward
-from gemmgen.ir.held import Held
+from gemmgen.ir.fragment_layout import FragmentLayout
 from gemmgen.ir.lane_matrices import MATRIX
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.formats import STORAGE, numbers
@@ -129,7 +129,9 @@ def test_a_lane_that_is_taken_for_the_one_that_names_the_row_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scene = scene_of("best/bf16_1024")
-    monkeypatch.setattr(owners, "MATRIX", Held(((8, "row", 1), (4, "column", 2)), MATRIX.register))
+    monkeypatch.setattr(
+        owners, "MATRIX", FragmentLayout(((8, "row", 1), (4, "column", 2)), MATRIX.register)
+    )
     with pytest.raises(AssertionError):
         check(draw_threads(scene), scene, had_by(scene))
 

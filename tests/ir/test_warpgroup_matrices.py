@@ -54,10 +54,12 @@ def test_nodes_are_read_as_they_are_printed(node: object) -> None:
 
 
 def test_a_warpgroup_has_rows_of_each_of_its_warps() -> None:
-    held = ATOMS["m64nNk16"].sums
-    assert held and held.lanes == 128 and held.warps("row") == 4 and held.warps("column") == 1
+    layout = ATOMS["m64nNk16"].sums
+    assert (
+        layout and layout.lanes == 128 and layout.warps("row") == 4 and layout.warps("column") == 1
+    )
     # The PTX ISA, "WGMMA .m64nNk16 register fragment layout for accumulator matrix D".
-    for lane, i in itertools.product(range(128), range(held.registers)):
+    for lane, i in itertools.product(range(128), range(layout.registers)):
         row = lane // 32 * 16 + lane % 32 // 4 + i // 2 * 8
-        assert held.element(lane, i) == (row, lane % 4 * 2 + i % 2)
-        assert held.owner(*held.element(lane, i)) == (lane, i)
+        assert layout.element(lane, i) == (row, lane % 4 * 2 + i % 2)
+        assert layout.owner(*layout.element(lane, i)) == (lane, i)

@@ -22,7 +22,7 @@ Digit = tuple[int, Side, int]
 
 
 @record
-class Held:
+class FragmentLayout:
     """Which element of a matrix each lane of a warp has in each of its registers (CuTe: a
     thread-value layout).  A register here is one element, whatever it is packed with.
 

@@ -7,29 +7,30 @@ import itertools
 import pytest
 
 from gemmgen.ir.atoms import ATOMS, VIA, Atom, AtomTraits
-from gemmgen.ir.held import Held
+from gemmgen.ir.fragment_layout import FragmentLayout
 from gemmgen.ir.target import WARP
 
 KNOWN = [atom for atoms in VIA.values() for atom in atoms if ATOMS[atom].holding == "known"]
 
 
-def matrices(traits: AtomTraits) -> list[tuple[Held, int, int]]:
+def matrices(traits: AtomTraits) -> list[tuple[FragmentLayout, int, int]]:
     """Sums, A and B, and their extents."""
     assert traits.sums and traits.a and traits.b
     sizes = (traits.m, traits.n), (traits.m, traits.k), (traits.k, traits.n)
     return [
-        (held, *size) for held, size in zip((traits.sums, traits.a, traits.b), sizes, strict=True)
+        (layout, *size)
+        for layout, size in zip((traits.sums, traits.a, traits.b), sizes, strict=True)
     ]
 
 
 @pytest.mark.parametrize("atom", KNOWN)
 def test_every_element_has_one_owner(atom: Atom) -> None:
-    for held, rows, columns in matrices(ATOMS[atom]):
-        places = itertools.product(range(WARP), range(held.registers))
-        found = {held.element(lane, register): (lane, register) for lane, register in places}
+    for layout, rows, columns in matrices(ATOMS[atom]):
+        places = itertools.product(range(WARP), range(layout.registers))
+        found = {layout.element(lane, register): (lane, register) for lane, register in places}
         assert set(found) == set(itertools.product(range(rows), range(columns)))
-        assert len(found) == held.lanes * held.registers == rows * columns
-        assert all(held.owner(*at) == place for at, place in found.items())
+        assert len(found) == layout.lanes * layout.registers == rows * columns
+        assert all(layout.owner(*at) == place for at, place in found.items())
 
 
 def test_a_lanes_share_of_a_side() -> None:
@@ -137,6 +138,6 @@ PUBLISHED = {
 @pytest.mark.parametrize("atom", KNOWN)
 def test_lanes_hold_what_is_published(atom: Atom) -> None:
     published = PUBLISHED[atom]
-    for (held, _, _), place in zip(matrices(ATOMS[atom]), published, strict=True):
-        for lane, i in itertools.product(range(WARP), range(held.registers)):
-            assert held.element(lane, i) == place(lane // 4, lane % 4, i), (lane, i)
+    for (layout, _, _), place in zip(matrices(ATOMS[atom]), published, strict=True):
+        for lane, i in itertools.product(range(WARP), range(layout.registers)):
+            assert layout.element(lane, i) == place(lane // 4, lane % 4, i), (lane, i)
