@@ -7,7 +7,7 @@ requests have the same number of sectors and lines.  Shared addresses do not dep
 tile at a ragged edge is in a class of its own along that letter.  Of a tensor with batches the
 offset of the block's matrix counts too, modulo as many elements.  Blocks that split the K of a tile
 are of a class if their parts of k have the same length and alignment, and if they do the same after
-their sums.  Blocks of a cluster copy shares of tiles that follow from their ranks.
+their accumulators.  Blocks of a cluster copy shares of tiles that follow from their ranks.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def period_of(kernel: LoweredKernel) -> int:
 
 
 def _role(kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints) -> Ints:
-    """What each block does after its own sums, as a number: it follows from its part's number
-    within a group, and the group's."""
+    """What each block does after its own accumulators, as a number: it follows from its part's
+    number within a group, and the group's."""
     interface = kernel.interface
     part, size = blocks // tiles_of(kernel, values), interface.parts // interface.groups
     is_last = part == interface.parts - 1

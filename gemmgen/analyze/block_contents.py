@@ -39,7 +39,7 @@ MOVES_NOTHING = (
     expanded.MultiplyAgain,
     Fold,
 )
-"""What comes before and behind multiplications, and what few sums need."""
+"""What comes before and behind multiplications, and what few accumulators need."""
 
 
 class BlockContents:

@@ -22,8 +22,8 @@ What = Literal[
     "release",
 ]
 """``load``: global memory to registers; ``store``: registers to a stage in shared memory; ``copy``:
-an asynchronous copy between the two; ``read``: shared memory to registers; ``reduce``: sums of
-other lanes or blocks are added; ``write``: C.  Of a barrier in shared memory, ``expect``: copies
+an asynchronous copy between the two; ``read``: shared memory to registers; ``reduce``: accumulators
+of other lanes or blocks are added; ``write``: C. Of a barrier in shared memory, ``expect``: copies
 are announced to it; ``await``: a phase of it has ended; ``release``: its stage is read no more."""
 
 

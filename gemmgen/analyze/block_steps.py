@@ -41,14 +41,15 @@ def shape_of_steps(kernel: AnalyzedKernel, tiles: int) -> Shape:
     return whole_tiles(kernel, tiles)
 
 
-def block_steps(kernel: AnalyzedKernel, tiles: int, sums: int = 1) -> tuple[BlockStep, ...]:
+def block_steps(kernel: AnalyzedKernel, tiles: int, outputs: int = 1) -> tuple[BlockStep, ...]:
     """The steps of block 0 over ``tiles`` tiles along k, or as many as the schedule's assumptions
-    about K need; for each of the ``sums``, tiles of C, that a persistent block walks over."""
+    about K need; for each of the ``outputs``, tiles of C, that a persistent block walks
+    over."""
     shape = shape_of_steps(kernel, tiles)
     values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape)
     integers = {name: value for name, value in values.items() if isinstance(value, int)}
     (block,) = expand(kernel.program).kernels
-    walk = _Walk(kernel, integers, sums)
+    walk = _Walk(kernel, integers, outputs)
     return tuple(walk.of(block.body))
 
 
@@ -60,10 +61,10 @@ class _Walk(BlockContents):
     """Runs the body of block 0; ``phases`` is how many phases of each barrier have ended.  The
     walks of a block's roles have these and the contents in common."""
 
-    def __init__(self, kernel: AnalyzedKernel, values: Mapping[str, int], sums: int):
+    def __init__(self, kernel: AnalyzedKernel, values: Mapping[str, int], outputs: int):
         super().__init__(kernel, values)
         self.phases = Counter[tuple[str, int]]()
-        self.role, self.turn, self.sums = "", 0, sums
+        self.role, self.turn, self.outputs = "", 0, outputs
 
     def of(self, body: tuple[expanded.Timed, ...]) -> Iterator[BlockStep]:
         for node in body:
@@ -75,7 +76,7 @@ class _Walk(BlockContents):
                 yield from self.of(node.body)
             case expanded.Tiles(body, _, before, turns):
                 yield from self.of(before)
-                for number in range(self.turn, self.sums, turns):
+                for number in range(self.turn, self.outputs, turns):
                     self.first = number * -(-self.end // self.step)
                     yield from self.of(body)
             case Define(name, value) | Assign(str(name), value):

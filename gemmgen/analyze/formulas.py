@@ -132,7 +132,8 @@ def _extents(problem: Problem, *letters: str) -> str:
 
 
 def _parts(program: Program, launch: LaunchCounts, shape: Shape) -> Iterable[Formula]:
-    """Of the sums that blocks hand over which share a tile: each part's, and each group's."""
+    """Of the accumulators that blocks hand over which share a tile: each part's, and each
+    group's."""
     work = program.main.work
     if work.parts == 1:
         return

@@ -1,7 +1,7 @@
 """How a warp's lanes share out the accesses of a fragment, as compilers for sm_80 on have it.
 
-Fragments are loaded by ldmatrix, to which each lane names 16 bytes of a line.  Of sums, a lane has
-two neighbours in each quarter of the piece (PTX ISA, "Matrix Fragments for mma.m16n8k16").
+Fragments are loaded by ldmatrix, to which each lane names 16 bytes of a line. Of accumulators, a
+lane has two neighbours in each quarter of the piece (PTX ISA, "Matrix Fragments for mma.m16n8k16").
 """
 
 from __future__ import annotations

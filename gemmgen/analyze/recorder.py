@@ -1,8 +1,8 @@
 """A machine that watches: it computes addresses and conditions, and shows each access of memory.
 
-Sums and fragments are never computed: addresses and guards depend on integers alone, so what is
-left of a kernel is its index arithmetic.  No memory is needed either, which makes any shape
-possible.  If an epilogue chooses by such a float (``where(acc > 0, bias[n], 0)``), both sides are
+Accumulators and fragments are never computed: addresses and guards depend on integers alone, so
+what is left of a kernel is its index arithmetic. No memory is needed either, which makes any shape
+possible. If an epilogue chooses by such a float (``where(acc > 0, bias[n], 0)``), both sides are
 taken to be read, as some threads of a warp will.
 """
 

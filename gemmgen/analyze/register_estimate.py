@@ -2,8 +2,9 @@
 
 A kernel that only has arrays needs what they hold and addresses besides: ``arrays + ADDRESSES``.
 Compilers read fragments for several k ahead while registers are left, so that kernels with few
-sums take more than their arrays: at least ``FREE + AHEAD * arrays``.  Blocks that share a tile read
-the other parts' sums side by side: as many again.  ``__launch_bounds__`` caps it all.
+accumulators take more than their arrays: at least ``FREE + AHEAD * arrays``. Blocks that share a
+tile read the other parts' accumulators side by side: as many again. ``__launch_bounds__`` caps it
+all.
 
 Of the examples (sm_90) no estimate is off by more than ``OFF``, and half of them by less than
 ``TYPICAL``: ``tests/analyze/test_register_estimate.py``.  ``ir/occupancy.py`` has another estimate,
@@ -19,7 +20,7 @@ from gemmgen.ir.target import MAX_REGISTERS, OVERHEAD, REGISTER_UNIT
 SINGLE, ADDRESSES = 30, 32
 """In addition to the arrays: with one sum a thread, and with several."""
 LANES = 24
-"""The same if the lanes of a warp share sums."""
+"""The same if the lanes of a warp share accumulators."""
 FREE, AHEAD = 74, 0.3
 BATCHES = 8
 """For the strides of matrices that are numbered."""

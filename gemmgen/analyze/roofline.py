@@ -26,9 +26,9 @@ fastest such kernels that were timed on an NVIDIA H200 (``docs/data/warpgroups.j
 
 @record
 class Demand:
-    """Of a launch.  ``fmas``: multiply-adds of all threads, those of padding included, in ``sums``,
-    ``products`` for each pair of elements; ``conversions``: operands of fewer bits made ready for
-    them; ``operands``: the type of what is multiplied.
+    """Of a launch. ``fmas``: multiply-adds of all threads, those of padding included, in
+    ``accumulators``, ``products`` for each pair of elements; ``conversions``: operands of fewer
+    bits made ready for them; ``operands``: the type of what is multiplied.
 
     ``compulsory`` and ``through_l2``: bytes between device memory and L2, where every matrix
     element comes once, and between L2 and the SMs.  ``balance``: the mean work of an SM as a share
@@ -42,7 +42,7 @@ class Demand:
     shared: Counts
     globals: Counts
     conversions: int = 0
-    sums: DType = "f32"
+    accumulators: DType = "f32"
     atom: Atom = "fma"
     operands: DType = "f32"
     products: int = 1
@@ -133,14 +133,14 @@ def _rate(work: Demand, gpu: Gpu) -> Bound:
         return Bound("tensor cores", work.fmas / lanes / per_second, how)
     lanes = _lanes(work, gpu)
     how = f"{count(work.fmas)} multiply-adds, {lanes} a clock and SM"
-    name = {"f64": "FP64", "i32": "INT32"}.get(work.sums, "FP32")
+    name = {"f64": "FP64", "i32": "INT32"}.get(work.accumulators, "FP32")
     return Bound(f"{name} lanes", work.fmas / lanes / per_second, how)
 
 
 def _lanes(work: Demand, gpu: Gpu) -> int:
     """Multiply-adds a clock and SM; of integers as the CUDA C++ Programming Guide's table of
     arithmetic instructions has them from sm_75 to sm_90."""
-    return {"f64": gpu.double_lanes, "i32": INTEGER_LANES}.get(work.sums, gpu.lanes)
+    return {"f64": gpu.double_lanes, "i32": INTEGER_LANES}.get(work.accumulators, gpu.lanes)
 
 
 def _peak(work: Demand, gpu: Gpu) -> float:

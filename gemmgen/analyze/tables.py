@@ -66,7 +66,7 @@ def _work(e: Explanation) -> Section:
     parts = e.kernel.lowered.interface.parts
     if parts > 1:
         rows.append(
-            ("parts", f"{parts} blocks share each tile of {c}, and leave their sums to one")
+            ("parts", f"{parts} blocks share each tile of {c}, and leave their accumulators to one")
         )
     rows += _accuracy(e)
     if useful < 1:

@@ -30,7 +30,7 @@ class Contraction:
 
     @property
     def types(self) -> Types:
-        """The element types; sums are f64 if results are, else what their products give."""
+        """The element types; accumulators are f64 if results are, else what their products give."""
         a, b, c = self.a.dtype, self.b.dtype, self.c.dtype
         return Types(a, b, c, "f64" if c == "f64" else sums_of(a, b))
 

@@ -59,9 +59,9 @@ def command(
     registers` or `require spills`.  A note is about speed and fails nothing.
 
     Without --shape each layer takes shapes around the kernel's tile and its stages: C1 three small
-    ones; C2 eight, K = 0 among them, and some of many blocks, long sums or far addresses; G2 C2's
-    eight, and three larger ones.  Shapes too large for C1 and C2 are left to the GPU; without one
-    that is exit code 3.
+    ones; C2 eight, K = 0 among them, and some of many blocks, long sums or far addresses;
+    G2 C2's eight, and three larger ones. Shapes too large for C1 and C2 are left to the GPU;
+    without one that is exit code 3.
     """
     from gemmgen.proof.edited import check_edited
     from gemmgen.proof.outcome import Subject

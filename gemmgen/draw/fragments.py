@@ -1,5 +1,5 @@
-"""One thread's registers for one k: its values of A and of B, its sums, and the order of its
-multiply-adds.  Of tensor cores: one warp's fragments."""
+"""One thread's registers for one k: its values of A and of B, its accumulators, and the order of
+its multiply-adds. Of tensor cores: one warp's fragments."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from gemmgen.ir.edit import contraction
 
 _WIDE, _TALL = 48.0, 32.0
 _LEFT, _TOP = 176.0, 144.0
-"""Where the sums begin: right of A's registers, below B's."""
+"""Where the accumulators begin: right of A's registers, below B's."""
 _OPERAND, _BESIDE = 80.0, 64.0
 
 
 def draw(scene: Scene) -> Drawing:
-    """A's registers to the left, B's above, the sums where they meet, with the path of the
+    """A's registers to the left, B's above, the accumulators where they meet, with the path of the
     multiply-adds."""
     check_threads_read(scene)
     found = multiply_adds(scene)
-    marks = [*_operands(scene, found), *_sums(scene, found)]
+    marks = [*_operands(scene, found), *_accumulators(scene, found)]
     whole = contraction(scene.main).atom != "fma"
     if not whole:
         marks += _shared_rows(scene, found)
@@ -147,8 +147,8 @@ def _accesses(operands: Sequence[MultipliedElement]) -> Iterator[tuple[int, int]
             first = at + 1
 
 
-def _sums(scene: Scene, found: MultiplyAdds) -> Iterator[Mark]:
-    """The sums, the path through their middles, and their numbers in its order."""
+def _accumulators(scene: Scene, found: MultiplyAdds) -> Iterator[Mark]:
+    """The accumulators, the path through their middles, and their numbers in its order."""
     problem = scene.problem
     middles: list[tuple[float, float]] = []
     for number, (row, column) in enumerate(found.order):
@@ -165,7 +165,8 @@ def _sums(scene: Scene, found: MultiplyAdds) -> Iterator[Mark]:
 
 
 def _table(scene: Scene, found: MultiplyAdds) -> str:
-    """Registers and sums in characters: the sums by the numbers of their multiply-adds."""
+    """Registers and accumulators in characters: the accumulators by the numbers of their
+    multiply-adds."""
     m, n = scene.problem.m, scene.problem.n
     numbers = {place: str(number) for number, place in enumerate(found.order)}
     rows = [f"{m} {operand.indices[m]}" for operand in found.rows]

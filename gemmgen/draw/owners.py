@@ -2,8 +2,8 @@
 
 A thread that stores an element has its sum, or writes it to where TMA stores it from.
 Tensor cores leave open which lane has which element
-of a fragment: what a warp stores is its own, and threads that pass such sums on to C are followed
-back to that warp.
+of a fragment: what a warp stores is its own, and threads that pass such accumulators on to C are
+followed back to that warp.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def owners(scene: Scene) -> Owners:
 
 
 def readers(scene: Scene) -> Ints:
-    """Of sums that lanes share: the thread that reads the element k of the first row of A in a step
-    along k; ``NOBODY`` if the row comes from shared memory."""
+    """Of accumulators that lanes share: the thread that reads the element k of the first row of A
+    in a step along k; ``NOBODY`` if the row comes from shared memory."""
     problem, values = scene.problem, dense(scene, scene.least())
     found = np.full(scene.step or 1, NOBODY)
 
@@ -63,7 +63,7 @@ def readers(scene: Scene) -> Ints:
 
 
 class _Followed:
-    """The accesses of a block, and where the sums that it stores in C come from."""
+    """The accesses of a block, and where the accumulators that it stores in C come from."""
 
     def __init__(self, scene: Scene):
         self._scene = scene
@@ -113,7 +113,7 @@ class _Followed:
     @property
     def _lanes_known(self) -> bool:
         """Whether it is known which lane has which sum of a fragment."""
-        return ATOMS[contraction(self._scene.main).atom].sums is not None
+        return ATOMS[contraction(self._scene.main).atom].accumulators is not None
 
     def _store_matrices(self, site: Site, first: Ints) -> None:
         """A lane names a row of a matrix; the row's elements are those of the lanes that hold

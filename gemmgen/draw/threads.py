@@ -18,8 +18,8 @@ _CHARACTER = 7.0
 
 
 def draw(scene: Scene) -> Drawing:
-    """The tile in warps, and warp 0's elements in threads, or in fragments of tensor cores; of sums
-    that lanes share, also who adds up what."""
+    """The tile in warps, and warp 0's elements in threads, or in fragments of tensor cores; of
+    accumulators that lanes share, also who adds up what."""
     found = owners(scene)
     panels = list(_panels(scene, found))
     marks: list[Mark] = []
@@ -111,7 +111,7 @@ def _description(scene: Scene, found: Owners) -> str:
     lanes = spread.lanes_per_sum
     regions = _of(_threads(scene, found), 0)
     elements = sum(region.elements for region in regions)
-    who = "Thread 0 has" if lanes == 1 else f"Threads 0 to {lanes - 1} share the sums of"
+    who = "Thread 0 has" if lanes == 1 else f"Threads 0 to {lanes - 1} share the accumulators of"
     count = "one element" if elements == 1 else f"{elements} elements"
     pieces = f" in {len(regions)} pieces of" if len(regions) > 1 else ","
     told.append(f"{who} {count}{pieces} {_shape(regions)}, marked by a thick edge.")

@@ -71,7 +71,8 @@ _INNER = "from one tile to the next, larger: fragments of the next step are read
 
 
 def walks_on(scene: Scene) -> bool:
-    """Whether the block has a producer, which copies on while the sums of a tile are written."""
+    """Whether the block has a producer, which copies on while the accumulators of a tile are
+    written."""
     return scene.main.work.persistent and scene.main.producers.threads > 0
 
 
@@ -79,7 +80,7 @@ def _steps(scene: Scene) -> tuple[BlockStep, ...]:
     """Those that are drawn and enough of what follows; of a block that walks on, of three tiles of
     C, of which two are drawn."""
     if walks_on(scene):
-        return block_steps(scene.kernel, OF_A_SUM, sums=3)
+        return block_steps(scene.kernel, OF_A_SUM, outputs=3)
     return block_steps(scene.kernel, TILES + stages_of(scene.kernel) + 1)
 
 
@@ -159,7 +160,8 @@ def _description(scene: Scene, times: Sequence[StepTime]) -> str:
     if walks_on(scene):
         each = counted(_of_a_sum(times), "step")
         begin += (
-            f"Each tile of C takes {each}; while its sums are written, copies of the next one's "
+            f"Each tile of C takes {each}; while its accumulators are stored, copies of the next "
+            "one's "
             "are under way. "
         )
     return begin + _waiting(times, _end_of(scene, times))

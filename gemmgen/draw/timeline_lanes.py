@@ -163,7 +163,8 @@ def window(times: Sequence[StepTime]) -> tuple[float, float]:
 
 
 def inner_lanes(times: Sequence[StepTime]) -> list[Lane]:
-    """Reads into each slot of fragments, arrivals, stores, barriers and sums, step by step."""
+    """Reads into each slot of fragments, arrivals, stores, barriers and accumulators, step by
+    step."""
     found: list[Lane] = []
     for slot in (0, 1):
         reads = [s for s in times if s.step.what == "read" and s.step.stage == slot]

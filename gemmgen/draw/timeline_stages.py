@@ -123,7 +123,9 @@ def _asks(times: Sequence[StepTime]) -> Iterator[Interval]:
 def _writes(times: Sequence[StepTime]) -> Iterator[Interval]:
     for time in times:
         if time.step.what == "write":
-            yield Interval(time.start, time.end, ("C",), "the sums of a tile of C are written")
+            yield Interval(
+                time.start, time.end, ("C",), "the accumulators of a tile of C are stored"
+            )
 
 
 def _stage(times: Sequence[StepTime], stage: int) -> Iterator[Interval]:

@@ -178,15 +178,15 @@ class _Tracer(Recorder):
         return step
 
     def multiply_matrices(self, node: MultiplyMatrices, code: Code) -> Step:
-        """In the same order; of several sums the first."""
+        """In the same order; of several accumulators the first."""
         operands = [self._fragment(x, code, write=False) for x in (node.a, node.b)]
-        sums, first = code.element(node.sum)
+        accumulators, first = code.element(node.sum)
 
         def step(mask: Mask) -> None:
             for operand in operands:
                 operand(mask)
             for write in (False, True):
-                self.note(sums.name, write, first(mask), 1, mask)
+                self.note(accumulators.name, write, first(mask), 1, mask)
 
         return step
 

@@ -20,9 +20,9 @@ def what_it_computes(program: Program) -> str:
 
 
 def _types(problem: Problem) -> str:
-    """One type, or what each tensor and the sums have."""
+    """One type, or what each tensor and the accumulators have."""
     types = {t.name: t.dtype for t in (problem.a, problem.b, problem.c)}
-    found = {**types, "sums": problem.accumulate}
+    found = {**types, "accumulators": problem.accumulate}
     if len(set(found.values())) == 1:
         return problem.c.dtype
     return ", ".join(f"{name} {dtype}" for name, dtype in found.items())

@@ -76,7 +76,9 @@ def launch_lines(interface: Interface) -> list[str]:
     a, b, *_ = (param for param in interface.tensors if not param.written)
     if a.dtype == b.dtype == "i8":
         depth = next(interface.extent(letter) for letter in a.indices if letter in b.indices)
-        lines.append(f"sums wrap to 32 bits; {SOFT}none does while {depth} <= {EXACT_DEPTH}")
+        lines.append(
+            f"accumulators wrap to 32 bits; {SOFT}none does while {depth} <= {EXACT_DEPTH}"
+        )
     if interface.arithmetic.cuts:
         names = " and ".join(p.name for p in interface.tensors if p.dtype in ROUNDED)
         lines.append(f"of elements of {names} 13 bits are dropped, {SOFT}less than 2^-10 of each")

@@ -36,20 +36,20 @@ _PTX: dict[DType, str] = {"i8": "s8", "i32": "s32"}
 
 A_LINE, A_NUMBERS = 6, 4
 """Operands in a line of text."""
-_ROWS_OF_SUMS = {
+_ACCUMULATOR_ROWS = {
     1: (("sums",), "a row"),
     2: (("upper", "lower"), "each of two\n// rows that are 8 apart"),
 }
-"""The rows of a lane's sums: the parameters that point to them, and in words."""
+"""The rows of a lane's accumulators: the parameters that point to them, and in words."""
 
 
 def mma(atom: Atom, types: Product) -> DeviceFunction:
-    traits, (a, b, sums) = ATOMS[atom], types
-    assert traits.a and traits.b and traits.sums
-    rows, where = _ROWS_OF_SUMS[traits.sums.along("row")[0]]
+    traits, (a, b, acc_type) = ATOMS[atom], types
+    assert traits.a and traits.b and traits.accumulators
+    rows, where = _ACCUMULATOR_ROWS[traits.accumulators.along("row")[0]]
     held = [f"{row}[{at}]" for row in rows for at in (0, 1)]
     of_a, of_b = traits.a.registers // packed(a), traits.b.registers // packed(b)
-    own, register = len(held), {"i32": "r", "f64": "d"}.get(sums, "f")
+    own, register = len(held), {"i32": "r", "f64": "d"}.get(acc_type, "f")
     numbers = [f"%{at}" for at in range(own + of_a + of_b)]
     word = "d" if register_type(a) == "double" else "r"
     inputs = [f'"{word}"({x}[{at}])' for x, n in (("a", of_a), ("b", of_b)) for at in range(n)]
@@ -58,11 +58,11 @@ def mma(atom: Atom, types: Product) -> DeviceFunction:
         shape=traits.shape,
         product=product_name(atom, types),
         operands=a if a == b else f"{a}/{b}",
-        types=".".join(_PTX.get(each, each) for each in (sums, a, b, sums)),
+        types=".".join(_PTX.get(each, each) for each in (acc_type, a, b, acc_type)),
         where=where,
-        parameters=", ".join(f"{STORED[sums]} *{row}" for row in rows),
+        parameters=", ".join(f"{STORED[acc_type]} *{row}" for row in rows),
         operand=register_type(a),
-        of_sums=", ".join(numbers[:own]),
+        of_accumulators=", ".join(numbers[:own]),
         of_a=", ".join(numbers[own : own + of_a]),
         between=", " if of_a <= A_NUMBERS else f', "\n{17 * " "}"',
         of_b=", ".join(numbers[own + of_a :]),

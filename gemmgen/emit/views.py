@@ -109,13 +109,15 @@ def _split_matrices(node: SplitMatrices) -> View:
 
 def _multiply_matrices(node: MultiplyMatrices) -> View:
     traits = ATOMS[node.atom]
-    assert traits.sums is not None
-    pieces, _, width = traits.sums.along("row")
+    assert traits.accumulators is not None
+    pieces, _, width = traits.accumulators.along("row")
     (*outer, row, column), array = node.sum.indices, node.sum.buffer
-    sums = [Element(array, (*outer, add(row, Int(r)), column)) for r in range(pieces * width)]
+    accumulators = [
+        Element(array, (*outer, add(row, Int(r)), column)) for r in range(pieces * width)
+    ]
     return {
         "product": product_name(node.atom, node.types),
-        "sums": [address(one) for one in sums],
+        "accumulators": [address(one) for one in accumulators],
         "a": address(node.a),
         "b": address(node.b),
     }

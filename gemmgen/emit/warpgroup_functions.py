@@ -30,18 +30,18 @@ _MATRICES = {1: "one matrix", 2: "two matrices", 4: "four matrices"}
 
 
 def multiply(n: int, types: Product, turned: tuple[bool, bool] = (False, False)) -> DeviceFunction:
-    """wgmma of 64 x ``n`` sums, of A, B and sums of these ``types``; operand a lies along m, or b
-    along n, where ``turned``: those of 16 bits alone."""
+    """wgmma of 64 x ``n`` accumulators, of A, B and accumulators of these ``types``; operand a lies
+    along m, or b along n, where ``turned``: those of 16 bits alone."""
     dtype, _, held = types
     words, register = dict.fromkeys(types[:2]), {"i32": "r"}.get(held, "f")
-    sums = n // 2
+    accumulators = n // 2
     outputs = [
         f'"+{register}"({row}[{i + j}])'
         for i in range(0, n // 4, 2)
         for row in _ROWS_OF_A_THREAD
         for j in (0, 1)
     ]
-    numbers = _listed([f"%{at}" for at in range(sums)], _A_LINE)
+    numbers = _listed([f"%{at}" for at in range(accumulators)], _A_LINE)
     return function(
         "wgmma_multiply",
         n=n,
@@ -54,9 +54,9 @@ def multiply(n: int, types: Product, turned: tuple[bool, bool] = (False, False))
         turned=turned_name(turned),
         numbers=(',"\n' + 8 * " ").join(f'"{line}' for line in numbers),
         outputs=",\n    ".join(_listed(outputs, _A_LINE // 2)),
-        a=sums,
-        b=sums + 1,
-        accumulate=sums + 2,
+        a=accumulators,
+        b=accumulators + 1,
+        accumulate=accumulators + 2,
         factors=_factors(dtype, turned),
     )
 
@@ -88,7 +88,7 @@ def matrix(span: int, turned: bool = False) -> DeviceFunction:
 
 
 def end(dtype: DType) -> DeviceFunction:
-    """wgmma.wait_group 0 in front of sums of this type."""
+    """wgmma.wait_group 0 in front of accumulators of this type."""
     return function("wgmma_end_i32" if dtype == "i32" else "wgmma_end")
 
 

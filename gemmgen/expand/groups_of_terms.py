@@ -1,4 +1,4 @@
-"""When the sums of an instruction are folded into the kernel's, and begin anew.
+"""When the accumulators of an instruction are folded into the kernel's, and begin anew.
 
 A group of so many terms ends behind the last of some tiles, or within one.  Groups are counted from
 the first term that the block sums; behind the last tile what there is is folded, however many terms
@@ -83,7 +83,7 @@ class Groups:
 
 
 def groups_of(kernel: Kernel) -> Groups | None:
-    """The groups of terms of a kernel whose sums are folded."""
+    """The groups of terms of a kernel whose accumulators are folded."""
     fold, pipeline = fold_of(kernel), pipeline_of(kernel)
     if fold is None or pipeline is None:
         return None

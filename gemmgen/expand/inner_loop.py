@@ -24,7 +24,7 @@ StageOf = Callable[[str], Stage]
 """The stage that a shared tile is read from, by the tile's name."""
 
 ALWAYS = Int(1)
-"""Sums are added to."""
+"""Accumulators are added to."""
 SINGLE_UNROLL = 8
 """Steps unrolled if a thread owns one element.  With full unrolling, compilers move some loads of
 the next tile after the arithmetic."""
@@ -125,7 +125,7 @@ def group(
     kernel: Kernel, loop: Loop, stages: tuple[Stage, Stage], accumulate: Expr = ALWAYS
 ) -> tuple[Timed, ...]:
     """Begins the multiplications of one tile, whose operands are in these ``stages``, as a group;
-    ends them, too, if their sums are folded into others."""
+    ends them, too, if their accumulators are folded into others."""
     contract, (a, b), k = contraction(kernel), stages, Var(loop.letter)
     groups, begun = groups_of(kernel), FenceMultiplies()
     ended: tuple[Timed, ...] = (CommitMultiplies(),)
@@ -157,7 +157,7 @@ def _products(kernel: Kernel, loop: Loop, one: Multiply) -> tuple[Timed, ...]:
 
 
 def end_multiplies(kernel: Kernel) -> EndMultiplies:
-    """Waits for all groups, and has the sums of their type."""
+    """Waits for all groups, and has the accumulators of their type."""
     acc = kernel.buffer(contraction(kernel).acc)
     return EndMultiplies(acc.name, acc.dtype)
 

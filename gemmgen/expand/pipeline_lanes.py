@@ -1,8 +1,8 @@
 """Split-K within a warp: each lane reads its own k elements of a step, and multiplies them.
 
 Nothing is staged in shared memory.  All of a step's elements are read before the first is
-multiplied, so that a thread has several reads outstanding.  After the last step the lanes' sums
-are added by shuffles, in a fixed order, and every lane has the result.
+multiplied, so that a thread has several reads outstanding. After the last step the lanes'
+accumulators are added by shuffles, in a fixed order, and every lane has the result.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ class StagedPipeline(ABC):
 
     def _multiply(self, steps: tuple[Timed, ...]) -> Timed:
         """The steps of a tile, under what shaped them and their reads of shared memory; and what
-        is done with the sums behind them."""
+        is done with the accumulators behind them."""
         read = (o for c in fetches(self.loop) for o in c.origins if ".shared" in o)
         shaped = (*contraction(self.kernel).origins, *read, *self.loop.origins)
         groups = groups_of(self.kernel)

@@ -3,13 +3,14 @@ multiplications behind another (CUTLASS: warpgroup-wide MMA with one batch in fl
 
 A step waits for its tile, begins its multiplications, and then waits until those of the step before
 have ended: their stage is read.  So tensor cores always have the next group to go on with.  The
-sums are read behind the last one.
+accumulators are read behind the last one.
 
-The first multiplications of a tile of C do not read the sums, which are zeroed only where there is
-nothing to multiply.
+The first multiplications of a tile of C do not read the accumulators, which are zeroed only where
+there is nothing to multiply.
 
-Where sums are folded into others, each step waits for its own multiplications: of sums that are
-under way in one branch and read in the other, compilers make sums that are waited for in both.
+Where accumulators are folded into others, each step waits for its own multiplications: of
+accumulators that are under way in one branch and read in the other, compilers make accumulators
+that are waited for in both.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def _ended(pipeline: StagedPipeline) -> tuple[Timed, ...]:
 
 
 def _unless_multiplied(pipeline: StagedPipeline, init: Init) -> tuple[Timed, ...]:
-    """The sums of no products."""
+    """The accumulators of no products."""
     k_range = pipeline.k_range
     nothing = Binary("==", k_range.stop, Int(0))
     if pipeline.kernel.work.parts > 1:

@@ -50,7 +50,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
 }
 """``batch`` letters are in both inputs or in one; ``halves`` are f16 and bf16, equal or not;
 ``bytes`` are e4m3 and e5m2, equal or not; ``some`` threads of a block are 33 to 256; ``reads`` are
-an epilogue's operands besides the sums."""
+an epilogue's operands besides the accumulators."""
 
 DRAWN = tuple(name for name in FACTORS if name != "threads")
 """Those that are chosen; threads follow from the directives."""

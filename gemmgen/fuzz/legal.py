@@ -17,9 +17,9 @@ from gemmgen.passes.build import build
 from gemmgen.passes.ladder import passes_of
 from gemmgen.schedule.model import Schedule
 
-_SIDE, _AREA, _SUMS, _STAGED, _SHARED = 256, 8192, 64, 64, 48 * 1024
-"""At most: elements of a tile along a letter and in all, sums of a thread, elements that a thread
-stages, and bytes of shared memory."""
+_SIDE, _AREA, _ACCUMULATORS, _STAGED, _SHARED = 256, 8192, 64, 64, 48 * 1024
+"""At most: elements of a tile along a letter and in all, accumulators of a thread, elements that a
+thread stages, and bytes of shared memory."""
 _BRANCHES = 3
 """Passes whose results are kept for one program: one that is refused does not displace others."""
 
@@ -114,4 +114,4 @@ def _has_threads(main: Kernel) -> bool:
     staged = sum(size for _, size in main.work.tile) * (pipeline.step if pipeline else 0)
     by_tma = {copy.mode for copy in pipeline.produce} == {"tma"} if pipeline else False
     dealt = by_tma or staged <= _STAGED * main.copying_threads
-    return fill_warps(main.threads) and main.spread.registers <= _SUMS and dealt
+    return fill_warps(main.threads) and main.spread.registers <= _ACCUMULATORS and dealt

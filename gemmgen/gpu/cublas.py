@@ -23,7 +23,7 @@ from gemmgen.ir.dtypes import BYTES, DTYPES, HALVES, DType, in_blas
 PEDANTIC = 2  # CUBLAS_PEDANTIC_MATH: no TF32, no reduced-precision shortcuts
 DEFAULT = 0  # CUBLAS_DEFAULT_MATH
 F32_REDUCTIONS = 16  # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION
-_SUMS: dict[DType, int] = {"f32": 68, "f64": 70}  # CUBLAS_COMPUTE_32F, _64F
+_ACCUMULATORS: dict[DType, int] = {"f32": 68, "f64": 70}  # CUBLAS_COMPUTE_32F, _64F
 _DEFAULT_ALGORITHM = -1
 _WORKSPACE = 32 << 20  # cuBLAS's own default on Hopper
 
@@ -60,7 +60,8 @@ def matrix(array: DeviceArray, dtype: DType = "f32", *, transposed: bool = False
 
 
 def multiplies(a: DType, b: DType, c: DType) -> bool:
-    """Whether cuBLAS has a call for these types, with sums in f32, or in f64 if all are f64."""
+    """Whether cuBLAS has a call for these types, with accumulators in f32, or in f64 if all are
+    f64."""
     return in_blas(a, b, c)
 
 
@@ -150,7 +151,7 @@ def gemm(
         a, b, c = b.flipped(), a.flipped(), c.flipped()
     mode = PEDANTIC if a.dtype not in HALVES else DEFAULT if reduced else F32_REDUCTIONS
     handle = _handle(cupy().cuda.runtime.getDevice(), mode)
-    sums = _SUMS["f64" if a.dtype == "f64" else "f32"]
+    accumulators = _ACCUMULATORS["f64" if a.dtype == "f64" else "f32"]
     real = ctypes.c_double if a.dtype == "f64" else ctypes.c_float
     one, two = real(alpha), real(beta)
     pointer, size, long = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong
@@ -166,7 +167,7 @@ def gemm(
         *(size(c.rows), size(c.columns), size(a.columns), ctypes.byref(one)),
         *(*operand(a), *operand(b), ctypes.byref(two), *operand(c)),
         *(() if batch == 1 else (size(batch),)),
-        *(size(sums), size(_DEFAULT_ALGORITHM)),
+        *(size(accumulators), size(_DEFAULT_ALGORITHM)),
     )
     function = handle.gemm if batch == 1 else handle.gemm_batched
     current = cupy().cuda.get_current_stream

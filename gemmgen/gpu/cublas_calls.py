@@ -47,7 +47,8 @@ def lt_calls(
 
 
 def in_few_bits(interface: Interface) -> bool:
-    """Whether sums keep fewer bits than f32 for all of K, as cublasLt's do by its fast mode."""
+    """Whether accumulators keep fewer bits than f32 for all of K, as cublasLt's do by its fast
+    mode."""
     arithmetic = interface.arithmetic
     return arithmetic.fraction is not None and arithmetic.terms is None
 

@@ -77,8 +77,9 @@ there: what it is compared with is pedantic."""
 def calls(a: Matrix, b: Matrix, c: Matrix, *, fast: bool = False) -> tuple[Callable[[], None], ...]:
     """C = A B by each algorithm proposed, packed: calling one runs it on CuPy's current stream.
 
-    Scales of floats of a byte are 1; ``fast``: their sums keep few bits.  None if the library has
-    no algorithm for these types and storage orders (on Hopper floats of a byte lie along k).
+    Scales of floats of a byte are 1; ``fast``: their accumulators keep few bits. None if the
+    library has no algorithm for these types and storage orders (on Hopper floats of a byte lie
+    along k).
     """
     computation = COMPUTATIONS.get((a.dtype, b.dtype, c.dtype))
     if computation is None or 0 in (c.rows, c.columns, a.columns):
@@ -126,8 +127,8 @@ class _Product:
     ) -> None:
         self.library = _library(cupy().cuda.runtime.getDevice())
         self.matrices, self.computation = (a, b, c), computation
-        sums = ctypes.c_int(computation.compute), ctypes.c_int(computation.scale)
-        self.description = self.library.made(self, "MatmulDesc", *sums)
+        accumulators = ctypes.c_int(computation.compute), ctypes.c_int(computation.scale)
+        self.description = self.library.made(self, "MatmulDesc", *accumulators)
         self._set(_TRANSA, ctypes.c_int32(0 if a.transposed else 1))
         self._set(_TRANSB, ctypes.c_int32(0 if b.transposed else 1))
         if a.dtype in BYTE_FLOATS:

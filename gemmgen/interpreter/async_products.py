@@ -2,8 +2,8 @@
 
 When an instruction reads its operands, between its issue and the wait for its group, the hardware
 chooses.  Early, that is at once; late, at the wait: what was written there meanwhile shows.  The
-sums are poison from the first issue on until ``EndMultiplies`` names them.  The products of an
-instruction are summed in f64 and rounded once; integers wrap.
+accumulators are poison from the first issue on until ``EndMultiplies`` names them. The products of
+an instruction are summed in f64 and rounded once; integers wrap.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ def _describe(node: DescribeMatrix, code: Code) -> Step:
 
 
 def _multiply(node: MultiplyAsync, code: Code) -> Step:
-    (sums, upper), (_, lower) = code.element(node.upper), code.element(node.lower)
+    (accumulators, upper), (_, lower) = code.element(node.upper), code.element(node.lower)
     a = _operand(node.a, node.a_step, node.a_turned, code)
     b = _operand(node.b, node.b_step, node.b_turned, code)
     keeps, multiplies = code.expression(node.accumulate).run, code.machine.multiplies
 
     def step(mask: Mask) -> None:
         first = cast(int, upper(mask)), cast(int, lower(mask))
-        one = Instruction(node.atom, node.n, a(mask), b(mask), sums, first, keeps(mask))
+        one = Instruction(node.atom, node.n, a(mask), b(mask), accumulators, first, keeps(mask))
         multiplies.issue(one, mask)
 
     return step
@@ -94,7 +94,7 @@ def _await(node: AwaitMultiplies, code: Code) -> Step:
 
 
 def _end(node: EndMultiplies, code: Code) -> Step:
-    return partial(code.machine.multiplies.end, code.scope.array(node.sums).memory)
+    return partial(code.machine.multiplies.end, code.scope.array(node.accumulators).memory)
 
 
 def _fence(node: FenceMultiplies, code: Code) -> Step | None:
@@ -129,8 +129,9 @@ class _Place:
 
 
 @dataclass
-class _Sums:
-    """The sums of an instruction while they are under way, and the registers they belong to."""
+class _Pending:
+    """The accumulators of an instruction while they are under way, and the registers they belong
+    to."""
 
     memory: Registers
     registers: list[int]
@@ -150,12 +151,14 @@ class _Sums:
 
 @dataclass
 class _Warpgroup:
-    """Multiplications since the last group, groups, and the sums under way, by the array and their
-    first register."""
+    """Multiplications since the last group, groups, and the accumulators under way, by the array
+    and their first register."""
 
     issued: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     groups: list[list[Callable[[], None]]] = field(default_factory=list[list[Callable[[], None]]])
-    sums: dict[tuple[str, int], _Sums] = field(default_factory=dict[tuple[str, int], _Sums])
+    accumulators: dict[tuple[str, int], _Pending] = field(
+        default_factory=dict[tuple[str, int], _Pending]
+    )
 
 
 class CheckedMultiplies:
@@ -175,18 +178,20 @@ class CheckedMultiplies:
                 raise self._trap(number, "some of its threads keep their sums")
             a = self._place(instruction.a, lanes, traits, traits.m)
             b = self._place(instruction.b, lanes, traits, instruction.n)
-            sums = _sums_of(own, instruction, lanes)
-            own.issued.append(self._begun(a, b, sums, bool(keeps[lanes.start])))
+            accumulators = _accumulators_of(own, instruction, lanes)
+            own.issued.append(self._begun(a, b, accumulators, bool(keeps[lanes.start])))
 
-    def _begun(self, a: _Place, b: _Place, sums: _Sums, keeps: bool) -> Callable[[], None]:
+    def _begun(
+        self, a: _Place, b: _Place, accumulators: _Pending, keeps: bool
+    ) -> Callable[[], None]:
         """What is left to do until the multiplication ends."""
         read = None if self.late else (a.read(), b.read())
 
         def end() -> None:
             left, right = read or (a.read(), b.read())
             with np.errstate(all="ignore"):
-                total = left @ right.T + (sums.total if keeps else 0)
-                sums.total = kept(total, sums.memory.dtype).astype(np.float64)
+                total = left @ right.T + (accumulators.total if keeps else 0)
+                accumulators.total = kept(total, accumulators.memory.dtype).astype(np.float64)
 
         return end
 
@@ -223,14 +228,14 @@ class CheckedMultiplies:
                 for end in own.groups.pop(0):
                     end()
 
-    def end(self, sums: Memory, mask: Mask) -> None:
-        """Its threads may read the sums, if all of their multiplications are of groups."""
+    def end(self, accumulators: Memory, mask: Mask) -> None:
+        """Its threads may read the accumulators, if all of their multiplications are of groups."""
         self.wait(0, mask)
         for number, own in self._taking_part(mask):
             if own.issued:
                 raise self._trap(number, "multiplications of no group")
-            for key in [key for key in own.sums if key[0] == sums.name]:
-                own.sums.pop(key).give_back()
+            for key in [key for key in own.accumulators if key[0] == accumulators.name]:
+                own.accumulators.pop(key).give_back()
 
     def leave(self) -> None:
         """The threads leave the kernel; raises ``Trap`` if something is under way."""
@@ -250,26 +255,26 @@ class CheckedMultiplies:
         return Trap("warpgroup", self.lanes.name(number * WARPGROUP), 0, what)
 
 
-def _sums_of(own: _Warpgroup, instruction: Instruction, lanes: slice) -> _Sums:
-    """The sums of an instruction, which are no thread's from now on."""
-    memory, first = instruction.sums, instruction.first
+def _accumulators_of(own: _Warpgroup, instruction: Instruction, lanes: slice) -> _Pending:
+    """The accumulators of an instruction, which are no thread's from now on."""
+    memory, first = instruction.accumulators, instruction.first
     assert isinstance(memory, Registers)
     key = memory.name, first[0]
-    if key not in own.sums:
+    if key not in own.accumulators:
         registers, table = _elements(instruction.atom, instruction.n, first)
         traits = ATOMS[instruction.atom]
         total = np.zeros((traits.m, instruction.n))
-        own.sums[key] = _Sums(memory, registers, lanes, table, total)
-        own.sums[key].take()
-    return own.sums[key]
+        own.accumulators[key] = _Pending(memory, registers, lanes, table, total)
+        own.accumulators[key].take()
+    return own.accumulators[key]
 
 
 @cache
 def _elements(atom: Atom, n: int, first: tuple[int, int]) -> tuple[list[int], tuple[Ints, Ints]]:
-    """The registers of the sums in each of a thread's rows from ``first`` on; and of each the row
-    and the column that each lane has there."""
+    """The registers of the accumulators in each of a thread's rows from ``first`` on; and of each
+    the row and the column that each lane has there."""
     traits = ATOMS[atom]
-    layout = traits.sums
+    layout = traits.accumulators
     assert layout is not None
     _, _, width = layout.along("column")
     own, registers = own_elements(layout), list[int]()

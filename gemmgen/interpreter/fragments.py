@@ -1,7 +1,7 @@
 """What the lanes of a warp do together, interpreted: fragments loaded, multiplied and stored.
 
 Which lane holds which element is the hardware's secret; here it holds half a line of its fragment,
-a line being 16 neighbours in memory, and half a row of sums.  Products are summed in f64 and
+a line being 16 neighbours in memory, and half a row of accumulators. Products are summed in f64 and
 rounded once.
 """
 
@@ -66,22 +66,22 @@ def _load(node: LoadFragment, code: Code) -> Step:
 
 
 def _store(node: StoreFragment, code: Code) -> Step:
-    sums, number = registers_of(node.source, code)
+    accumulators, number = registers_of(node.source, code)
     lines, warps = _lines(node.target, node.pitch, code), code.machine.warps
 
     def step(mask: Mask) -> None:
-        values = [sums.load(number(mask) + e, mask) for e in range(HALF)]
+        values = [accumulators.load(number(mask) + e, mask) for e in range(HALF)]
         warps.write(node, lines(mask), values, mask)
 
     return step
 
 
 def _multiply(node: MultiplyFragments, code: Code) -> Step | None:
-    sums, at_sums = registers_of(node.sum, code)
+    accumulators, at_accumulators = registers_of(node.sum, code)
     left, at_left = registers_of(node.a, code)
     right, at_right = registers_of(node.b, code)
     warps = code.machine.warps
-    if sums.known is UNKNOWN:
+    if accumulators.known is UNKNOWN:
         return None
 
     def step(mask: Mask) -> None:
@@ -89,11 +89,11 @@ def _multiply(node: MultiplyFragments, code: Code) -> Step | None:
         with np.errstate(all="ignore"):
             a = _matrices(left, at_left(mask), node.a_line)
             b = _matrices(right, at_right(mask), node.b_line)
-            first = at_sums(mask)
-            total = _matrices(sums, first, "row") + a @ b
+            first = at_accumulators(mask)
+            total = _matrices(accumulators, first, "row") + a @ b
         halves = total.astype(np.float32).reshape(-1, SIDE, 2, HALF).transpose(3, 0, 1, 2)
         for e, value in enumerate(halves.reshape(HALF, -1)):
-            sums.store(first + e, value, mask)
+            accumulators.store(first + e, value, mask)
 
     return step
 

@@ -1,7 +1,7 @@
 """What the lanes of a warp do with fragments whose elements they know, interpreted: ldmatrix and
 mma.sync, by the tables of ``ir/atoms.py``.
 
-Products are summed in f64 and rounded once; sums of integers wrap.
+Products are summed in f64 and rounded once; accumulators of integers wrap.
 """
 
 from __future__ import annotations
@@ -90,35 +90,35 @@ def _split(node: SplitMatrices, code: Code) -> Step | None:
 
 def _multiply(node: MultiplyMatrices, code: Code) -> Step | None:
     traits, warps = ATOMS[node.atom], code.machine.warps
-    assert traits.a and traits.b and traits.sums
-    a_layout, b_layout, layout = traits.a, traits.b, traits.sums
+    assert traits.a and traits.b and traits.accumulators
+    a_layout, b_layout, layout = traits.a, traits.b, traits.accumulators
     left, at_left = registers_of(node.a, code)
     right, at_right = registers_of(node.b, code)
-    sums, first = code.element(node.sum)
-    if sums.known is UNKNOWN:
+    accumulators, first = code.element(node.sum)
+    if accumulators.known is UNKNOWN:
         return None
     shape = code.scope.array(node.sum.buffer).sizes
     assert shape is not None
     across = shape[-1]
     places = [row * across + column for row, column in own_elements(layout)]
-    of_a, of_b, of_sums = node.types
+    of_a, of_b, of_accumulators = node.types
 
     def step(mask: Mask) -> None:
         warps.meet(mask)
         begin = first(mask)
-        assert isinstance(begin, int) and isinstance(sums, Registers)
+        assert isinstance(begin, int) and isinstance(accumulators, Registers)
         with np.errstate(all="ignore"):
             a = _matrix(_operand(left, at_left(mask), a_layout, of_a), a_layout, traits.m, traits.k)
             b = _matrix(
                 _operand(right, at_right(mask), b_layout, of_b), b_layout, traits.k, traits.n
             )
-            old = np.stack([sums.data[begin + place] for place in places])
+            old = np.stack([accumulators.data[begin + place] for place in places])
             total = _matrix(old.astype(np.float64), layout, traits.m, traits.n) + a @ b
-            total = kept(total, of_sums)
+            total = kept(total, of_accumulators)
         rows, columns = _table(layout)
         for e, place in enumerate(places):
             value = total[:, rows[e], columns[e]].reshape(-1)
-            sums.store(begin + place, value, mask)
+            accumulators.store(begin + place, value, mask)
 
     return step
 
@@ -160,9 +160,9 @@ def elements(found: npt.NDArray[np.generic], dtype: DType) -> F64:
     return found.astype(np.float64)
 
 
-def kept(sums: F64, dtype: DType) -> Real:
-    """Sums rounded to their type, or wrapped."""
-    return wrapped(sums) if dtype in INTEGERS else sums.astype(computing(dtype))
+def kept(accumulators: F64, dtype: DType) -> Real:
+    """Accumulators rounded to their type, or wrapped."""
+    return wrapped(accumulators) if dtype in INTEGERS else accumulators.astype(computing(dtype))
 
 
 def _matrix(elements: F64, layout: FragmentLayout, rows: int, columns: int) -> F64:

@@ -157,14 +157,14 @@ class OperandInTile:
 
 @record
 class Instruction:
-    """``sums = a * b`` of a warpgroup, for ``n`` columns, with the old sums where it ``keeps``
-    them; ``first``: a thread's first register in each of its rows."""
+    """``sums = a * b`` of a warpgroup, for ``n`` columns, with the old accumulators where it
+    ``keeps`` them; ``first``: a thread's first register in each of its rows."""
 
     atom: Atom
     n: int
     a: OperandInTile
     b: OperandInTile
-    sums: Memory
+    accumulators: Memory
     first: tuple[int, int]
     keeps: Value
 
@@ -178,8 +178,8 @@ class Multiplies(Protocol):
 
     def wait(self, pending: int, mask: Mask) -> None: ...
 
-    def end(self, sums: Memory, mask: Mask) -> None:
-        """Until none is under way; ``sums`` are the threads' again."""
+    def end(self, accumulators: Memory, mask: Mask) -> None:
+        """Until none is under way; ``accumulators`` are the threads' again."""
         ...
 
 

@@ -1,4 +1,5 @@
-"""What a launch's results depend on besides its element types: how its sums are added up."""
+"""What a launch's results depend on besides its element types: how its accumulators are added
+up."""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ from gemmgen.ir.nodes import Kernel
 
 @record
 class Arithmetic:
-    """How the sums of a launch are added up, in one order or another.
+    """How the accumulators of a launch are added up, in one order or another.
 
-    ``fraction``: bits after the leading one that sums keep while products are added to them, if
-    they are fewer than those of the sums' type (``AtomTraits.fraction``).
-    ``terms``: those whose sums are folded into others together (``Fold.every``); None: all.
+    ``fraction``: bits after the leading one that accumulators keep while products are added to
+    them, if they are fewer than those of the accumulators' type (``AtomTraits.fraction``).
+    ``terms``: those whose accumulators are folded into others together (``Fold.every``); None: all.
     ``cuts``: elements of A and B are cut off where their type is rounded elsewhere
-    (``AtomTraits.cuts``).
-    ``products`` > 1 of parts of f32 are multiplied in place of one (``ir/decompositions.py``).
+    (``AtomTraits.cuts``). ``products`` > 1 of parts of f32 are multiplied in place of one
+    (``ir/decompositions.py``).
     """
 
     fraction: int | None = None

@@ -1,4 +1,4 @@
-"""The rules of what an atom contracts: its steps, its pieces, and how its sums leave it."""
+"""The rules of what an atom contracts: its steps, its pieces, and how its accumulators leave it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def atoms_find_their_pieces(program: Program, kernel: Kernel) -> Iterator[str]:
     for loop, contract in _contractions(kernel):
         atom, spread = ATOMS[contract.atom], kernel.spread
         if spread.atom != contract.atom or loop.step != atom.k:
-            yield f"atom {contract.atom} of sums for {spread.atom}, in steps of {loop.step}"
+            yield f"atom {contract.atom} of accumulators for {spread.atom}, in steps of {loop.step}"
         if atom.lanes > 1:
             yield from _pieces(program, kernel, contract, atom)
         if atom.in_place:
@@ -48,8 +48,8 @@ def operands_lie_along_k(program: Program, kernel: Kernel) -> Iterator[str]:
 
 
 def folds_end_whole_steps(program: Program, kernel: Kernel) -> Iterator[str]:
-    """An instruction's sums are of the shape and spread of those that they are folded into, which
-    happens behind whole steps of a tile, or behind whole tiles."""
+    """An instruction's accumulators are of the shape and spread of those that they are folded into,
+    which happens behind whole steps of a tile, or behind whole tiles."""
     for pipeline in (s for s in kernel.body if isinstance(s, Pipeline)):
         for loop, fold in ((x, o) for x in pipeline.consume for o in x.body if isinstance(o, Fold)):
             acc, part, every = kernel.buffer(fold.dst), kernel.buffer(fold.part), fold.every
@@ -58,22 +58,26 @@ def folds_end_whole_steps(program: Program, kernel: Kernel) -> Iterator[str]:
                 acc.spread,
                 acc.dtype,
             ):
-                yield f"{fold.dst} += {fold.part}: sums of another shape"
+                yield f"{fold.dst} += {fold.part}: accumulators of another shape"
             within = every % loop.step == 0 and pipeline.step % max(every, 1) == 0
             if every < 1 or (every % pipeline.step and not within):
                 yield f"{fold.dst} += {fold.part} every {every} in tiles of {pipeline.step}"
             if not kernel.spread.has_coordinates:
-                yield f"{fold.dst} += {fold.part}: sums that no thread holds alone"
+                yield f"{fold.dst} += {fold.part}: accumulators that no thread holds alone"
 
 
 def sums_leave_through_shared_memory(program: Program, kernel: Kernel) -> Iterator[str]:
-    """No thread knows which sums it holds, so they pass through a slice of shared memory."""
+    """No thread knows which accumulators it holds, so they pass through a slice of shared
+    memory."""
     opaque = kernel.spread.holding == "opaque"
     for statement in kernel.body:
         if not isinstance(statement, Map):
             continue
         if opaque != (statement.through is not None):
-            yield f"{statement.dst}: through={statement.through} of sums for {kernel.spread.atom}"
+            yield (
+                f"{statement.dst}: through={statement.through} of accumulators for "
+                f"{kernel.spread.atom}"
+            )
         elif statement.through is not None:
             slice_ = kernel.buffer(statement.through)
             outer, inner = slice_.letters
@@ -128,7 +132,7 @@ def _fragments(
 
 
 def _sides(program: Program) -> tuple[tuple[str, Side], ...]:
-    """The sides of the sums' pieces, by letter."""
+    """The sides of the accumulators' pieces, by letter."""
     return (program.problem.m, "row"), (program.problem.n, "column")
 
 

@@ -32,19 +32,19 @@ multiplies matrices of 16 x 16, ``m16n8k16`` (``mma.sync``) what its name says. 
 (``wgmma``) is a warpgroup's, of as many columns as it has."""
 
 Product = tuple[DType, DType, DType]
-"""The types of A, of B and of the sums."""
+"""The types of A, of B and of the accumulators."""
 
 Via = Literal["wmma", "mma", "wgmma"]
 """The instructions of tensor cores: ``wmma``, ``mma.sync``, ``wgmma.mma_async``."""
 
 Holding = Literal["thread", "lanes", "opaque", "known", "warpgroup"]
-"""What holds the operands and sums of a contraction, which chooses how it is lowered.
+"""What holds the operands and accumulators of a contraction, which chooses how it is lowered.
 
 ``thread``: each thread the elements that it owns.  ``lanes``: the lanes of a warp have partial sums
 of the same elements, each over its own k.  ``opaque``: the lanes of a warp hold a piece together,
 and which lane has which element is unspecified.  ``known``: they hold it together, and the atom
-states which lane has which element.  ``warpgroup``: the lanes of four warps hold the sums so, and
-the operands stay in shared memory.
+states which lane has which element. ``warpgroup``: the lanes of four warps hold the accumulators
+so, and the operands stay in shared memory.
 """
 
 Loads = Literal["rows", "elements", "parts"]
@@ -55,23 +55,24 @@ rows, whose elements they then split into ``parts``."""
 
 @record
 class AtomTraits:
-    """One atom (CuTe: ``MMA_Traits``): ``m`` x ``n`` sums of ``k`` products each, by ``lanes``
-    threads together.
+    """One atom (CuTe: ``MMA_Traits``): ``m`` x ``n`` accumulators of ``k`` products each, by
+    ``lanes`` threads together.
 
-    Operands and sums are of one of ``products`` (none: of any types, converted to that of the
-    sums).  ``line``: bytes of which the distance of an operand's lines in shared memory is a
-    multiple; ``aligned``: bytes to which what it loads and stores in shared memory begins.  An
-    operand lies along k there, unless its type is one of ``turned``.  With ``splits`` operands are
+    Operands and accumulators are of one of ``products`` (none: of any types, converted to that of
+    the accumulators). ``line``: bytes of which the distance of an operand's lines in shared memory
+    is a multiple; ``aligned``: bytes to which what it loads and stores in shared memory begins. An
+    operand lies along k there, unless its type is one of ``turned``. With ``splits`` operands are
     of that type there, and are split into parts of those of ``products`` as they are read.
 
-    ``sums``, ``a`` (its rows along m, its columns along k) and ``b`` (along k and n) are what a
-    lane holds of each, where that is known; it ``loads`` operands so.  Operands that no lane holds
-    are read from shared memory by the instruction itself, which multiplies up to ``together_n``
-    pieces along n at once, an odd number of them only up to ``odd_n``.
+    ``accumulators``, ``a`` (its rows along m, its columns along k) and ``b`` (along k and n) are
+    what a lane holds of each, where that is known; it ``loads`` operands so. Operands that no lane
+    holds are read from shared memory by the instruction itself, which multiplies up to
+    ``together_n`` pieces along n at once, an odd number of them only up to ``odd_n``.
 
-    ``fraction``: bits after the leading one that sums keep while products are added to them, where
-    they are fewer than those of their type (``gpu.compare``).  ``cuts``: operands of a type that is
-    rounded elsewhere (tf32) are cut off: what reads f32 in shared memory drops its lower bits.
+    ``fraction``: bits after the leading one that accumulators keep while products are added to
+    them, where they are fewer than those of their type (``gpu.compare``). ``cuts``: operands of a
+    type that is rounded elsewhere (tf32) are cut off: what reads f32 in shared memory drops its
+    lower bits.
     """
 
     m: int
@@ -84,7 +85,7 @@ class AtomTraits:
     aligned: int = 16
     turned: tuple[DType, ...] = HALVES
     splits: DType | None = None
-    sums: FragmentLayout | None = None
+    accumulators: FragmentLayout | None = None
     a: FragmentLayout | None = None
     b: FragmentLayout | None = None
     loads: Loads = "rows"
@@ -109,7 +110,7 @@ class AtomTraits:
 
     @property
     def registers(self) -> int:
-        """A lane's share of one piece of the sums."""
+        """A lane's share of one piece of the accumulators."""
         return self.m * self.n // self.lanes
 
     @property
@@ -128,23 +129,24 @@ class AtomTraits:
         return self.n * (pieces - (pieces % 2 if pieces > self.odd_n else 0))
 
     def warps(self, side: Side) -> int:
-        """Warps along a side of a piece of the sums."""
-        return self.sums.warps(side) if self.sums else 1
+        """Warps along a side of a piece of the accumulators."""
+        return self.accumulators.warps(side) if self.accumulators else 1
 
     def pieces(self, side: Side) -> int:
-        """Pieces of the lanes' shares along a side, as the sums are distributed."""
-        return self.sums.along(side)[0] if self.sums else 1
+        """Pieces of the lanes' shares along a side, as the accumulators are distributed."""
+        return self.accumulators.along(side)[0] if self.accumulators else 1
 
     @property
     def together(self) -> int:
-        """Lanes that share an element of the sums, as far as is known."""
-        return 1 if self.sums else self.lanes
+        """Lanes that share an element of the accumulators, as far as is known."""
+        return 1 if self.accumulators else self.lanes
 
     def share(self, side: Side) -> tuple[int, int]:
-        """Lanes along a side of a piece of the sums, and neighbours that each of them has."""
-        if self.sums is None:
+        """Lanes along a side of a piece of the accumulators, and neighbours that each of them
+        has."""
+        if self.accumulators is None:
             return 1, self.m if side == "row" else self.n
-        _, lanes, width = self.sums.along(side)
+        _, lanes, width = self.accumulators.along(side)
         return lanes, width
 
 
@@ -159,12 +161,12 @@ WMMA = AtomTraits(16, 16, 16, 32, "opaque", _OF_HALVES, line=16, aligned=32)
 
 
 # The PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", "for mma.m16n8k8" and
-# "for mma.m16n8k32": groups of four lanes have a row of A and of the sums, or a column of B, and
-# each lane neighbours that fill a register, of the sums two.  The rows that ldmatrix loads are 16
-# bytes, of four lanes, and begin at a multiple of 16.
+# "for mma.m16n8k32": groups of four lanes have a row of A and of the accumulators, or a column of
+# B, and each lane neighbours that fill a register, of the accumulators two. The rows that ldmatrix
+# loads are 16 bytes, of four lanes, and begin at a multiple of 16.
 _ROWS: Digit = (8, "row", 1)
 _COLUMNS: Digit = (8, "column", 1)
-_SUMS = FragmentLayout(((4, "column", 2), _ROWS), ((2, "column", 1), (2, "row", 8)))
+_ACCUMULATORS = FragmentLayout(((4, "column", 2), _ROWS), ((2, "column", 1), (2, "row", 8)))
 
 
 def _of_a_warp(products: tuple[Product, ...], rows: int = 2) -> AtomTraits:
@@ -176,7 +178,7 @@ def _of_a_warp(products: tuple[Product, ...], rows: int = 2) -> AtomTraits:
         *(16, 8, 4 * each * rows, 32, "known"),
         products=products,
         line=16,
-        sums=_SUMS,
+        accumulators=_ACCUMULATORS,
         a=FragmentLayout(((4, "column", each), _ROWS), tuple(a[: 1 + rows])),
         b=FragmentLayout(((4, "row", each), _COLUMNS), tuple(b[:rows])),
     )
@@ -190,7 +192,7 @@ def _of_doubles(rows: int, steps: int) -> AtomTraits:
         *(8 * rows, 8, 4 * steps, 32, "known"),
         products=(("f64", "f64", "f64"),),
         turned=("f64",),
-        sums=FragmentLayout(_SUMS.lane, _SUMS.register[:rows]),
+        accumulators=FragmentLayout(_ACCUMULATORS.lane, _ACCUMULATORS.register[:rows]),
         a=FragmentLayout(((4, "column", 1), _ROWS), ((rows, "row", 8), (steps, "column", 4))),
         b=FragmentLayout(((4, "row", 1), _COLUMNS), ((steps, "row", 4),)),
         loads="elements",
@@ -199,7 +201,7 @@ def _of_doubles(rows: int, steps: int) -> AtomTraits:
 
 # f32 as parts in bf16: of a row of 16 bytes that ldmatrix loads, lane c of four has element c, and
 # of the next row element c + 4.  These two are a register of each part, where PTX has columns 2c
-# and 2c + 1: k is permuted within an instruction, for A and B alike, and sums are the same.
+# and 2c + 1: k is permuted within an instruction, for A and B alike, and accumulators are the same.
 _OF_PARTS = replace(
     _of_a_warp((("bf16", "bf16", "f32"),)),
     splits="f32",
@@ -218,9 +220,13 @@ def _of_a_warpgroup(k: int, products: tuple[Product, ...], **more: Any) -> AtomT
     warp of four has 16 rows, which its lanes hold as those of m16n8k16 do; N is 8 to 256 in steps
     of 8.
     """
-    sums = FragmentLayout(_SUMS.lane, _SUMS.register, warp=((4, "row", 16),))
+    accumulators = FragmentLayout(
+        _ACCUMULATORS.lane, _ACCUMULATORS.register, warp=((4, "row", 16),)
+    )
     shape = (64, 8, k, 128, "warpgroup")
-    return AtomTraits(*shape, products, line=16, aligned=1024, sums=sums, together_n=32, **more)
+    return AtomTraits(
+        *shape, products, line=16, aligned=1024, accumulators=accumulators, together_n=32, **more
+    )
 
 
 _OF_BYTES: tuple[Product, ...] = tuple((a, b, "f32") for a in BYTE_FLOATS for b in BYTE_FLOATS)
@@ -243,7 +249,7 @@ ATOMS: dict[Atom, AtomTraits] = {
     "m64nNk16_f32": _of_a_warpgroup(
         16, (("bf16", "bf16", "f32"),), splits="f32", turned=("bf16", "f32")
     ),
-    # The sums of floats of a byte are kept in 1 + 8 + 13 bits (DeepSeek-AI, "Insights into
+    # The accumulators of floats of a byte are kept in 1 + 8 + 13 bits (DeepSeek-AI, "Insights into
     # DeepSeek-V3: Scaling Challenges and Reflections on Hardware for AI Architectures", 2025).
     "m64nNk32": _of_a_warpgroup(32, _OF_BYTES, fraction=13),
     # The PTX ISA, "wgmma.mma_async", integers: N is 8, 16, 24, 32, 48, 64 and on in steps of 16.

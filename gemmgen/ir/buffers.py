@@ -57,13 +57,13 @@ class AxisSpread:
 
 
 def axes_of_operand(
-    sums: AxisSpread, layout: FragmentLayout, side: Side, contracted: str
+    accumulators: AxisSpread, layout: FragmentLayout, side: Side, contracted: str
 ) -> tuple[AxisSpread, AxisSpread]:
-    """An operand's fragments as its atom states them: along the axis of the sums, which is the
-    ``side`` of the operand, and along the contracted letter."""
+    """An operand's fragments as its atom states them: along the axis of the accumulators, which is
+    the ``side`` of the operand, and along the contracted letter."""
     _, lanes, width = layout.along(side)
-    pieces = sums.extent // sums.warps // (lanes * width)
-    along = AxisSpread(sums.letter, sums.warps, pieces, lanes, width)
+    pieces = accumulators.extent // accumulators.warps // (lanes * width)
+    along = AxisSpread(accumulators.letter, accumulators.warps, pieces, lanes, width)
     other: Side = "row" if side == "column" else "column"
     return along, AxisSpread(contracted, 1, *layout.along(other))
 
@@ -124,8 +124,8 @@ class Spread:
     def warps_x(self) -> str:
         """The letter along which warps go first: ``x``, or the rows' where several warps have rows
         of a piece, one below another."""
-        sums = ATOMS[self.atom].sums
-        return self.axes[0].letter if sums and sums.warp else self.x
+        accumulators = ATOMS[self.atom].accumulators
+        return self.axes[0].letter if accumulators and accumulators.warp else self.x
 
     @property
     def threads(self) -> int:

@@ -61,7 +61,10 @@ def mapped_tiles_leave_in_slices(program: Program, kernel: Kernel) -> Iterator[s
         if not slices or kernel.spread.axis(outer).registers % slices:
             yield f"buffer {tile.name}: {tile.stages} stages do not divide a tile's slices"
         if not kernel.spread.has_coordinates:
-            yield f"{line_of(statement)}: sums that no thread holds alone leave in another way"
+            yield (
+                f"{line_of(statement)}: accumulators that no thread holds alone leave in another "
+                "way"
+            )
         if kernel.body[at + 1 : at + 2] != (outward,):
             yield f"{line_of(statement)} is not copied outward at once"
 
@@ -141,7 +144,7 @@ def wide_rows_stay_aligned(program: Program, kernel: Kernel) -> Iterator[str]:
 def types_change_on_the_way_to_a_fragment(program: Program, kernel: Kernel) -> Iterator[str]:
     for buffer in kernel.buffers:
         if buffer.name == "acc" and buffer.dtype != program.problem.accumulate:
-            yield f"buffer acc: {buffer.dtype}, sums are {program.problem.accumulate}"
+            yield f"buffer acc: {buffer.dtype}, accumulators are {program.problem.accumulate}"
     for operation, _ in operations_of(kernel):
         if isinstance(operation, Copy):
             src, dst = kernel.buffer(operation.src), kernel.buffer(operation.dst)

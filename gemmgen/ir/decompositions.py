@@ -1,4 +1,5 @@
-"""Numbers as sums of parts of a narrower type, whose products tensor cores multiply: ``decompose``.
+"""Numbers as accumulators of parts of a narrower type, whose products tensor cores multiply:
+``decompose``.
 
 Of f32 there are three parts in bf16: x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1).  The
 differences are exact, and so is x0 + x1 + x2 = x, unless a part is below bf16's smallest number

@@ -1,4 +1,4 @@
-"""Element types: what an element takes in memory, and what sums are computed in."""
+"""Element types: what an element takes in memory, and what accumulators are computed in."""
 
 from __future__ import annotations
 
@@ -253,12 +253,13 @@ NARROW = tuple(name for name in DTYPES if BYTES[name] == 1)
 
 
 def sums_of(a: DType, b: DType) -> DType:
-    """What the sums of products are kept in where nothing else is stated."""
+    """What the accumulators of products are kept in where nothing else is stated."""
     return "i32" if (a, b) == ("i8", "i8") else "f32"
 
 
 def in_blas(a: DType, b: DType, c: DType) -> bool:
-    """Whether BLAS has a product of these types, with sums in f32, or in f64 if all are f64."""
+    """Whether BLAS has a product of these types, with accumulators in f32, or in f64 if all are
+    f64."""
     plain = a == b and BYTES[a] > 1 and DTYPES[a].kind in ("number", "raw")
     return plain and (c == a or (a in HALVES and c == "f32"))
 
@@ -269,10 +270,10 @@ def unstated(c: DType) -> DType:
     return "f32" if c in NARROW else c
 
 
-def computed_in(sums: DType, out: DType) -> DType:
-    """What the epilogue computes in: the type of the sums, but f32 where sums are integers and what
-    it stores is not."""
-    return "f32" if sums == "i32" and out != "i32" else sums
+def computed_in(acc_type: DType, out: DType) -> DType:
+    """What the epilogue computes in: the type of the accumulators, but f32 where accumulators are
+    integers and what it stores is not."""
+    return "f32" if acc_type == "i32" and out != "i32" else acc_type
 
 
 def widest(dtype: DType) -> int:
@@ -287,7 +288,8 @@ def widths(dtype: DType) -> tuple[int, ...]:
 
 @record
 class Types:
-    """What the operands and the result of a GEMM are stored as, and what its sums are kept in."""
+    """What the operands and the result of a GEMM are stored as, and what its accumulators are kept
+    in."""
 
     a: DType = "f32"
     b: DType = "f32"

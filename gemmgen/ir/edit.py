@@ -139,5 +139,5 @@ def contraction(kernel: Kernel) -> Contract:
 
 
 def fold_of(kernel: Kernel) -> Fold | None:
-    """What folds the sums of an instruction into the kernel's, if they are not the same."""
+    """What folds the accumulators of an instruction into the kernel's, if they are not the same."""
     return next((o for o, _ in operations_of(kernel) if isinstance(o, Fold)), None)

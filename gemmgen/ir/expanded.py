@@ -152,8 +152,8 @@ class Fetch:
 class Multiply:
     """The contraction of one ``k``; stages and slots of both operands.
 
-    ``accumulate``: whether the old sums are added, where that is not always so.  Of tiles in parts
-    these are multiplied: ``a_part`` of A and ``b_part`` of B.
+    ``accumulate``: whether the old accumulators are added, where that is not always so. Of tiles in
+    parts these are multiplied: ``a_part`` of A and ``b_part`` of B.
     """
 
     SYNTAX = "{contract} at {k}"
@@ -170,8 +170,8 @@ class Multiply:
 
 @record
 class MultiplyAgain:
-    """Computes sums that are not finite again, by multiply-adds of whole elements in global memory
-    over all of k: of an infinity, or a number that is rounded to one, a part is NaN."""
+    """Computes accumulators that are not finite again, by multiply-adds of whole elements in global
+    memory over all of k: of an infinity, or a number that is rounded to one, a part is NaN."""
 
     SYNTAX = "{contract}"
 
@@ -199,14 +199,14 @@ class LoadLaneSlice:
 
 @record
 class WarpReduce:
-    """Add the sums of a warp's lanes in one order; every lane has the result."""
+    """Add the accumulators of a warp's lanes in one order; every lane has the result."""
 
 
 @record
 class Tiles:
     """For each tile of the block, in the work's order: one, or a loop.
 
-    ``computes``: the threads hold the tile's sums; those of a producer have no place in it.
+    ``computes``: the threads hold the tile's accumulators; those of a producer have no place in it.
     ``before`` is done once, before the loop: what goes on from tile to tile.  Of several
     ``turns`` each takes the tiles from that with its own number on.
     """

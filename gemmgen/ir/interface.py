@@ -36,10 +36,10 @@ class Interface:
     (an extent if the schedule assumes it).  ``equal`` pairs an extent that is no parameter,
     since it is assumed equal to another, with that other.
 
-    ``product`` pairs the scalar that multiplies every use of the sums (``alpha``) with the extent
-    of the contracted letter.  Where that scalar is 0, callers pass 0 as that extent, so that the
-    inputs of the product are not read and their NaNs don't spread (as in BLAS).  It is None where
-    the epilogue uses the sums otherwise, or the extent has another use.
+    ``product`` pairs the scalar that multiplies every use of the accumulators (``alpha``) with the
+    extent of the contracted letter. Where that scalar is 0, callers pass 0 as that extent, so that
+    the inputs of the product are not read and their NaNs don't spread (as in BLAS). It is None
+    where the epilogue uses the accumulators otherwise, or the extent has another use.
 
     ``batches`` pairs the letters that number the matrices of C, slowest first, with their extents;
     ``strides`` has (tensor, batch letter, parameter) for each that the caller gives.  ``extents``
@@ -55,7 +55,7 @@ class Interface:
     share of the tiles; else ``resident`` is 0.
     ``overlaps``: its blocks may begin before the kernel in front has ended.
 
-    ``arithmetic``: how its sums are added up, which results depend on.
+    ``arithmetic``: how its accumulators are added up, which results depend on.
     """
 
     SYNTAX = "{name}"
@@ -103,7 +103,7 @@ class Interface:
         return self.static_shared + between + self.dynamic_shared
 
     def skips_product(self, scalars: Mapping[str, float]) -> bool:
-        """Whether a call with these ``scalars`` needs none of the sums (``alpha == 0``)."""
+        """Whether a call with these ``scalars`` needs none of the accumulators (``alpha == 0``)."""
         return self.product is not None and scalars[self.product[0]] == 0
 
     def is_factor(self, param: Param) -> bool:

@@ -100,8 +100,9 @@ class SplitMatrices:
 
 @record
 class MultiplyMatrices:
-    """``sum += a * b`` of a warp's fragments, by ``atom``: of a lane's sums the first one, which
-    the others follow in the rows and the columns of its array.  ``types``: of A, B and the sums."""
+    """``sum += a * b`` of a warp's fragments, by ``atom``: of a lane's accumulators the first one,
+    which the others follow in the rows and the columns of its array. ``types``: of A, B and the
+    accumulators."""
 
     SYNTAX = "{sum} += {a} * {b}"
 

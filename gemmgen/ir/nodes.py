@@ -88,8 +88,8 @@ class Producers:
     """Warpgroups of a block, behind the threads that multiply, which copy the tiles and do nothing
     else.
 
-    With ``turns`` > 1 there are so many times the threads to which the sums of a tile are dealt:
-    the first of them take the block's first tile, the next ones its next.
+    With ``turns`` > 1 there are so many times the threads to which the accumulators of a tile are
+    dealt: the first of them take the block's first tile, the next ones its next.
     """
 
     warpgroups: int = 0
@@ -183,8 +183,8 @@ class Map:
 
     If ``dst`` is in shared memory, it has room for one row of each thread's micro-tile: the tile
     passes through it slice by slice, each of which the copy that follows takes to global memory.
-    ``through`` names the shared buffer that the sums pass through, slice by slice, where no thread
-    knows which of them it holds.
+    ``through`` names the shared buffer that the accumulators pass through, slice by slice, where no
+    thread knows which of them it holds.
     """
 
     SYNTAX = "{dst} = {value}"
@@ -255,7 +255,7 @@ class Kernel:
 
     @property
     def spread(self) -> Spread:
-        """The spread of the accumulator: how the sums are dealt out to the threads that
+        """The spread of the accumulator: how the accumulators are dealt out to the threads that
         multiply."""
         spread = self.buffer("acc").spread
         assert spread is not None

@@ -100,8 +100,8 @@ def registers_are_scarce(kernel: Kernel) -> bool:
 
 
 def estimated_registers(kernel: Kernel) -> int:
-    """A thread's sums, fragments and the elements staged between a load and a late store, plus
-    ``OVERHEAD``: compilers need about that."""
+    """A thread's accumulators, fragments and the elements staged between a load and a late store,
+    plus ``OVERHEAD``: compilers need about that."""
     arrays = [b for b in kernel.buffers if b.space is Space.REGISTER and b.spread is not None]
     total = OVERHEAD
     total += sum(registers_of(array) for array in arrays)
@@ -149,7 +149,7 @@ def _of_consumers(consumers: int, producers: int, blocks: int) -> int:
 
 
 def registers_allowed(kernel: Kernel, target: str) -> int:
-    """Registers that a thread with sums may have: if others of its block only copy, or it
+    """Registers that a thread with accumulators may have: if others of its block only copy, or it
     multiplies by ``wgmma``, those that the launch or ``setmaxnreg`` leaves it, else as many as
     there are (the others may be spilled)."""
     if not kernel.producers.warpgroups and not ATOMS[kernel.spread.atom].in_place:

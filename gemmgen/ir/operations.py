@@ -42,8 +42,8 @@ def reads(operation: Operation) -> set[str]:
         case Fold(dst, part):
             return {dst, part}
         case Map(_, value, through=through):
-            sums = {e.name for e in parts_of(value, Var) if e.name == "acc"}
-            return {*sums, through} if through else sums
+            accumulators = {e.name for e in parts_of(value, Var) if e.name == "acc"}
+            return {*accumulators, through} if through else accumulators
 
 
 def writes(operation: Operation) -> set[str]:

@@ -7,8 +7,8 @@ from typing import Literal
 from gemmgen.base.record import record
 
 ReduceScope = Literal["parts", "group", "groups"]
-"""Whose sums are added: those of all parts of a tile, of the parts of one group, or of the groups
-of a tile."""
+"""Whose accumulators are added: those of all parts of a tile, of the parts of one group, or of the
+groups of a tile."""
 
 
 @record

@@ -130,9 +130,9 @@ def the_contraction_sums_over_k(program: Program, kernel: Kernel) -> Iterator[st
         if not isinstance(operation, Contract):
             continue
         fold = fold_of(kernel)
-        sums = fold.part if fold else "acc"
-        if operation.acc != sums or problem.k not in loops:
-            yield f"{line_of(operation)} does not sum into {sums} over {problem.k}"
+        accumulators = fold.part if fold else "acc"
+        if operation.acc != accumulators or problem.k not in loops:
+            yield f"{line_of(operation)} does not sum into {accumulators} over {problem.k}"
         for name, free in ((operation.a, problem.m), (operation.b, problem.n)):
             if set(kernel.buffer(name).letters) - {problem.k} != {free}:
                 yield f"{line_of(operation)}: {name} has other letters than {free}"

@@ -17,8 +17,8 @@ class FragmentArray:
     """A lane's share of fragments of 16 x 16, ``sizes`` of them; opaque, as which lane keeps which
     element is the hardware's.
 
-    ``dtype`` is the elements'.  A last index, the register's, may be given for sums alone, which
-    are ``wide`` where they are moved 16 bytes at a time.
+    ``dtype`` is the elements'. A last index, the register's, may be given for accumulators alone,
+    which are ``wide`` where they are moved 16 bytes at a time.
     """
 
     SYNTAX = "{name}{shape} {dtype}"
@@ -65,7 +65,7 @@ class MultiplyFragments:
 
 @record
 class StoreFragment:
-    """A warp writes a fragment of sums to shared memory, in lines ``pitch`` apart."""
+    """A warp writes a fragment of accumulators to shared memory, in lines ``pitch`` apart."""
 
     SYNTAX = "{target} = {source}"
 

@@ -3,9 +3,9 @@ threads of a warpgroup multiply together, asynchronously.
 
 A multiplication is issued, and goes on by itself.  Those issued since the last ``CommitMultiplies``
 are a group; groups end in their order.  Until a wait covers its group a multiplication reads its
-operands and owns its sums: nobody may overwrite the one, or read or write the other.  All threads
-of the warpgroup execute each of these nodes.  The expanded and the lowered IR have in common those
-that name no register.
+operands and owns its accumulators: nobody may overwrite the one, or read or write the other. All
+threads of the warpgroup execute each of these nodes. The expanded and the lowered IR have in common
+those that name no register.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UNIT = 16
 @record
 class FenceMultiplies:
     """What threads did to their registers, the multiplications behind it find (wgmma.fence): in
-    front of the first one, and wherever a thread has read or written sums since."""
+    front of the first one, and wherever a thread has read or written accumulators since."""
 
 
 @record
@@ -44,12 +44,12 @@ class AwaitMultiplies:
 
 @record
 class EndMultiplies:
-    """Until no group is under way; ``sums``, an array of ``dtype`` in registers, may be read behind
-    it."""
+    """Until no group is under way; ``accumulators``, an array of ``dtype`` in registers, may be
+    read behind it."""
 
-    SYNTAX = "{sums}"
+    SYNTAX = "{accumulators}"
 
-    sums: str
+    accumulators: str
     dtype: DType = "f32"
 
 
@@ -81,14 +81,15 @@ class DescribeMatrix:
 
 @record
 class MultiplyAsync:
-    """Begins ``sums = a * b``, with the old sums added where ``accumulate`` is not zero, by
+    """Begins ``sums = a * b``, with the old accumulators added where ``accumulate`` is not zero, by
     ``atom`` for ``n`` columns.
 
     ``a`` and ``b`` are names of descriptors, whose first byte is ``a_step`` and ``b_step`` times
-    ``UNIT`` bytes further on.  ``upper`` is the first of a thread's sums in the first of the two
-    rows that it has in each piece of the atom, ``lower`` in the other one, eight rows below; others
-    follow in their rows, as ``AtomTraits.sums`` says.  ``types``: of A, B and the sums.
-    ``a_turned``, ``b_turned``: whether an operand lies along m or n (PTX: tnspA, tnspB).
+    ``UNIT`` bytes further on. ``upper`` is the first of a thread's accumulators in the first of the
+    two rows that it has in each piece of the atom, ``lower`` in the other one, eight rows below;
+    others follow in their rows, as ``AtomTraits.accumulators`` says. ``types``: of A, B and the
+    accumulators. ``a_turned``, ``b_turned``: whether an operand lies along m or n (PTX: tnspA,
+    tnspB).
     """
 
     SYNTAX = "{upper}, {lower} = {a} * {b} accumulate {accumulate}"

@@ -118,7 +118,7 @@ def of_thread(context: Context, letter: str, first: Expr, register: Expr, step: 
 
 def sum_at(context: Context, registers: Mapping[str, Expr]) -> Element | Var:
     """The register that holds the sum at these register indices."""
-    if context.scalar_sums:
+    if context.scalar_accumulator:
         return Var("acc")
     return Element("acc", tuple(registers[letter] for letter in context.letters))
 

@@ -1,5 +1,5 @@
 """What every part of lowering asks of the kernel: its letters, its tensors, and how what holds its
-sums is lowered."""
+accumulators is lowered."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gemmgen.ir.nodes import Copy, Kernel, Map, Program, Split
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.ir.simplify import mod
 from gemmgen.ir.thread_code import Node
-from gemmgen.lower.vectors import sums_width, vectors_of
+from gemmgen.lower.vectors import accumulator_width, vectors_of
 
 THREADS = Var("THREADS")
 X, Y = Var("threadIdx.x"), Var("threadIdx.y")
@@ -36,24 +36,25 @@ LowerNode = Callable[["Context", Any], tuple[Node, ...]]
 under."""
 
 SumBody = Callable[[Element | Var, Expr], tuple[Node, ...]]
-"""What is done with a piece of a thread's sums: the first of them, and its number among them."""
+"""What is done with a piece of a thread's accumulators: the first of them, and its number among
+them."""
 
 
 @record
 class Lowering:
-    """How a contraction is lowered whose operands and sums are held in one way: what ``thread``,
-    ``lanes``, ``opaque`` (``ir.atoms.Holding``) mean in a thread's code."""
+    """How a contraction is lowered whose operands and accumulators are held in one way: what
+    ``thread``, ``lanes``, ``opaque`` (``ir.atoms.Holding``) mean in a thread's code."""
 
     owner: Literal["thread", "warp"]
     """What has an origin of its own in the block's tile."""
     nodes: Mapping[type, LowerNode]
     """The expanded nodes that read, multiply and store what is held."""
     array: Callable[[Context, Buffer], Node]
-    """Registers of sums, or of an operand."""
-    row_of_sums: Callable[[Context], int]
-    """Neighbouring registers of a thread's sums."""
+    """Registers of accumulators, or of an operand."""
+    accumulator_row: Callable[[Context], int]
+    """Neighbouring registers of a thread's accumulators."""
     each_sum: Callable[[Context, Expr, SumBody], tuple[Node, ...]]
-    """A loop over a thread's sums, so many neighbours at a time."""
+    """A loop over a thread's accumulators, so many neighbours at a time."""
     coordinates: Callable[[Context], Iterable[Define]]
     """Where a thread, or its warp, begins in the block's tile."""
     block: Callable[[Context], tuple[int, int]]
@@ -65,8 +66,8 @@ class Lowering:
     checks: Callable[[Context], Iterable[Check]]
     """What must hold of the constants."""
     born_zero: bool = True
-    """Whether the sums of a block's only tile are zero where they are declared; else they begin
-    with the first product."""
+    """Whether the accumulators of a block's only tile are zero where they are declared; else they
+    begin with the first product."""
 
 
 @record
@@ -96,7 +97,7 @@ class Context:
         element follows from its coordinates in the block alone, not from its warp's.  No thread of
         a persistent block may: it has an element in the next tile."""
         spaces = {b.space for b in self.kernel.buffers}
-        plain = self.scalar_sums and not self.kernel.spread.by_warp
+        plain = self.scalar_accumulator and not self.kernel.spread.by_warp
         once = not (self.is_split or self.is_persistent)
         return Space.SHARED not in spaces and plain and once
 
@@ -107,8 +108,8 @@ class Context:
 
     @property
     def born_zero(self) -> bool:
-        """Whether sums are zero where they are declared: a persistent block's begin with each of
-        its tiles."""
+        """Whether accumulators are zero where they are declared: a persistent block's begin with
+        each of its tiles."""
         begin_zero = self.lowering.born_zero or fold_of(self.kernel) is not None
         return begin_zero and not self.is_persistent
 
@@ -118,7 +119,7 @@ class Context:
         return self.kernel.work.persistent
 
     @cached_property
-    def scalar_sums(self) -> bool:
+    def scalar_accumulator(self) -> bool:
         """Whether a thread owns one element, kept in a plain variable."""
         has_fragments = any(b.name.endswith("_frag") for b in self.kernel.buffers)
         return self.kernel.spread.registers == 1 and not has_fragments
@@ -206,8 +207,8 @@ class Context:
     @cached_property
     def vectors(self) -> dict[str, tuple[Var, int]]:
         """The names and widths of vector accesses, by what they fill."""
-        row = self.lowering.row_of_sums(self)
-        return vectors_of(self.kernel, sums_width(row, self.problem.accumulate))
+        row = self.lowering.accumulator_row(self)
+        return vectors_of(self.kernel, accumulator_width(row, self.problem.accumulate))
 
     def width(self, holder: str) -> Expr:
         """Elements of an access that fills ``holder``, by name; 1 if it is no vector."""

@@ -31,7 +31,7 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
         target = "acc" if isinstance(total, Var) else total
         return (Assign(target, multiply_add(a, b, total, context.problem.accumulate)),)
 
-    if context.scalar_sums:
+    if context.scalar_accumulator:
         return one(Int(0), Int(0))
     return ORDERS[node.contract.order](context, one)
 
@@ -45,10 +45,10 @@ def _operand(
     if source.space is Space.REGISTER:
         return addresses.fragment_at(stage, name, register)
     own, k = addresses.own(context, letter, register), context.problem.k
-    sums = context.problem.accumulate
+    acc_type = context.problem.accumulate
     if source.space is Space.SHARED:
         element = addresses.in_shared(context, source, stage, {letter: own, k: node.k})
-        return computable(element, source.dtype, sums)
+        return computable(element, source.dtype, acc_type)
     step = node.k if node.origin is None else add(node.origin, node.k)
     index: dict[str, Expr] = {letter: Var(letter), k: step}
     if not context.leaves_early:
@@ -56,7 +56,7 @@ def _operand(
     in_tile = None if node.origin is None else bounds.inside(context, k, step)
     guard = all_of(bounds.inside(context, letter, index[letter]), in_tile)
     element = addresses.in_global(context, name, index)
-    return choose(guard, computable(element, source.dtype, sums), number(0, sums))
+    return choose(guard, computable(element, source.dtype, acc_type), number(0, acc_type))
 
 
 def _rows(context: Context, body: Body) -> tuple[Node, ...]:

@@ -55,11 +55,11 @@ def store(context: Context, node: Store) -> tuple[Node, ...]:
 
 
 def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
-    """Global memory to a shared tile, or to the sums, at once; wide pieces through registers where
-    their elements are scattered, or the node says so."""
+    """Global memory to a shared tile, or to the accumulators, at once; wide pieces through
+    registers where their elements are scattered, or the node says so."""
     tile = context.buffer(node.copy.dst)
     if tile.space is Space.REGISTER:
-        return _fill_sums(context, node.copy)
+        return _fill_accumulators(context, node.copy)
     thread_map = thread_map_of(context, node.copy)
     vectors = stores_vectors(context.kernel, node.copy)
     if node.copy.width == 1 or (vectors and not node.staged):
@@ -156,9 +156,9 @@ def _write_piece(
     return (each(context, thread_map.vector, one),)
 
 
-def _fill_sums(context: Context, copy: Copy) -> tuple[Node, ...]:
+def _fill_accumulators(context: Context, copy: Copy) -> tuple[Node, ...]:
     """The thread's own element of a matrix, into the sum (the kernel of an unfused epilogue)."""
-    assert context.leaves_early and context.scalar_sums
+    assert context.leaves_early and context.scalar_accumulator
     letters = context.buffer(copy.src).letters
     element = addresses.in_global(context, copy.src, {x: Var(x) for x in letters})
     return (Assign("acc", element),)

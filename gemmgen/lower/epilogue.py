@@ -1,4 +1,4 @@
-"""The store: each thread computes its elements of C from its sums and writes them."""
+"""The store: each thread computes its elements of C from its accumulators and writes them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Own:
 
 def store(context: Context, node: Map) -> tuple[Node, ...]:
     """``dst = value`` over the thread's micro-tile, ``node.width`` elements at a time."""
-    return alone(context, node, ALONE) if context.scalar_sums else _micro_tile(context, node)
+    return alone(context, node, ALONE) if context.scalar_accumulator else _micro_tile(context, node)
 
 
 def alone(context: Context, node: Map, own: Own) -> tuple[Node, ...]:

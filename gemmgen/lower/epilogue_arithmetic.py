@@ -207,15 +207,15 @@ def reads(expr: Expr, tensor: str) -> bool:
     return any(isinstance(part, Element) and part.buffer == tensor for part in walk(expr))
 
 
-def uses_sums_unscaled(expr: Expr) -> bool:
-    """Whether ``expr`` uses the sums anywhere but in the product ``alpha * acc``."""
+def uses_accumulator_unscaled(expr: Expr) -> bool:
+    """Whether ``expr`` uses the accumulators anywhere but in the product ``alpha * acc``."""
     match expr:
         case Binary("*", Var("alpha"), Var("acc")) | Binary("*", Var("acc"), Var("alpha")):
             return False
         case Var("acc"):
             return True
         case _:
-            return any(uses_sums_unscaled(part) for part in children(expr))
+            return any(uses_accumulator_unscaled(part) for part in children(expr))
 
 
 def reads_unscaled(expr: Expr, tensor: str) -> bool:

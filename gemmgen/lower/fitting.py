@@ -29,8 +29,8 @@ from gemmgen.schedule.roles import roles
 
 SHORTEST = 4
 """The shortest step along k that a hint proposes."""
-MOST_SUMS = 128
-"""Registers of sums that leave a lane room for fragments."""
+MOST_ACCUMULATORS = 128
+"""Registers of accumulators that leave a lane room for fragments."""
 
 
 def larger_share(program: Program) -> str | None:
@@ -126,16 +126,16 @@ def _resized(tile: Buffer, changed: Mapping[str, int]) -> Buffer:
 
 
 def shorter_step(program: Program, tiles: list[Buffer]) -> str | None:
-    """The ``tile`` with the longest step that leaves a lane room for its sums."""
+    """The ``tile`` with the longest step that leaves a lane room for its accumulators."""
     along_k, pipeline = program.main.spread.k_layout, pipeline_of(program.main)
     if along_k is None or pipeline is None:
         return None
-    sums = sum(registers_of(b) for b in tiles if b.name == "acc")
-    operands = sum(registers_of(b) for b in tiles) - sums
+    accumulators = sum(registers_of(b) for b in tiles if b.name == "acc")
+    operands = sum(registers_of(b) for b in tiles) - accumulators
     step, least = pipeline.step, along_k.lanes * along_k.width
     while step % (2 * least) == 0:
         step, operands = step // 2, -(-operands // 2)
-        if sums + operands + OVERHEAD <= MAX_REGISTERS:
+        if accumulators + operands + OVERHEAD <= MAX_REGISTERS:
             return f"tile {format_sizes((*program.main.work.tile, (along_k.letter, step)))}"
     return None
 
@@ -152,8 +152,9 @@ def _of_fragments(program: Program, axes: Mapping[str, int], sizes: Mapping[str,
 
 
 def smaller_warp(program: Program) -> str:
-    """The ``warp_tile`` with the greater side halved until the sums leave room for fragments; where
-    sums are folded into as many others, with a ``tile`` of as many warps."""
+    """The ``warp_tile`` with the greater side halved until the accumulators leave room for
+    fragments; where accumulators are folded into as many others, with a ``tile`` of as many
+    warps."""
     atom, problem = ATOMS[program.main.spread.atom], program.problem
     spread = program.main.spread
     axes = {a.letter: a.extent // a.warps for a in spread.axes}
@@ -161,10 +162,10 @@ def smaller_warp(program: Program) -> str:
     sides, lanes = {problem.m: atom.m, problem.n: atom.n}, atom.lanes
 
     def is_too_large() -> bool:
-        sums = prod(sizes.values()) * (2 if folds else 1) // lanes
-        return sums > MOST_SUMS or (
+        accumulators = prod(sizes.values()) * (2 if folds else 1) // lanes
+        return accumulators > MOST_ACCUMULATORS or (
             contraction(program.main).parts > 1
-            and sums + _of_fragments(program, axes, sizes) + OVERHEAD > MAX_REGISTERS
+            and accumulators + _of_fragments(program, axes, sizes) + OVERHEAD > MAX_REGISTERS
         )
 
     while is_too_large():

@@ -45,10 +45,10 @@ from gemmgen.lower import (
     box_stores,
     boxes,
     copies,
-    folded_sums,
     lanes,
     matrix_stores,
     mma,
+    promoted_accumulators,
     split,
     threads,
     way_out,
@@ -109,7 +109,7 @@ def _kernel(context: Context) -> LoweredKernel:
 def _launch(context: Context, interface: Interface) -> LaunchNames:
     x = context.kernel.spread.x
     (y,) = (letter for letter in context.letters if letter != x)
-    along = names.block if context.scalar_sums else names.lanes
+    along = names.block if context.scalar_accumulator else names.lanes
     block = (along(x), along(y)) if interface.block[1] > 1 else (THREADS,)
     return LaunchNames(
         tuple(names.block(letter) for letter in context.letters),
@@ -147,10 +147,10 @@ def _arrays(context: Context) -> tuple[Node, ...]:
     held = [b for b in context.kernel.buffers if b.space is Space.REGISTER]
     staged = staged_copies(context.kernel)
     parts = ["operand fragments"] if any(b.name.endswith("_frag") for b in held) else []
-    parts.append("accumulator" if context.scalar_sums else "accumulators")
+    parts.append("accumulator" if context.scalar_accumulator else "accumulators")
     if staged:
         parts.append("staging")
-    if context.is_persistent and context.scalar_sums:
+    if context.is_persistent and context.scalar_accumulator:
         held = [b for b in held if b.name != "acc"]
     arrays = (
         *(context.lowering.array(context, buffer) for buffer in held),
@@ -170,10 +170,11 @@ def _kept(_context: Context, node: Node) -> tuple[Node, ...]:
 
 
 def _init(context: Context, node: Init) -> tuple[Node, ...]:
-    """The sums of a block's only tile are born zero; a persistent block's are zeroed at each."""
+    """The accumulators of a block's only tile are born zero; a persistent block's are zeroed at
+    each."""
     if context.born_zero:
         return ()
-    if context.scalar_sums:
+    if context.scalar_accumulator:
         return (context.lowering.array(context, context.buffer(node.dst)),)
 
     def zero(total: Element | Var, _number: Expr) -> tuple[Node, ...]:
@@ -217,7 +218,7 @@ def _release(context: Context, node: Release) -> tuple[Node, ...]:
 NODES: Mapping[type, LowerNode] = {
     Tiles: _tiles,
     Init: _init,
-    Fold: folded_sums.fold,
+    Fold: promoted_accumulators.fold,
     Define: _define,
     If: _if,
     OneThread: _one_thread,
@@ -239,7 +240,7 @@ NODES: Mapping[type, LowerNode] = {
     **matrix_stores.LOWER,
     **box_stores.LOWER,
 }
-"""How expanded nodes are lowered, whatever holds the sums; the other nodes are in
+"""How expanded nodes are lowered, whatever holds the accumulators; the other nodes are in
 ``Lowering.nodes``."""
 
 LOWERINGS: Mapping[Holding, Lowering] = {

@@ -1,5 +1,5 @@
-"""Sums that the lanes of a warp share, each over its own k elements: reading those, and adding what
-the lanes have.
+"""Accumulators that the lanes of a warp share, each over its own k elements: reading those, and
+adding what the lanes have.
 
 A lane's k elements of a step are in pieces of ``width`` neighbours; neighbouring lanes' pieces are
 side by side, so that a warp reads whole lines.
@@ -28,7 +28,7 @@ from gemmgen.lower.types import computable, multiply_add, plus
 
 
 def array(context: Context, buffer: Buffer) -> Node:
-    """The warp's sums, or a lane's k elements of each of its warp's rows or columns."""
+    """The warp's accumulators, or a lane's k elements of each of its warp's rows or columns."""
     if buffer.name == "acc":
         return threads.array(context, buffer)
     k = context.problem.k
@@ -75,17 +75,17 @@ def _read(context: Context, copy: Copy, origin: Expr, *, guards: bool = True) ->
 
 def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
     """``acc += a * b`` over the lane's k elements, in their order."""
-    (m, n), k, sums = context.letters, context.problem.k, context.problem.accumulate
+    (m, n), k, acc_type = context.letters, context.problem.k, context.problem.accumulate
     element = Var(f"reg_{k}")
 
     def operand(name: str, register: Expr) -> Expr:
-        return computable(Element(name, (register, element)), context.buffer(name).dtype, sums)
+        return computable(Element(name, (register, element)), context.buffer(name).dtype, acc_type)
 
     def one(row: Expr, column: Expr) -> tuple[Node, ...]:
         a, b = operand(node.contract.a, row), operand(node.contract.b, column)
         total = addresses.sum_at(context, {m: row, n: column})
         assert isinstance(total, Element)
-        return (Assign(total, multiply_add(a, b, total, sums)),)
+        return (Assign(total, multiply_add(a, b, total, acc_type)),)
 
     body = ORDERS[node.contract.order](context, one)
     return (For(element.name, Int(0), names.registers(k), Int(1), body, unroll=True),)
@@ -94,14 +94,14 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
 def reduce(context: Context, _node: WarpReduce) -> tuple[Node, ...]:
     """Each lane adds the sum of the lane whose number differs in one bit, bit by bit: the same
     additions in all lanes, so that all have the same bits."""
-    sums = context.problem.accumulate
-    shuffle = "shuffle_xor_i32" if sums == "i32" else "shuffle_xor"
+    acc_type = context.problem.accumulate
+    shuffle = "shuffle_xor_i32" if acc_type == "i32" else "shuffle_xor"
     distances = [1 << bit for bit in reversed(range(WARP.bit_length() - 1))]
 
     def exchange(total: Element | Var, _number: Expr) -> tuple[Node, ...]:
         assert isinstance(total, Element)
         others = (Call(shuffle, (total, Int(distance))) for distance in distances)
-        return tuple(Assign(total, plus(total, other, sums)) for other in others)
+        return tuple(Assign(total, plus(total, other, acc_type)) for other in others)
 
     return threads.each_sum(context, Int(1), exchange)
 

@@ -91,8 +91,8 @@ def _hint(program: Program) -> str:
 
 
 def smaller_warpgroup(program: Program) -> str:
-    """The ``warp_tile`` with the greater side halved until its sums fit; where that takes more
-    threads than have registers, with a ``tile`` of as many warpgroups as there are."""
+    """The ``warp_tile`` with the greater side halved until its accumulators fit; where that takes
+    more threads than have registers, with a ``tile`` of as many warpgroups as there are."""
     kernel, problem = program.main, program.problem
     rows, columns = _share(kernel)
     groups = kernel.consumers // WARPGROUP
@@ -126,17 +126,17 @@ def _halved(kernel: Kernel, rows: int, columns: int) -> Iterator[tuple[int, int]
 
 
 def _fits(kernel: Kernel, rows: int, columns: int, groups: int) -> bool:
-    """Whether the sums of ``groups`` warpgroups with such shares fit."""
+    """Whether the accumulators of ``groups`` warpgroups with such shares fit."""
     consumers, producers = groups * WARPGROUP, kernel.producers.threads
     blocks = kernel.bounds.blocks
     if consumers + producers > MAX_THREADS:
         return False
-    sums = rows * columns // WARPGROUP * (2 if fold_of(kernel) is not None else 1)
+    accumulators = rows * columns // WARPGROUP * (2 if fold_of(kernel) is not None else 1)
     atom = ATOMS[kernel.spread.atom]
     one = atom.m * columns // atom.lanes + BESIDE_WGMMA
     has = registers_when_multiplying(consumers, producers, blocks)
     at_launch = registers_at_launch(consumers + producers, blocks)
-    return sums + BESIDE_WGMMA <= has and one <= at_launch
+    return accumulators + BESIDE_WGMMA <= has and one <= at_launch
 
 
 def _share(kernel: Kernel) -> tuple[int, int]:

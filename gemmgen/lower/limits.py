@@ -59,7 +59,7 @@ def check_limits(schedule: Schedule, program: Program, kernel: LoweredKernel) ->
         *_shared(schedule, program, kernel),
     )
     mistakes = (
-        *(block or tuple(check_residency(schedule, program, kernel, _sums(program)))),
+        *(block or tuple(check_residency(schedule, program, kernel, _accumulators(program)))),
         *_required(schedule, kernel),
     )
     if mistakes:
@@ -143,7 +143,7 @@ def _blocks(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Iter
     """Resident blocks of a kernel that multiplies by ``wgmma``: more than a multiprocessor holds,
     or than leave it enough registers."""
     if ATOMS[program.main.spread.atom].in_place and program.main.bounds.blocks > 1:
-        found = tuple(check_residency(schedule, program, kernel, _sums(program)))
+        found = tuple(check_residency(schedule, program, kernel, _accumulators(program)))
         yield from found or check_blocks(schedule, program)
 
 
@@ -204,7 +204,7 @@ def _taken(program: Program, total: int) -> str | None:
     return f"target {SETS_REGISTERS}, where consumers take registers from the producer"
 
 
-def _sums(program: Program) -> int:
+def _accumulators(program: Program) -> int:
     return registers_of(program.main.buffer("acc"))
 
 

@@ -1,5 +1,5 @@
-"""stmatrix: lanes whose sums are those of tensor cores write them to a slice of the output as
-matrices of 8 x 8, a row of 16 bytes at a time.
+"""stmatrix: lanes whose accumulators are those of tensor cores write them to a slice of the output
+as matrices of 8 x 8, a row of 16 bytes at a time.
 
 A row of each lane's micro-tile is a row of such matrices: the pieces of ``FragmentLayout`` that the
 atom states, each lane with the two neighbours that the instruction takes from it. It is ldmatrix
@@ -32,7 +32,7 @@ def together(context: Context, node: StageSlice) -> int | None:
     """How many matrices of a row of the micro-tile one instruction stores; None if lanes hold no
     such matrices, if there is but one, or if rows of the slice may begin anywhere."""
     outward, slice_ = copy_outward(context.kernel), context.buffer(node.map.dst)
-    layout = ATOMS[context.kernel.spread.atom].sums
+    layout = ATOMS[context.kernel.spread.atom].accumulators
     if layout is None or (layout.lane, layout.register[:1]) != (MATRIX.lane, MATRIX.register):
         return None
     pairs = slice_.letters[1] == context.letters[1] and BYTES[slice_.dtype] == 2

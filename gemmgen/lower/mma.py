@@ -1,8 +1,9 @@
 """mma.sync: fragments whose elements the lanes know, which a warp loads from shared memory, and
 multiplies.
 
-A lane's sums are a micro-tile like a thread's: pairs of neighbours along C's columns, four lanes
-apart, in rows eight apart.  So what else is done with sums is what ``threads.py`` does.
+A lane's accumulators are a micro-tile like a thread's: pairs of neighbours along C's columns, four
+lanes apart, in rows eight apart. So what else is done with accumulators is what ``threads.py``
+does.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ LOADING: dict[Loads, Loading] = {
 
 
 def array(context: Context, buffer: Buffer) -> Node:
-    """A lane's sums, or its registers of a warp's fragments."""
+    """A lane's accumulators, or its registers of a warp's fragments."""
     if buffer.spread == context.kernel.spread:
         return threads.array(context, buffer)
     own = operand(context, buffer.name)
@@ -67,9 +68,9 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
     """Every pair of the warp's fragments: of parts, once for each product."""
     contract, traits, (m, n) = node.contract, atom_of(context), context.letters
     a, b = operand(context, contract.a), operand(context, contract.b)
-    assert traits.sums is not None
+    assert traits.accumulators is not None
     types = a.fragment.dtype, b.fragment.dtype, context.problem.accumulate
-    rows, columns = (pieces * width for pieces, _, width in map(traits.sums.along, _SIDES))
+    rows, columns = (pieces * width for pieces, _, width in map(traits.accumulators.along, _SIDES))
 
     def one(row: Expr, column: Expr, of_a: int, of_b: int) -> tuple[Node, ...]:
         return (
@@ -95,7 +96,7 @@ _SIDES: tuple[Side, Side] = ("row", "column")
 
 
 def coordinates(context: Context) -> Iterator[Define]:
-    """Where a lane's sums begin, and what it loads of operands."""
+    """Where a lane's accumulators begin, and what it loads of operands."""
     yield from threads.coordinates(context)
     contract = contraction(context.kernel)
     for fragment in (contract.a, contract.b):

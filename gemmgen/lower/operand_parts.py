@@ -1,4 +1,4 @@
-"""Operands that are split into parts: registers of parts, and sums that are not finite."""
+"""Operands that are split into parts: registers of parts, and accumulators that are not finite."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def load(context: Context, own: MmaOperand, node: Fetch, number: Expr) -> tuple[
 
 
 def again(context: Context, node: MultiplyAgain) -> tuple[Node, ...]:
-    """The sums of the thread that are not finite, one after another, over all of k."""
+    """The accumulators of the thread that are not finite, one after another, over all of k."""
     (m, n), problem = context.letters, context.problem
     registers: dict[str, Expr] = {letter: Var(f"reg_{letter}") for letter in (m, n)}
     total = addresses.sum_at(context, registers)

@@ -70,9 +70,9 @@ def _from_global(
         )
     )
     element = addresses.in_global(context, copy.src, index)
-    sums = context.problem.accumulate
-    value = computable(element, context.buffer(copy.src).dtype, sums)
-    return (Assign(target(Int(0)), choose(guard, value, number(0, sums))),)
+    acc_type = context.problem.accumulate
+    value = computable(element, context.buffer(copy.src).dtype, acc_type)
+    return (Assign(target(Int(0)), choose(guard, value, number(0, acc_type))),)
 
 
 def _converted(

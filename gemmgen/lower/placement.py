@@ -68,8 +68,8 @@ def before_tiles(context: Context, computes: bool = True) -> tuple[Node, ...]:
 def without_unused(
     context: Context, placed: tuple[Node, ...], rest: tuple[Node, ...]
 ) -> tuple[Node, ...]:
-    """``placed`` without the thread's coordinates that neither it nor the ``rest`` names: sums that
-    leave by stmatrix may need none along a letter."""
+    """``placed`` without the thread's coordinates that neither it nor the ``rest`` names:
+    accumulators that leave by stmatrix may need none along a letter."""
     own = {names.thread_origin(letter).name for letter in context.letters}
     unused = own - names_in((placed, rest))
 

@@ -12,20 +12,22 @@ from gemmgen.schedule.model import Schedule
 
 
 def check_residency(
-    schedule: Schedule, program: Program, kernel: LoweredKernel, sums: int
+    schedule: Schedule, program: Program, kernel: LoweredKernel, accumulators: int
 ) -> Iterator[Mistake]:
-    """The first resource of which the blocks need more than the target has; ``sums`` are the
-    registers of a thread's sums."""
+    """The first resource of which the blocks need more than the target has; ``accumulators`` are
+    the registers of a thread's accumulators."""
     asked = program.main.bounds.blocks
     directive = next((d for d in schedule.directives if d.name == "launch_bounds"), None)
     if directive is None or not asked:
         return
     target = TARGETS[schedule.target]
-    short = _shortage(target, kernel, sums, asked)
+    short = _shortage(target, kernel, accumulators, asked)
     if short is None:
         return
     message, note = short
-    most = next((n for n in range(asked, 0, -1) if not _shortage(target, kernel, sums, n)), 0)
+    most = next(
+        (n for n in range(asked, 0, -1) if not _shortage(target, kernel, accumulators, n)), 0
+    )
     yield Mistake(
         f"launch_bounds blocks={asked}: {message}",
         next(a.span for a in directive.arguments if a.name == "blocks"),
@@ -35,7 +37,7 @@ def check_residency(
 
 
 def _shortage(
-    target: Target, kernel: LoweredKernel, sums: int, blocks: int
+    target: Target, kernel: LoweredKernel, accumulators: int, blocks: int
 ) -> tuple[str, str] | None:
     """What is wrong with so many blocks, and the arithmetic; None if they fit."""
     threads = blocks * kernel.threads
@@ -56,11 +58,11 @@ def _shortage(
             f"{target.name} has {target.all_shared:,}",
         )
     registers = min(REGISTER_FILE // threads // REGISTER_UNIT * REGISTER_UNIT, MAX_REGISTERS)
-    if sums >= registers:
+    if accumulators >= registers:
         return (
             "the accumulators alone do not fit in a thread's registers",
             f"{REGISTER_FILE:,} registers / {threads:,} threads, in eights, is {registers} each; "
-            f"a thread's accumulators take {sums}, and there is more to keep",
+            f"a thread's accumulators take {accumulators}, and there is more to keep",
         )
     return None
 

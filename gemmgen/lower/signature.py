@@ -24,7 +24,7 @@ from gemmgen.ir.target import TARGETS
 from gemmgen.ir.tensor_map import ALIGNMENT, TensorMap
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import ARRIVED, WORKSPACE, Context
-from gemmgen.lower.epilogue_arithmetic import reads, uses_sums_unscaled
+from gemmgen.lower.epilogue_arithmetic import reads, uses_accumulator_unscaled
 from gemmgen.lower.requirements import requirements
 from gemmgen.lower.split import piece_width
 
@@ -75,11 +75,11 @@ def _resident(context: Context, shared: int) -> int:
 def _product(
     context: Context, params: tuple[Param, ...], pitches: tuple[tuple[str, str], ...]
 ) -> tuple[str, str] | None:
-    """``("alpha", "K")`` where the product may be left out at alpha = 0: the sums are in
+    """``("alpha", "K")`` where the product may be left out at alpha = 0: the accumulators are in
     ``alpha * acc`` alone, and K is neither an extent of C nor a leading dimension outside the
     product."""
     problem = context.problem
-    if not any(p.name == "alpha" for p in params) or uses_sums_unscaled(context.final.value):
+    if not any(p.name == "alpha" for p in params) or uses_accumulator_unscaled(context.final.value):
         return None
     depth = bounds.extent(context, problem.k).name
     used = {bounds.extent(context, letter).name for letter in context.named}
@@ -118,23 +118,23 @@ def _params(context: Context) -> Iterator[Param]:
 
 
 def _scratch(context: Context) -> Iterator[Param]:
-    """The parts of what is split; what blocks that share a tile leave their sums in, and count
-    themselves with."""
+    """The parts of what is split; what blocks that share a tile leave their accumulators in, and
+    count themselves with."""
     for split in context.splits:
         tensor, own = context.tensor(split.src), context.buffer(split.dst)
         rows, columns = (bounds.extent(context, letter).name for letter in tensor.letters)
         planes = Planes(tensor.name, split.parts, rows, columns)
         yield Param(split.dst, "workspace", dtype=own.dtype, align=ALIGNMENT, planes=planes)
-    work, sums = context.kernel.work, context.problem.accumulate
+    work, acc_type = context.kernel.work, context.problem.accumulate
     if context.is_split:
         size, atomic = prod(size for _, size in work.tile), work.reduce == "atomic"
         yield Param(
             WORKSPACE.name,
             "workspace",
-            dtype=sums,
+            dtype=acc_type,
             per_tile=size if atomic else size * work.parts,
             zeroed=atomic,
-            align=BYTES[sums] * (1 if atomic else piece_width(context)),
+            align=BYTES[acc_type] * (1 if atomic else piece_width(context)),
         )
         counters = 1 if work.groups == 1 else work.groups + 1
         yield Param(ARRIVED.name, "counter", per_tile=counters, zeroed=True)

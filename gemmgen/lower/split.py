@@ -1,9 +1,10 @@
 """The parts of a split sum in one thread's code: its range of k, its addresses in the workspace.
 
 The workspace has a tile of the block's size for each part (one for all parts, if they are added
-atomically).  Its layout is the kernel's own: a thread's sums in pieces of ``width``, the pieces of
-neighbouring threads side by side, so that every access of a warp is whole lines.  Parts of a tile
-lie as far apart as there are tiles: the block's number, in which tiles vary fastest, is its index.
+atomically). Its layout is the kernel's own: a thread's accumulators in pieces of ``width``, the
+pieces of neighbouring threads side by side, so that every access of a warp is whole lines. Parts of
+a tile lie as far apart as there are tiles: the block's number, in which tiles vary fastest, is its
+index.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Leave, Move, Node, R
 from gemmgen.lower import bounds
 from gemmgen.lower.context import ARRIVED, GROUPS, PARTS, THREADS, TID, WORKSPACE, Context, SumBody
 from gemmgen.lower.types import number, plus
-from gemmgen.lower.vectors import sums_width
+from gemmgen.lower.vectors import accumulator_width
 
 BLOCK = Var("blockIdx.x")
 TILES, TILE = Var("tiles"), Var("own_tile")
@@ -53,12 +54,12 @@ def range_of_part(context: Context) -> Iterator[Define]:
 
 
 def store_partial(context: Context, node: StorePartial) -> tuple[Node, ...]:
-    """Stores the thread's sums to the workspace; a group's replace those of its first part, which
-    the same thread has read."""
+    """Stores the thread's accumulators to the workspace; a group's replace those of its first part,
+    which the same thread has read."""
     if node.atomic:
-        sums = _dtype(context)
+        acc_type = _dtype(context)
         return _over_pieces(
-            context, lambda total, at: (AtomicAdd(_at(context, TILE, at), total, sums),)
+            context, lambda total, at: (AtomicAdd(_at(context, TILE, at), total, acc_type),)
         )
     address = GROUP if node.scope == "groups" else BLOCK
     return _over_pieces(
@@ -84,7 +85,7 @@ def arrive(context: Context, node: Arrive) -> tuple[Node, ...]:
 
 
 def reduce_partials(context: Context, node: ReducePartials) -> tuple[Node, ...]:
-    """The sums of the whole scope, in the thread's registers."""
+    """The accumulators of the whole scope, in the thread's registers."""
     if node.atomic:
         return _over_pieces(context, lambda total, at: _take(context, total, at))
     work, scope = context.kernel.work, node.scope
@@ -115,18 +116,18 @@ def _add_the_other(context: Context) -> tuple[Node, ...]:
 
 
 def _added(context: Context, tile: Expr) -> tuple[Node, ...]:
-    """Adds the sums of the ``tile``-th tile of the workspace to the thread's."""
+    """Adds the accumulators of the ``tile``-th tile of the workspace to the thread's."""
     pieces = _over_pieces(context, lambda total, at: _add(context, total, _at(context, PLACE, at)))
     return (Define(PLACE.name, tile), *pieces)
 
 
 def piece_width(context: Context) -> int:
-    """The width of an access of sums: as many as are contiguous."""
-    return sums_width(context.lowering.row_of_sums(context), _dtype(context))
+    """The width of an access of accumulators: as many as are contiguous."""
+    return accumulator_width(context.lowering.accumulator_row(context), _dtype(context))
 
 
 def _dtype(context: Context) -> DType:
-    """The type of the sums."""
+    """The type of the accumulators."""
     return context.problem.accumulate
 
 
@@ -142,7 +143,7 @@ def _take(context: Context, total: Element | Var, offset: Expr) -> tuple[Node, .
 
 
 def _add(context: Context, total: Element | Var, address: Element) -> tuple[Node, ...]:
-    """Adds the piece at ``address`` to the sums from ``total`` on."""
+    """Adds the piece at ``address`` to the accumulators from ``total`` on."""
     width = piece_width(context)
     if width == 1:
         return (Assign(_target(total), plus(total, address, _dtype(context))),)
@@ -177,8 +178,8 @@ def _at(context: Context, tile: Expr, offset: Expr) -> Element:
 
 
 def _over_pieces(context: Context, body: SumBody) -> tuple[Node, ...]:
-    """``body`` for each piece of the thread's sums, at its offset in the block's share of the
-    workspace."""
+    """``body`` for each piece of the thread's accumulators, at its offset in the block's share of
+    the workspace."""
     vector = context.width(WORKSPACE.name)
     mine = mul(TID, vector)
 

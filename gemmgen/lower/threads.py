@@ -23,9 +23,9 @@ from gemmgen.lower.types import kind, number
 
 
 def array(context: Context, buffer: Buffer) -> Node:
-    """A thread's sums, or its fragment of an operand."""
+    """A thread's accumulators, or its fragment of an operand."""
     if buffer.spread == context.kernel.spread:
-        return _sums(context, buffer)
+        return _accumulators(context, buffer)
     (letter,) = buffer.letters
     shape: tuple[Expr, ...] = (names.registers(letter),)
     sizes = (context.axis(letter).registers,)
@@ -35,8 +35,8 @@ def array(context: Context, buffer: Buffer) -> Node:
     return RegisterArray(buffer.name, buffer.dtype, shape, sizes, wide=wide)
 
 
-def _sums(context: Context, buffer: Buffer) -> Node:
-    if context.scalar_sums:
+def _accumulators(context: Context, buffer: Buffer) -> Node:
+    if context.scalar_accumulator:
         return Define("acc", number(0, buffer.dtype), kind(buffer.dtype), mutable=True)
     sizes = tuple(context.axis(x).registers for x in context.letters)
     shape = tuple(names.registers(x) for x in context.letters)
@@ -50,14 +50,15 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
     return (Block(epilogue.NOTE, node.origins, epilogue.store(context, node)),)
 
 
-def row_of_sums(context: Context) -> int:
-    """Neighbouring registers of sums."""
+def accumulator_row(context: Context) -> int:
+    """Neighbouring registers of accumulators."""
     return context.axis(context.letters[1]).registers
 
 
 def each_sum(context: Context, width: Expr, body: SumBody) -> tuple[Node, ...]:
-    """``body`` for each piece of ``width`` sums of the thread, and the number of its first."""
-    if context.scalar_sums:
+    """``body`` for each piece of ``width`` accumulators of the thread, and the number of its
+    first."""
+    if context.scalar_accumulator:
         return body(Var("acc"), Int(0))
     m, n = context.letters
     row, column = Var(f"reg_{m}"), Var(f"reg_{n}")
@@ -81,7 +82,7 @@ def coordinates(context: Context) -> Iterator[Define]:
         return
     shared_out = copy_outward(context.kernel)
     if context.tile_copies or context.boxed_copies or context.is_split or shared_out:
-        across = names.lanes(x) if not context.scalar_sums else names.block(x)
+        across = names.lanes(x) if not context.scalar_accumulator else names.block(x)
         yield Define(TID.name, add(mul(Y, across), X))
     for letter in context.letters:
         thread = X if letter == x else Y
@@ -91,7 +92,7 @@ def coordinates(context: Context) -> Iterator[Define]:
 def _in_row(context: Context) -> Iterator[Define]:
     """The threads of a block of one dimension, along x first: others follow them."""
     x = context.kernel.spread.x
-    across = names.lanes(x) if not context.scalar_sums else names.block(x)
+    across = names.lanes(x) if not context.scalar_accumulator else names.block(x)
     yield Define(TID.name, context.thread)
     for letter in context.letters:
         thread = (mod if letter == x else div)(TID, across)
@@ -104,7 +105,7 @@ def _in_warp(context: Context) -> Iterator[Define]:
     x = spread.x
     lanes, number = spread.axes[0].lanes * spread.axes[1].lanes, warps.coordinates(context)
     yield from warps.numbers(context, Int(lanes))
-    across = names.lanes(x) if not context.scalar_sums else names.warp(x)
+    across = names.lanes(x) if not context.scalar_accumulator else names.warp(x)
     for letter in context.letters:
         lane = (mod if letter == x else div)(LANE, across)
         of_warp = mul(number[letter], warps.apart(context, letter))
@@ -136,7 +137,7 @@ def constants(context: Context) -> Iterator[Constant]:
     of_warp = context.kernel.spread.by_warp
     if of_warp:
         yield from warps.sizes(context)
-    if not context.scalar_sums:
+    if not context.scalar_accumulator:
         yield from micro_tile(context, "micro-tile of a thread")
         yield from pieces(context, *context.letters)
         whole = "of a warp" if of_warp else "of the block"
@@ -171,7 +172,7 @@ def _whole(context: Context, letter: str) -> Var:
 def threads(context: Context) -> Expr:
     """The number of threads, as the text computes it."""
     m, n = context.letters
-    if context.scalar_sums:
+    if context.scalar_accumulator:
         return Binary("*", names.block(m), names.block(n))
     if context.kernel.spread.by_warp:
         return warps.threads(context)
@@ -179,7 +180,7 @@ def threads(context: Context) -> Expr:
 
 
 def checks(context: Context) -> Iterator[Check]:
-    if context.scalar_sums:
+    if context.scalar_accumulator:
         return
     m, n = context.letters
     yield Check(both(_fills(context, m), _fills(context, n)), "the micro-tiles fill the tile")
@@ -200,7 +201,7 @@ LOWERING = Lowering(
     owner="thread",
     nodes=LOWER,
     array=array,
-    row_of_sums=row_of_sums,
+    accumulator_row=accumulator_row,
     each_sum=each_sum,
     coordinates=coordinates,
     block=block,

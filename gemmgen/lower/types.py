@@ -1,4 +1,4 @@
-"""From an element's type in memory to the type that sums are computed in, and back.
+"""From an element's type in memory to the type that accumulators are computed in, and back.
 
 f16, bf16, e4m3 and e5m2 are raw bits in memory, shared memory and staging registers, so that tiles
 are copied as they are.  A value is converted when it is read for arithmetic (into a fragment, or by

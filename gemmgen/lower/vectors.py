@@ -25,14 +25,15 @@ class Vector:
     """What its name has where the tensor's accesses have several widths: ``A_FRAG_VEC``."""
 
 
-def vectors_of(kernel: Kernel, sums: int) -> dict[str, tuple[Var, int]]:
-    """The name and the width of each vector access, by its holder; ``sums`` are moved at once.
+def vectors_of(kernel: Kernel, accumulators: int) -> dict[str, tuple[Var, int]]:
+    """The name and the width of each vector access, by its holder; ``accumulators`` are moved at
+    once.
 
     Accesses of one width share a name: the whole kernel's ``VEC``, else a tensor's, else
     ``A_VEC`` in global memory, ``A_FRAG_VEC`` of a fragment, and ``C_SHARED_VEC`` of what C passes
     through.
     """
-    wide = [vector for vector in _accesses(kernel, sums) if vector.width > 1]
+    wide = [vector for vector in _accesses(kernel, accumulators) if vector.width > 1]
     if len({vector.width for vector in wide}) == 1:
         return {vector.holder: (Var("VEC"), vector.width) for vector in wide}
     found: dict[str, tuple[Var, int]] = {}
@@ -43,7 +44,7 @@ def vectors_of(kernel: Kernel, sums: int) -> dict[str, tuple[Var, int]]:
     return found
 
 
-def _accesses(kernel: Kernel, sums: int) -> Iterator[Vector]:
+def _accesses(kernel: Kernel, accumulators: int) -> Iterator[Vector]:
     outward = copy_outward(kernel)
     for copy in copies(kernel):
         width = store_width(kernel, copy) if copy == outward else copy.width
@@ -54,7 +55,7 @@ def _accesses(kernel: Kernel, sums: int) -> Iterator[Vector]:
             tensor, width = statement.dst.removesuffix("_shared"), store_width(kernel, statement)
             yield Vector(tensor, statement.dst, width, "_SHARED" if outward else "")
     if kernel.work.parts > 1 and kernel.work.reduce == "ordered":
-        yield Vector("PART", WORKSPACE, sums)
+        yield Vector("PART", WORKSPACE, accumulators)
 
 
 def store_width(kernel: Kernel, node: Map | Copy) -> int:
@@ -62,6 +63,6 @@ def store_width(kernel: Kernel, node: Map | Copy) -> int:
     return min(node.width, widest(kernel.buffer(node.dst).dtype))
 
 
-def sums_width(row: int, accumulate: DType) -> int:
-    """Of ``row`` neighbouring sums as many as move at once."""
+def accumulator_width(row: int, accumulate: DType) -> int:
+    """Of ``row`` neighbouring accumulators as many as move at once."""
     return max(width for width in (1, *widths(accumulate)) if row % width == 0)

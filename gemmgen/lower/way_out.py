@@ -26,7 +26,7 @@ def stage(context: Context, node: StageSlice) -> tuple[Node, ...]:
     outer, inner = slice_.letters
     place = Var(f"slice_{outer}")
     define = Define(place.name, _row_of_thread(context, outer))
-    column = Int(0) if context.scalar_sums else Var(f"reg_{inner}")
+    column = Int(0) if context.scalar_accumulator else Var(f"reg_{inner}")
     step = store_width(context.kernel, node.map)
 
     def in_slice(e: Expr) -> Element:
@@ -35,7 +35,7 @@ def stage(context: Context, node: StageSlice) -> tuple[Node, ...]:
             context, slice_, node.stage, {outer: place, inner: add(first, e)}
         )
 
-    if context.scalar_sums:
+    if context.scalar_accumulator:
         own = epilogue.Own(lambda _: Var("acc"), place=in_slice)
         return (define, *epilogue.alone(context, node.map, own))
     registers: dict[str, Expr] = {outer: node.row, inner: column}

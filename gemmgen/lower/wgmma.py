@@ -1,9 +1,9 @@
 """wgmma: a warpgroup multiplies tiles where they lie in shared memory, by instructions that go on
 by themselves.
 
-A lane's sums are a micro-tile, as with mma.sync; no lane holds operands.  What says where those are
-is a descriptor, whose address must be the same in all lanes: so the warpgroup is numbered by a
-value that one lane has for all of its warp.
+A lane's accumulators are a micro-tile, as with mma.sync; no lane holds operands. What says where
+those are is a descriptor, whose address must be the same in all lanes: so the warpgroup is numbered
+by a value that one lane has for all of its warp.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
             b.turned,
         )
 
-    assert traits.sums is not None
+    assert traits.accumulators is not None
     if a.pieces == 1:
         return (one(Int(0)),)
     number = Var(f"piece_{a.letter}")
@@ -138,7 +138,8 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
 
 
 def _rows(context: Context, a: WgmmaOperand) -> tuple[Expr, Expr]:
-    """A thread's rows of the sums from one instruction to the next, and to its other row of one."""
+    """A thread's rows of the accumulators from one instruction to the next, and to its other row of
+    one."""
     count = names.fragments(a.letter)
     if context.axis(a.letter).rounds > 1:
         return div(names.registers(a.letter), count), Int(1)
@@ -178,7 +179,7 @@ def _plane(operand: WgmmaOperand, part: int) -> Expr:
 
 
 def coordinates(context: Context) -> Iterator[Define]:
-    """Where a lane's sums begin, and the warpgroup's rows of the operands."""
+    """Where a lane's accumulators begin, and the warpgroup's rows of the operands."""
     yield from threads.coordinates(context)
     together = _warps(_atom(context))
     number = div(TID, Int(together * WARP))
@@ -204,7 +205,7 @@ def checks(context: Context) -> Iterator[Check]:
 
 
 def _warps(traits: AtomTraits) -> int:
-    """Warps of a warpgroup, which have rows of the sums one below another."""
+    """Warps of a warpgroup, which have rows of the accumulators one below another."""
     return traits.lanes // WARP
 
 

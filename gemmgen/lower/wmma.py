@@ -2,7 +2,7 @@
 memory on their way to the epilogue.
 
 Which lane holds which element is unspecified, so a lane has no coordinates of its own; the epilogue
-takes up neighbouring sums from a slice of shared memory.
+takes up neighbouring accumulators from a slice of shared memory.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ SUMS = "sums"
 LEAVING = "stage one row of accumulator fragments in shared memory"
 TAKING = "read it back, one contiguous vector per lane"
 FLOATS = 4
-"""Sums that a lane takes up in one access."""
+"""Accumulators that a lane takes up in one access."""
 
 
 def array(context: Context, buffer: Buffer) -> FragmentArray:
-    """The registers of a warp's fragments, or of its sums."""
+    """The registers of a warp's fragments, or of its accumulators."""
     letters = [x for x in buffer.letters if x != context.problem.k]
     shape: list[Expr] = [names.fragments(letter) for letter in letters]
     sizes = [context.axis(letter).pieces for letter in letters]
     if buffer.stages > 1:
         shape.insert(0, Int(buffer.stages))
         sizes.insert(0, buffer.stages)
-    sums = buffer.name == "acc"
-    wide = sums and context.is_split and context.kernel.work.reduce == "ordered"
-    zero = sums and not context.is_persistent
+    accumulators = buffer.name == "acc"
+    wide = accumulators and context.is_split and context.kernel.work.reduce == "ordered"
+    zero = accumulators and not context.is_persistent
     return FragmentArray(buffer.name, buffer.dtype, tuple(shape), tuple(sizes), zero, wide)
 
 
@@ -95,7 +95,7 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
 
 def store(context: Context, node: Map) -> tuple[Node, ...]:
     """One row of the warp's fragments after another: through its part of a slice of shared memory,
-    where the lanes take up neighbouring sums for the epilogue."""
+    where the lanes take up neighbouring accumulators for the epilogue."""
     assert node.through is not None
     slice_ = context.buffer(node.through)
     outer, inner = slice_.letters
@@ -115,7 +115,7 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
 
 
 def _leave(context: Context, slice_: Buffer, at: Expr, other: Expr) -> tuple[Node, ...]:
-    """One fragment of sums into the slice."""
+    """One fragment of accumulators into the slice."""
     outer, inner = slice_.letters
     numbers = {outer: at, inner: other}
     within: dict[str, Expr] = {outer: Var(f"slice_{outer}"), inner: _first(inner, other)}
@@ -148,7 +148,7 @@ def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
         }
         return addresses.in_shared(context, slice_, None, within)
 
-    taken, sum_of = _sums(width, vector, sum_at)
+    taken, sum_of = _accumulators(width, vector, sum_at)
     columns = (
         Define(inner, index[inner]),
         *epilogue.neighbours(context, node, epilogue.Own(sum_of), taken),
@@ -164,7 +164,7 @@ def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
     return For(PIECE.name, Int(0), pieces, Int(1), body, unroll=True)
 
 
-def _sums(
+def _accumulators(
     width: int, vector: Expr, sum_at: Callable[[Expr], Element]
 ) -> tuple[tuple[Node, ...], epilogue.ByElement]:
     """A lane's neighbours, taken up 16 bytes at a time (and how), and where they then are."""
@@ -199,17 +199,17 @@ def _each(
     return (For(number.name, Int(0), names.fragments(letter), Int(1), body(number), unroll=True),)
 
 
-def row_of_sums(context: Context) -> int:
+def accumulator_row(context: Context) -> int:
     """A lane's registers of one fragment."""
     return _atom(context).registers
 
 
 def each_sum(context: Context, width: Expr, body: SumBody) -> tuple[Node, ...]:
-    """``body`` for a lane's registers of its warp's fragments: which sums they are does not matter,
-    as a lane of another block has the same ones."""
+    """``body`` for a lane's registers of its warp's fragments: which accumulators they are does not
+    matter, as a lane of another block has the same ones."""
     m, n = context.letters
     row, column, register = Var(f"frag_{m}"), Var(f"frag_{n}"), Var("reg")
-    registers = Int(row_of_sums(context))
+    registers = Int(accumulator_row(context))
     fragment = add(mul(row, names.fragments(n)), column)
     number = add(mul(fragment, registers), register)
     inner = body(Element("acc", (row, column, register)), number)
@@ -258,7 +258,7 @@ LOWERING = Lowering(
     owner="warp",
     nodes=LOWER,
     array=array,
-    row_of_sums=row_of_sums,
+    accumulator_row=accumulator_row,
     each_sum=each_sum,
     coordinates=coordinates,
     block=warps.in_one_dimension,

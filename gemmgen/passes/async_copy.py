@@ -135,13 +135,14 @@ class AsyncCopy:
 
     @staticmethod
     def _check_addresses(program: Program, statement: Directive) -> None:
-        """Raises ``Refusal`` if operands that are split would have tensor maps alone: sums that are
-        not finite are computed again from their elements in global memory."""
+        """Raises ``Refusal`` if operands that are split would have tensor maps alone: accumulators
+        that are not finite are computed again from their elements in global memory."""
         c = program.problem.c.name
         inputs = [operand for operand in statement.operands if operand.tensor != c]
         if inputs:
             raise Refusal(
-                f"decompose reads elements of {inputs[0].tensor} again, for sums that are not "
+                f"decompose reads elements of {inputs[0].tensor} again, for accumulators that "
+                "are not "
                 "finite, and a kernel with TMA has a tensor map in place of its address",
                 at=statement.span,
                 hint=f"async_copy {' '.join(o.tensor for o in inputs)} via=cp_async",

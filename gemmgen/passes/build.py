@@ -86,7 +86,10 @@ def _check_integers(schedule: Schedule, problem: Problem) -> None:
             f"{c} is i32 and the epilogue computes in i32, where {said}",
             at=schedule.epilogue.span,
             notes=(f"it has +, -, *, comparisons, where, {', '.join(INTEGER_FUNCTIONS)}",),
-            hint=f"dtype {c}=f32: the epilogue then computes in f32, from the same sums in i32",
+            hint=(
+                f"dtype {c}=f32: the epilogue then computes in f32, from the same i32 "
+                "accumulators"
+            ),
         )
 
 
@@ -137,13 +140,13 @@ def mapping_kernel(problem: Problem, name: str, source: Tensor) -> Kernel:
     """``C = epilogue(acc)`` with acc read back from ``source``."""
     work, spread = default_work(problem, problem.c.contiguous)
     body = (Copy("acc", source.name), Map(problem.c.name, problem.epilogue))
-    sums = accumulator(problem, work, spread)
-    buffers = (_global(problem, source), _global(problem, problem.c), sums)
+    accumulators = accumulator(problem, work, spread)
+    buffers = (_global(problem, source), _global(problem, problem.c), accumulators)
     return Kernel(name, work, buffers, body)
 
 
 def accumulator(problem: Problem, work: Work, spread: Spread) -> Buffer:
-    """The block's tile of sums, in registers."""
+    """The block's tile of accumulators, in registers."""
     return Buffer("acc", Space.REGISTER, problem.accumulate, work.tile, spread=spread)
 
 

@@ -1,4 +1,5 @@
-"""decompose: f32 as sums of parts in bf16, whose products tensor cores multiply, sums in f32.
+"""decompose: f32 as sums of parts in bf16, whose products tensor cores multiply,
+accumulators in f32.
 
 Each operand is three parts: x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1).  They hold all
 24 bits of x if |x| is at least 2^-110 or 0; below that bf16 ends, and the last bits are lost.  Of
@@ -6,8 +7,8 @@ the nine products of parts six are multiplied, the small ones first: (2, 0) (1, 
 (0, 1) (0, 0); the others are at most 2^-24 of |a b|, f32's unit roundoff.  ``products=9`` leaves
 none out.  For ``tensor_core via=mma`` elements are split as fragments are read from shared memory;
 memory and tiles stay f32.  For ``via=wgmma`` a kernel in front writes the parts of A and B to
-memory, 6 bytes an element, and tiles are of parts.  Sums that are not finite are computed again by
-multiply-adds, so that infinities and NaNs are those of f32.
+memory, 6 bytes an element, and tiles are of parts. Accumulators that are not finite are computed
+again by multiply-adds, so that infinities and NaNs are those of f32.
 
 Tensor cores truncate where f32 rounds, which adds up along k, so ``tensor_core`` needs
 ``promote``: every 64 terms, say, its accumulator is added to one in f32.  The error is then at most

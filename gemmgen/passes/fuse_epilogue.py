@@ -1,8 +1,8 @@
-"""fuse_epilogue: compute C from the sums while they are still in registers.
+"""fuse_epilogue: compute C from the accumulators while they are still in registers.
 
-The expression is part of the problem.  Unfused, a first kernel stores the sums to a temporary
-matrix and a second one reads it back and computes the expression: two passes over M x N elements
-that fusion saves.
+The expression is part of the problem. Unfused, a first kernel stores the accumulators to a
+temporary matrix and a second one reads it back and computes the expression: two passes over M x N
+elements that fusion saves.
 
     kernel gemm
       map unfused = acc

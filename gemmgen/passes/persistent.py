@@ -63,7 +63,7 @@ class Persistent:
                 at=self.stated.span,
                 notes=(
                     f"{parts - 1} of the {parts} leave the kernel when they have handed over "
-                    "their sums, before their next tile",
+                    "their accumulators, before their next tile",
                 ),
                 hint="split_k parts=1, or remove the line",
             )

@@ -38,7 +38,7 @@ class Pieces:
         return next(s for s in whole if not limited or self.traits.columns(s) == s)
 
     def distribute(self, axis: AxisSpread, size: int) -> AxisSpread:
-        """The sums along an axis: ``size`` for each warp, whose lanes share each piece."""
+        """The accumulators along an axis: ``size`` for each warp, whose lanes share each piece."""
         side: Side = "row" if axis.letter == self.problem.m else "column"
         lanes, width = self.traits.share(side)
         warps = self.traits.warps(side)
@@ -46,12 +46,12 @@ class Pieces:
         return AxisSpread(axis.letter, axis.extent // size * warps, pieces, lanes, width)
 
     def operand(
-        self, sums: AxisSpread, layout: FragmentLayout | None
+        self, accumulators: AxisSpread, layout: FragmentLayout | None
     ) -> tuple[AxisSpread, AxisSpread]:
-        """A fragment: an operand along the axis of the sums, and along k."""
+        """A fragment: an operand along the axis of the accumulators, and along k."""
         k, steps = self.problem.k, self.traits.k
         if layout is None:
-            return sums, AxisSpread(k, 1, 1, 1, steps)
+            return accumulators, AxisSpread(k, 1, 1, 1, steps)
         return axes_of_operand(
-            sums, layout, "row" if sums.letter == self.problem.m else "column", k
+            accumulators, layout, "row" if accumulators.letter == self.problem.m else "column", k
         )

@@ -59,7 +59,7 @@ def _check_warpgroup(kernel: Kernel, stated: Stated) -> None:
 
 def _tile_of_a_warpgroup(kernel: Kernel) -> str | None:
     """The ``tile`` whose longer sides are halved, or shorter ones doubled, until a warpgroup has
-    it with as many sums a thread; None if there is none."""
+    it with as many accumulators a thread; None if there is none."""
     axes, threads = list(kernel.spread.axes), kernel.spread.threads
     by_warp = kernel.spread.by_warp or kernel.spread.collective
     while threads > WARPGROUP:

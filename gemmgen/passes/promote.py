@@ -1,8 +1,9 @@
-"""promote: the sums of an instruction are folded into others, and begin anew (CUTLASS: promotion).
+"""promote: the accumulators of an instruction are folded into others, and begin anew (CUTLASS:
+promotion).
 
 Tensor cores add products to a sum with fewer bits than f32 has, and cut off the rest: the larger
-the sum, the more is lost.  Folded every so many terms into sums of the FMA units, which are rounded
-to nearest, it stays small.  Split f32 (``decompose``) is f32 only with a promotion interval.
+the sum, the more is lost. Folded every so many terms into accumulators of the FMA units, which are
+rounded to nearest, it stays small. Split f32 (``decompose``) is f32 only with a promotion interval.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Stated, tile_with
 
 PART = "part"
-"""The sums of an instruction, since they were folded."""
+"""The accumulators of an instruction, since they were folded."""
 USUAL = 64
 """The longest promotion interval that a hint proposes for split f32."""
 LONGEST = 128
@@ -26,9 +27,9 @@ LONGEST = 128
 
 
 def promoted(kernel: Kernel, problem: Problem, terms: int, via: Via, stated: Stated) -> Kernel:
-    """``kernel`` with the sums of its tensor cores folded into its own every ``terms`` along k;
-    raises ``Refusal`` if it can't be."""
-    _check_sums(kernel, problem, via, stated)
+    """``kernel`` with the accumulators of its tensor cores folded into its own every ``terms``
+    along k; raises ``Refusal`` if it can't be."""
+    _check_accumulators(kernel, problem, via, stated)
     _check_terms(kernel, terms, via, stated)
     fold = Fold("acc", PART, terms, origins=(stated.origin,))
 
@@ -83,25 +84,28 @@ def usual_interval(via: Via, step: int) -> int:
     return max(fitting, default=USUAL)
 
 
-def _check_sums(kernel: Kernel, problem: Problem, via: Via, stated: Stated) -> None:
+def _check_accumulators(kernel: Kernel, problem: Problem, via: Via, stated: Stated) -> None:
     if problem.accumulate != "f32":
         raise Refusal(
             "promote is for tensor-core accumulators with fewer bits than f32",
             at=stated.span_of("promote"),
-            notes=(f"sums of {problem.a.dtype} are {problem.accumulate}, which lose nothing",),
+            notes=(f"{problem.a.dtype} accumulates in {problem.accumulate}, which loses nothing",),
             hint="leave promote out",
         )
     if not kernel.spread.has_coordinates:
         raise Refusal(
             f"tensor_core via={via} takes no promote",
             at=stated.span_of("promote"),
-            notes=("no lane knows which sums it has, and fragments of WMMA are what it adds to",),
-            hint="via=mma, which has sums in registers",
+            notes=(
+                "no lane knows which accumulators it has, and fragments of WMMA are what it adds "
+                "to",
+            ),
+            hint="via=mma, which has accumulators in registers",
         )
 
 
 def _check_terms(kernel: Kernel, terms: int, via: Via, stated: Stated) -> None:
-    """Checks that sums are folded behind whole steps: some of a tile, or some tiles."""
+    """Checks that accumulators are folded behind whole steps: some of a tile, or some tiles."""
     pipeline = pipeline_of(kernel)
     assert pipeline is not None
     step, each = pipeline.step, ATOMS[contraction(kernel).atom].k

@@ -99,7 +99,7 @@ class RegisterBlock:
         spread = spread.with_axes(*(self._axis(spread.axis(letter)) for letter, _ in self.sizes))
 
         def registers(tensor: str, letter: str) -> Buffer:
-            """An operand's registers for one k, converted to the type of the sums."""
+            """An operand's registers for one k, converted to the type of the accumulators."""
             own = Spread((spread.axis(letter),), spread.x)
             return fragment(tensor, problem.accumulate, own, origin)
 

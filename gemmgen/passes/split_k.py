@@ -5,14 +5,14 @@ each tile N blocks; part p sums the p-th range of whole steps.  Every block writ
 to a workspace and increments a counter; the last block to arrive adds the parts and computes the
 epilogue, so that no block waits for another.  ``reduce=ordered`` (the default) adds them in the
 order of their numbers, with the same bits in every run; with ``reduce=atomic`` the blocks add to
-one tile of sums in the order of arrival: less memory, bits that may differ from run to run.  One
-block reads its tile's parts no faster than a multiprocessor can; ``groups=G`` reduces G groups of
-parts first, in the last block of each, and then the groups.  The launcher takes the workspace and
+one tile of accumulators in the order of arrival: less memory, bits that may differ from run to run.
+One block reads its tile's parts no faster than a multiprocessor can; ``groups=G`` reduces G groups
+of parts first, in the last block of each, and then the groups. The launcher takes the workspace and
 the counters; the Python functions allocate them.
 
 ``within=warp`` is another form: a thread's micro-tile becomes a warp's.  Each lane reads its own k
 elements of a step, contiguous over the lanes (``vectorize`` makes them wide), and shuffles add the
-lanes' sums in a fixed order: for matrix-vector products, and few rows.
+lanes' accumulators in a fixed order: for matrix-vector products, and few rows.
 
     work [m=16, n=16]
 ==> split_k parts=4
@@ -104,7 +104,8 @@ class SplitK:
         others = (self.parts or 1) > 1 or self.groups > 1 or self.reduce == "atomic"
         if self.lanes is not None and others:
             raise Refusal(
-                "split_k within=warp adds lanes' sums by shuffles, and has no parts of blocks",
+                "split_k within=warp adds lanes' accumulators by shuffles, and has no parts of "
+                "blocks",
                 at=self.stated.span,
                 hint="split_k within=warp, or leave within out",
             )

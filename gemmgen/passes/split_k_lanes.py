@@ -1,4 +1,4 @@
-"""``split_k within=warp``: the lanes of a warp split K of their sums."""
+"""``split_k within=warp``: the lanes of a warp split K of their accumulators."""
 
 from __future__ import annotations
 
@@ -122,13 +122,13 @@ class SplitKLanes:
             )
         if copy_outward(kernel):
             raise self._refusal(
-                "gives each warp the sums of a micro-tile, which its first lane stores",
+                "gives each warp the accumulators of a micro-tile, which its first lane stores",
                 "cache_shared takes rows of the threads' micro-tiles through shared memory",
                 f"leave {program.problem.c.name} out of cache_shared",
             )
         if kernel.spread.by_warp:
             raise self._refusal(
-                "gives each warp the sums of a micro-tile",
+                "gives each warp the accumulators of a micro-tile",
                 "warp_tile distributes a tile over its lanes",
                 "leave warp_tile out",
             )

@@ -2,14 +2,14 @@
 
 A warp's 32 lanes together hold 16 x 16 elements of A, of B and of the accumulator, in an
 unspecified order, and multiply them by one instruction: 4096 products instead of 32.  A and B are
-f16 or bf16, their sums f32; ``via=mma`` multiplies i8, e4m3, e5m2, tf32 and f64, too.  Fragments
-are loaded from shared memory (``cache_shared``), in any storage order.  A warp owns its
+f16 or bf16, their accumulators f32; ``via=mma`` multiplies i8, e4m3, e5m2, tf32 and f64, too.
+Fragments are loaded from shared memory (``cache_shared``), in any storage order. A warp owns its
 ``warp_tile``, by default at most 64 x 64 (32 x 32 of f64, 64 x 32 with ``promote``); for the
-epilogue its sums are staged in a slice of shared memory.  ``via=wgmma`` multiplies halves, bytes
-and tf32 by four warps at once, from tiles that TMA has swizzled.  tf32 it cuts off,
-where ``via=mma`` rounds.  It adds e4m3 and e5m2 in 14 bits: where K is in the thousands, sums of
-positive products lose some percent, which ``promote`` keeps small: sums of so many terms are added
-to others in f32, and begin anew.  ``decompose`` needs ``promote``.
+epilogue its accumulators are staged in a slice of shared memory. ``via=wgmma`` multiplies halves,
+bytes and tf32 by four warps at once, from tiles that TMA has swizzled. tf32 it cuts off, where
+``via=mma`` rounds. It adds e4m3 and e5m2 in 14 bits: where K is in the thousands, accumulators of
+positive products lose some percent, which ``promote`` keeps small: accumulators of so many terms
+are added to others in f32, and begin anew. ``decompose`` needs ``promote``.
 
     register acc[m=32, n=32] f32 spread [m=2x1x16x1, n=1x1x32x1] x=n by_warp   # warp_tile m=16 n=32
     loop k
@@ -55,13 +55,13 @@ from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 SUMS = "acc_shared"
-"""The slice of shared memory in which the sums are staged."""
+"""The slice of shared memory in which the accumulators are staged."""
 PAD = 8
 """The pad of its rows, so that the lines of a fragment are in different banks: 32 bytes of f32, the
 alignment of a fragment in the PTX manual."""
 DISTRIBUTING = ("bind", "tile", "warp_tile", "register_block")
 USUAL = 64
-"""The greatest side of a warp's tile by default, for sums of ``SUM`` bytes."""
+"""The greatest side of a warp's tile by default, for accumulators of ``SUM`` bytes."""
 SUM = 4
 
 
@@ -91,7 +91,7 @@ class TensorCore:
 
     via: Via
     terms: int
-    """Whose sums are folded together; 0: all are one sum."""
+    """Whose accumulators are folded together; 0: all are one sum."""
     tiles: TileStatements
     stated: Stated = field(compare=False)
     distributing: tuple[tuple[str, Stated], ...] = field(compare=False)
@@ -131,7 +131,7 @@ class TensorCore:
         axes = tuple(
             pieces.distribute(axis, self._whole(axis, pieces)) for axis in kernel.spread.axes
         )
-        known = pieces.traits.sums is not None
+        known = pieces.traits.accumulators is not None
         x = problem.n if known else kernel.spread.x
         spread = replace(kernel.spread, axes=axes, atom=atom, by_warp=known, x=x)
         origin = self.stated.origin
@@ -161,7 +161,7 @@ class TensorCore:
             return axis.lanes
         usual = pieces.most(axis.letter) or USUAL * SUM // BYTES[pieces.problem.accumulate]
         if self.terms and axis.letter == pieces.problem.n:
-            usual //= 2  # there are two sets of sums
+            usual //= 2  # there are two sets of accumulators
         return pieces.widest(axis, usual)
 
     def _slice(self, problem: Problem, spread: Spread) -> Buffer:
@@ -207,7 +207,10 @@ class TensorCore:
         raise Refusal(
             f"tensor_core via={self.via} has neighbouring lanes along {n}",
             at=bound.span_of("x"),
-            notes=(f"four lanes share a row of the sums, which has {pieces.traits.n} along {n}",),
+            notes=(
+                f"four lanes share a row of the accumulators, which has {pieces.traits.n} along "
+                f"{n}",
+            ),
             hint=f"x={n}",
         )
 

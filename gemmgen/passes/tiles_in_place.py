@@ -16,7 +16,7 @@ from gemmgen.passes.base import Stated
 from gemmgen.schedule.model import Schedule
 
 SIDES: tuple[Side, Side] = ("row", "column")
-"""The side of the sums that is A's, and B's."""
+"""The side of the accumulators that is A's, and B's."""
 
 
 @record
@@ -63,7 +63,7 @@ def check_tiles(
     at: Span,
 ) -> None:
     """Raises ``Refusal`` if the instructions can't read ``tiles``, by the names of their tensors,
-    where they lie in shared memory: of A and B; ``spread`` is that of their sums."""
+    where they lie in shared memory: of A and B; ``spread`` is that of their accumulators."""
     for (_, tile), axis, side in zip(tiles, spread.axes, SIDES, strict=True):
         if tile.letters[-1] == axis.letter:
             _check_slabs(tile, axis, side, ATOMS[spread.atom], via, at)

@@ -157,16 +157,16 @@ class Unroll:
             )
         if kernel.spread.lanes_per_piece > 1:  # an instruction makes 128 of a lane's multiply-adds
             return
-        sums, depth = kernel.spread.registers, -(-pipeline.step // self.lanes)
-        if tiles * depth * sums > MOST_FMAS:
+        accumulators, depth = kernel.spread.registers, -(-pipeline.step // self.lanes)
+        if tiles * depth * accumulators > MOST_FMAS:
             raise Refusal(
                 f"unroll tile_{k}={tiles} makes the code of a thread too long",
                 at=span,
                 notes=(
-                    f"{tiles} tiles x {depth} along k x {sums} sums = "
-                    f"{tiles * depth * sums:,} multiply-adds, at most {MOST_FMAS:,}",
+                    f"{tiles} tiles x {depth} along k x {accumulators} accumulators = "
+                    f"{tiles * depth * accumulators:,} multiply-adds, at most {MOST_FMAS:,}",
                 ),
-                hint=self._shorter(depth * sums, once_round),
+                hint=self._shorter(depth * accumulators, once_round),
             )
 
     def _shorter(self, fmas: int, once_round: int) -> str:

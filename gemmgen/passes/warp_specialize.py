@@ -154,13 +154,13 @@ class WarpSpecialize:
             return  # the limits of a block refuse that
         if self.consumers is None or self.consumers * WARPGROUP == threads:
             return
-        sums = " x ".join(f"{a.extent} / {a.extent // a.threads}" for a in kernel.spread.axes)
+        warps = " x ".join(f"{a.extent} / {a.extent // a.threads}" for a in kernel.spread.axes)
         count, rest = divmod(threads, WARPGROUP)
         found = remainder(threads, WARPGROUP) if rest else f"{count} warpgroups of {WARPGROUP}"
         raise Refusal(
             f"the tile has not {self.consumers} warpgroups of consumers",
             at=self.stated.span_of("consumers"),
-            notes=(f"{sums} = {threads} threads; {found}",),
+            notes=(f"{warps} = {threads} threads; {found}",),
             hint=(
                 "leave consumers out"
                 if rest or count > MOST_CONSUMERS

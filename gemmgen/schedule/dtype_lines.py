@@ -94,7 +94,7 @@ class _DtypeChecker:
             raise _unknown(value.text if isinstance(value, Word) else "a set", value.span)
         if name == ACC and dtype not in ACCUMULATORS:
             raise Refusal(
-                f"sums kept in {dtype} are not in this version",
+                f"accumulators in {dtype} are not in this version",
                 at=argument.span,
                 hint=f"acc=f32; C={dtype} rounds each sum once, at the end",
             )
@@ -153,12 +153,13 @@ class _DtypeChecker:
         raise Refusal(
             f"f64 is all or nothing, and {', '.join(double)} would meet {said}",
             at=first,
-            notes=("sums of f64 products are kept in f64, and no other type holds their result",),
+            notes=("f64 products accumulate in f64, and no other type holds their result",),
             hint=f"dtype {' '.join(f'{name}=f64' for name in names)}",
         )
 
     def check_integers(self) -> None:
-        """Integers are summed as integers if both operands are i8, and i32 is such sums' type."""
+        """Integers are summed as integers if both operands are i8, and i32 is such accumulators'
+        type."""
         if not self.scope.sure or set(self.seen) - set(self.stated):
             return
         a, b, c, _ = self.names
@@ -166,7 +167,7 @@ class _DtypeChecker:
         for name in (a, b):
             if types[name] == "i32":
                 raise Refusal(
-                    f"{name} is an operand, and i32 is a type of sums",
+                    f"{name} is an operand, and i32 is an accumulator's type",
                     at=self._said(name),
                     notes=("products of two i32 do not fit i32, and no sum of them does",),
                     hint=f"dtype {name}=i8",
@@ -182,11 +183,14 @@ class _DtypeChecker:
                 f"sums of products of i8 are kept in i32, not {types[ACC]}",
                 at=self._said(ACC),
                 notes=("that is exact, and f32 holds integers up to 16,777,216",),
-                hint="acc=i32, or leave it out; the epilogue converts the sums where C is f32",
+                hint=(
+                    "acc=i32, or leave it out; the epilogue converts the accumulators where C is "
+                    "f32"
+                ),
             )
         if types[c] == "i32" and types[ACC] != "i32":
             raise Refusal(
-                f"{c}=i32 stores sums of integers, and acc={types[ACC]}",
+                f"{c}=i32 stores i32 accumulators, and acc={types[ACC]}",
                 at=self._said(c),
                 hint=f"{c}=f32; or dtype {a}=i8 {b}=i8, whose sums are i32",
             )

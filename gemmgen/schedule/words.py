@@ -20,7 +20,7 @@ DTYPES_LATER = (
     ),
     (
         "uint8 u8 int4 i4 uint4 u4 int16 i16 int64 i64",
-        "i8 holds the integers from -128 to 127, and its sums are i32",
+        "i8 holds the integers from -128 to 127, and accumulates in i32",
     ),
 )
 """Types that this version lacks, and alternatives."""
@@ -51,7 +51,7 @@ HEADS = {
     ),
     "dtype": Head(
         "element types: f32 if they are left out; `dtype f16` (f64, bf16) for A, B and C; "
-        "`dtype i8` for A=i8 B=i8 C=i32, with sums in i32; `dtype e4m3` (e5m2) for "
+        "`dtype i8` for A=i8 B=i8 C=i32, with accumulators in i32; `dtype e4m3` (e5m2) for "
         "A=e4m3 B=e4m3 C=f32; `dtype tf32`: A and B are f32, of which 10 bits are multiplied",
         "dtype A=f16 B=f16 C=f32 acc=f32",
         Elsewhere("a tensor's type", "type types accumulate accumulator acc"),

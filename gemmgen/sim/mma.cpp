@@ -2,8 +2,8 @@
 // states ("Matrix Fragments for mma.m16n8k16 with floating point type", "for mma.m16n8k32", "for
 // mma.m16n8k8"): registers of 4 bytes, neighbours along k.
 //
-// Products are summed by fmaf in the order of k; hardware adds them in an unspecified one.  Sums of
-// integers wrap.
+// Products are summed by fmaf in the order of k; hardware adds them in an unspecified one.
+// Accumulators of integers wrap.
 
 #include "matrix_elements.h"
 
@@ -29,7 +29,7 @@ void multiply_add(unsigned *sum, float a, float b) {
 // Of each operand a lane has the 4 bytes from 4 * (lane % 4) on of 16 along k: of rows lane / 4 and
 // 8 more of A, and column lane / 4 of B; then those of the next 16 bytes.
 template <unsigned each, typename Sum>
-void multiply_words(Sum *sums, const unsigned *a, const unsigned *b, unsigned rows, gg_type of_a,
+void multiply_words(Sum *acc, const unsigned *a, const unsigned *b, unsigned rows, gg_type of_a,
                     gg_type of_b) {
   Operands mine = {};
   for (unsigned i = 0; i < 2 * rows * each; ++i) {
@@ -47,31 +47,31 @@ void multiply_words(Sum *sums, const unsigned *a, const unsigned *b, unsigned ro
       const unsigned owner = at / each % 4, part = at % each, next = at / (4 * each);
       const float left = lane_of(row * 4 + owner).a[(next * 2 + below) * each + part];
       const float right = lane_of(column * 4 + owner).b[next * each + part];
-      multiply_add(&sums[i], left, right);
+      multiply_add(&acc[i], left, right);
     }
   }
 }
 
 // A word's elements are a constant of each, as places are quotients by them.
 template <typename Sum>
-void multiply(Sum *sums, const unsigned *a, const unsigned *b, unsigned rows, gg_type of_a,
+void multiply(Sum *acc, const unsigned *a, const unsigned *b, unsigned rows, gg_type of_a,
               gg_type of_b) {
   switch (bytes_of(of_a)) {
-    case 4: return multiply_words<1>(sums, a, b, rows, of_a, of_b);
-    case 2: return multiply_words<2>(sums, a, b, rows, of_a, of_b);
-    default: return multiply_words<4>(sums, a, b, rows, of_a, of_b);
+    case 4: return multiply_words<1>(acc, a, b, rows, of_a, of_b);
+    case 2: return multiply_words<2>(acc, a, b, rows, of_a, of_b);
+    default: return multiply_words<4>(acc, a, b, rows, of_a, of_b);
   }
 }
 
 }  // namespace
 }  // namespace gg
 
-extern "C" void gg_mma(float *sums, const unsigned *a, const unsigned *b, unsigned rows, gg_type of_a,
+extern "C" void gg_mma(float *acc, const unsigned *a, const unsigned *b, unsigned rows, gg_type of_a,
                        gg_type of_b) {
-  gg::multiply(sums, a, b, rows, of_a, of_b);
+  gg::multiply(acc, a, b, rows, of_a, of_b);
 }
 
-extern "C" void gg_mma_of_integers(unsigned *sums, const unsigned *a, const unsigned *b,
+extern "C" void gg_mma_of_integers(unsigned *acc, const unsigned *a, const unsigned *b,
                                    unsigned rows, gg_type of_a, gg_type of_b) {
-  gg::multiply(sums, a, b, rows, of_a, of_b);
+  gg::multiply(acc, a, b, rows, of_a, of_b);
 }

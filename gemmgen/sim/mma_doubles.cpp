@@ -19,7 +19,7 @@ struct Doubles {
 }  // namespace gg
 
 // `rows`: of A's a lane has, 8 apart; `steps`: 4 along k each.
-extern "C" void gg_mma_of_doubles(double *sums, const double *a, const double *b, unsigned rows,
+extern "C" void gg_mma_of_doubles(double *acc, const double *a, const double *b, unsigned rows,
                                   unsigned steps) {
   using namespace gg;
   Doubles mine = {};
@@ -35,7 +35,7 @@ extern "C" void gg_mma_of_doubles(double *sums, const double *a, const double *b
     for (unsigned at = 0; at < 4 * steps; ++at) {
       const double left = lane_of(row * 4 + at % 4).a[at / 4 * rows + below];
       const double right = lane_of(column * 4 + at % 4).b[at / 4];
-      sums[i] = fma(left, right, sums[i]);
+      acc[i] = fma(left, right, acc[i]);
     }
   }
 }

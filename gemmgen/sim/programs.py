@@ -30,7 +30,7 @@ _CHECKS = ("access_checks", "tma_checks", "shadow", "reads", "order", "integer_c
 _PRODUCTS = {
     "wmma.": ("wmma",),
     "mma.sync": ("mma", "mma_doubles"),
-    "wgmma.": ("wgmma", "wgmma_sums", "wgmma_operands", "wgmma_products", "wgmma_checks"),
+    "wgmma.": ("wgmma", "wgmma_accumulators", "wgmma_operands", "wgmma_products", "wgmma_checks"),
 }
 """Models of tensor cores, which take a third of the runner's time to compile, by what the text of a
 kernel that needs them has."""

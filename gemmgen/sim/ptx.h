@@ -35,11 +35,11 @@ void gg_begin_fragment(const void *first, long long pitch);
 void gg_mixed_fragment();
 void gg_begin_row(const void *row);
 void gg_not_finite();
-void gg_mma(float *sums, const unsigned *a, const unsigned *b, unsigned rows, gg_type of_a,
+void gg_mma(float *acc, const unsigned *a, const unsigned *b, unsigned rows, gg_type of_a,
             gg_type of_b);
-void gg_mma_of_integers(unsigned *sums, const unsigned *a, const unsigned *b, unsigned rows,
+void gg_mma_of_integers(unsigned *acc, const unsigned *a, const unsigned *b, unsigned rows,
                         gg_type of_a, gg_type of_b);
-void gg_mma_of_doubles(double *sums, const double *a, const double *b, unsigned rows,
+void gg_mma_of_doubles(double *acc, const double *a, const double *b, unsigned rows,
                        unsigned steps);
 }
 #define GG_DEPOSIT 128
@@ -384,8 +384,8 @@ GG_MODEL void shfl_sync_up_b32(D &d, A a, b32 delta, b32 bound, b32 members) {
 
 // WMMA.  A lane holds half a line of a fragment, 8 of 16 elements contiguous in memory; of the
 // accumulator, half a row.  Which half is unspecified by PTX: here it differs with operand and
-// layout, so that a fragment multiplied as another than it was loaded as gives wrong sums.  Of f16
-// each half is held twice.
+// layout, so that a fragment multiplied as another than it was loaded as gives wrong results.
+// Of f16 each half is held twice.
 
 constexpr b32 TWIN = 0xa5c3960f;
 
@@ -527,24 +527,24 @@ GG_STMATRIX(1)
 GG_STMATRIX(2)
 GG_STMATRIX(4)
 
-GG_MODEL void multiply_warps(float *sums, const b32 *a, const b32 *b, unsigned rows, gg_type of_a,
+GG_MODEL void multiply_warps(float *acc, const b32 *a, const b32 *b, unsigned rows, gg_type of_a,
                              gg_type of_b) {
-  gg_mma(sums, a, b, rows, of_a, of_b);
+  gg_mma(acc, a, b, rows, of_a, of_b);
 }
-GG_MODEL void multiply_warps(b32 *sums, const b32 *a, const b32 *b, unsigned rows, gg_type of_a,
+GG_MODEL void multiply_warps(b32 *acc, const b32 *a, const b32 *b, unsigned rows, gg_type of_a,
                              gg_type of_b) {
-  gg_mma_of_integers(sums, a, b, rows, of_a, of_b);
+  gg_mma_of_integers(acc, a, b, rows, of_a, of_b);
 }
 template <typename Sum, int of_a, int of_b>
 GG_MODEL void multiply_matrices(Vector<Sum, 4> d, Vector<b32, of_a> a, Vector<b32, of_b> b,
                                 Vector<Sum, 4> c, gg_type a_type, gg_type b_type) {
-  Sum sums[4];
+  Sum acc[4];
   b32 left[of_a], right[of_b];
-  for (int i = 0; i < 4; ++i) sums[i] = *c.elements[i];
+  for (int i = 0; i < 4; ++i) acc[i] = *c.elements[i];
   for (int i = 0; i < of_a; ++i) left[i] = *a.elements[i];
   for (int i = 0; i < of_b; ++i) right[i] = *b.elements[i];
-  multiply_warps(sums, left, right, of_b, a_type, b_type);
-  for (int i = 0; i < 4; ++i) *d.elements[i] = sums[i];
+  multiply_warps(acc, left, right, of_b, a_type, b_type);
+  for (int i = 0; i < 4; ++i) *d.elements[i] = acc[i];
 }
 #define GG_MMA(shape, sum, Sum, a_name, a_type, b_name, b_type, of_b)                             \
   GG_MODEL void mma_sync_aligned_##shape##_row_col_##sum##_##a_name##_##b_name##_##sum(           \
@@ -566,12 +566,12 @@ GG_MMA(m16n8k8, f32, float, tf32, GG_TF32, tf32, GG_TF32, 2)
   GG_MODEL void mma_sync_aligned_##shape##_row_col_f64_f64_f64_f64(                               \
       Vector<double, 2 * rows> d, Vector<double, rows * steps> a, Vector<double, steps> b,        \
       Vector<double, 2 * rows> c) {                                                               \
-    double sums[2 * rows], left[rows * steps], right[steps];                                      \
-    for (int i = 0; i < 2 * rows; ++i) sums[i] = *c.elements[i];                                  \
+    double acc[2 * rows], left[rows * steps], right[steps];                                      \
+    for (int i = 0; i < 2 * rows; ++i) acc[i] = *c.elements[i];                                  \
     for (int i = 0; i < rows * steps; ++i) left[i] = *a.elements[i];                              \
     for (int i = 0; i < steps; ++i) right[i] = *b.elements[i];                                    \
-    gg_mma_of_doubles(sums, left, right, rows, steps);                                            \
-    for (int i = 0; i < 2 * rows; ++i) *d.elements[i] = sums[i];                                  \
+    gg_mma_of_doubles(acc, left, right, rows, steps);                                            \
+    for (int i = 0; i < 2 * rows; ++i) *d.elements[i] = acc[i];                                  \
   }
 GG_MMA_OF_DOUBLES(m8n8k4, 1, 1)
 GG_MMA_OF_DOUBLES(m16n8k4, 2, 1)

@@ -4,7 +4,7 @@
 // wgmma.cpp
 extern "C" {
 void gg_wgmma_fences();
-void gg_wgmma_multiplies(gg_type a_type, gg_type b_type, unsigned columns, unsigned *const *sums,
+void gg_wgmma_multiplies(gg_type a_type, gg_type b_type, unsigned columns, unsigned *const *acc,
                          bool integers, unsigned long long a, unsigned long long b,
                          bool accumulates, bool a_turned, bool b_turned);
 void gg_wgmma_commits();
@@ -34,10 +34,10 @@ GG_MODEL void changes(b32 &sum) { gg_wgmma_names(&sum); }
 
 GG_MODEL constexpr bool is_integer(const float *) { return false; }
 GG_MODEL constexpr bool is_integer(const b32 *) { return true; }
-template <typename T, int sums>
-GG_MODEL void multiply_by_group(gg_type a_type, gg_type b_type, Vector<T, sums> d, b64 a, b64 b,
+template <typename T, int acc>
+GG_MODEL void multiply_by_group(gg_type a_type, gg_type b_type, Vector<T, acc> d, b64 a, b64 b,
                                 pred more, bool a_turned = false, bool b_turned = false) {
-  gg_wgmma_multiplies(a_type, b_type, 2 * sums, reinterpret_cast<unsigned *const *>(d.elements),
+  gg_wgmma_multiplies(a_type, b_type, 2 * acc, reinterpret_cast<unsigned *const *>(d.elements),
                       is_integer(d.elements[0]), a, b, more, a_turned, b_turned);
 }
 #define GG_WGMMA_NAME(columns, depth, sum, a, b) \

@@ -128,7 +128,7 @@ enum Kind : uint32_t {
   UNFENCED,       // read by the async proxy, which may not see the write yet
   ENDED,          // another block reaches into the shared memory of one that may have ended
   TOO_EARLY,      // global memory is accessed while the kernel in front may still run
-  WRONG_MULTIPLICATION  // by a warpgroup: its descriptors, its sums, or who takes part
+  WRONG_MULTIPLICATION  // by a warpgroup: its descriptors, its accumulators, or who takes part
 };
 // SEGMENT: `offset` counts from the beginning of shared memory.
 enum Target : uint32_t { NOTHING, TENSOR, SHARED, SEGMENT };

@@ -36,7 +36,7 @@ struct Begun {
   uint32_t number, group;
   unsigned came, warps;  // threads; a bit for each of their warps
   Call first;
-  uint16_t places[WARPGROUP][MAX_SUMS];  // of sums
+  uint16_t places[WARPGROUP][MAX_ACCUMULATORS];  // of accumulators
 };
 
 struct Warpgroup {
@@ -89,7 +89,7 @@ Warpgroup &own_group() {
   return mine;
 }
 
-// The sums of a thread: two neighbors in every 8 columns of two rows that are 8 apart.
+// The accumulators of a thread: two neighbors in every 8 columns of two rows that are 8 apart.
 unsigned row_of(unsigned thread, unsigned i) {
   return thread / WARP * 16 + thread % WARP / 4 + (i & 2) * 4;
 }
@@ -97,20 +97,20 @@ unsigned column_of(unsigned thread, unsigned i) { return i / 4 * 8 + thread % 4 
 
 // Does the next multiplication.
 void land(Warpgroup &group) {
-  static uint32_t sums[WARPGROUP_ROWS][MAX_COLUMNS];
+  static uint32_t acc[WARPGROUP_ROWS][MAX_COLUMNS];
   const Begun &one = begun_at(group, group.ended++);
   const unsigned columns = one.what.columns;
   const auto each = [&](auto visit) {
     for (unsigned thread = 0; thread < WARPGROUP; ++thread) {
       for (unsigned i = 0; i < columns / 2; ++i) {
-        visit(sums[row_of(thread, i)][column_of(thread, i)],
-              held_sum(group.thread + thread, one.places[thread][i]));
+        visit(acc[row_of(thread, i)][column_of(thread, i)],
+              held_accumulator(group.thread + thread, one.places[thread][i]));
       }
     }
   };
   const bool adds = one.what.accumulates;
   each([adds](uint32_t &sum, const uint32_t &held) { sum = adds ? held : 0; });
-  multiply(one.a, one.b, one.what, memory_of(group.rank), sums);
+  multiply(one.a, one.b, one.what, memory_of(group.rank), acc);
   each([](const uint32_t &sum, uint32_t &held) { held = sum; });
 }
 
@@ -136,7 +136,7 @@ bool land_some(bool is_stuck) {
 Warpgroup &meet(const Call &by) {
   if (groups == nullptr) {
     groups = static_cast<Warpgroup *>(map_memory(MAX_GROUPS * sizeof *groups, "warpgroups"));
-    reserve_sums();
+    reserve_accumulators();
     add_agent(land_some);
   }
   const unsigned first = by.thread % state.threads / WARPGROUP * WARPGROUP;
@@ -168,7 +168,7 @@ void check_same(const Begun &one, const Multiplication &what, const Call &by) {
           one.first.thread % state.threads, one.first.line);
 }
 
-void begin(const Multiplication &what, uint32_t *const *sums, const Call &by) {
+void begin(const Multiplication &what, uint32_t *const *acc, const Call &by) {
   Warpgroup &group = meet(by);
   Thread &mine = own();
   if (mine.begun - group.ended >= group.capacity) enlarge(group);
@@ -189,7 +189,7 @@ void begin(const Multiplication &what, uint32_t *const *sums, const Call &by) {
   one.warps |= warp;
   ++mine.begun;
   for (unsigned i = 0; i < what.columns / 2; ++i) {
-    one.places[thread][i] = take_sum(sums[i], mine.begun, by);
+    one.places[thread][i] = take_sum(acc[i], mine.begun, by);
   }
   if (++one.came < WARPGROUP) return;
   const bool now = state.header.landing == RANDOM && next_random() % 4 == 0;
@@ -233,7 +233,7 @@ void wait(uint32_t pending, const Call &by) {
   if (end <= mine.waited) return;
   wait_until({&ENDED, &group, end, by.line});
   mine.waited = end;
-  get_sums(end);
+  get_accumulators(end);
   if (check_multiplied != nullptr) check_multiplied(end);
 }
 
@@ -258,14 +258,14 @@ using namespace gg;
 extern "C" {
 void gg_wgmma_fences() {
   meet(call_at(__builtin_return_address(0)));
-  fence_sums();
+  fence_accumulators();
 }
 
-void gg_wgmma_multiplies(gg_type a_type, gg_type b_type, unsigned columns, unsigned *const *sums,
+void gg_wgmma_multiplies(gg_type a_type, gg_type b_type, unsigned columns, unsigned *const *acc,
                          bool integers, unsigned long long a, unsigned long long b,
                          bool accumulates, bool a_turned, bool b_turned) {
   const Call by = call_at(__builtin_return_address(0));
-  begin({columns, a_type, b_type, integers, a, b, a_turned, b_turned, accumulates}, sums, by);
+  begin({columns, a_type, b_type, integers, a, b, a_turned, b_turned, accumulates}, acc, by);
 }
 
 void gg_wgmma_commits() { commit(call_at(__builtin_return_address(0))); }
@@ -276,7 +276,7 @@ void gg_wgmma_waits(int pending) {
 
 // The text names a variable, which something else may have set.
 void gg_wgmma_names(unsigned *at) {
-  reserve_sums();
+  reserve_accumulators();
   name_sum(at);
 }
 }

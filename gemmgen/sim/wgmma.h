@@ -2,9 +2,9 @@
 // asks of them.
 //
 //   wgmma.cpp           who begins and who waits
-//   wgmma_sums.cpp      the variables of the sums
+//   wgmma_accumulators.cpp      the variables of the accumulators
 //   wgmma_operands.cpp  descriptors, and where an element of an operand lies
-//   wgmma_products.cpp  the sums
+//   wgmma_products.cpp  the accumulators
 //   wgmma_checks.cpp    operands among what happens before what
 #pragma once
 
@@ -15,7 +15,7 @@ namespace gg {
 
 constexpr unsigned WARPGROUP = 128, WARPGROUP_ROWS = 64, MAX_COLUMNS = 256;
 constexpr unsigned STEP_BYTES = 32;                    // of an operand along k
-constexpr unsigned MAX_SUMS = MAX_COLUMNS / 2;         // of a thread
+constexpr unsigned MAX_ACCUMULATORS = MAX_COLUMNS / 2;         // of a thread
 
 // An operand as its descriptor says: 64 rows of m, or the columns of n, and 32 bytes of k.
 struct Matrix {
@@ -29,7 +29,7 @@ struct Matrix {
 struct Multiplication {
   unsigned columns;
   gg_type a_type, b_type;
-  bool sums_integers;
+  bool adds_integers;
   uint64_t a, b;  // descriptors
   bool a_turned, b_turned, accumulates;
 };
@@ -41,17 +41,17 @@ Matrix matrix_of(uint64_t descriptor, gg_type type, bool is_turned, unsigned row
 // Where the element of this row, or column, is in shared memory, `k` elements along k.
 uint32_t offset_in(const Matrix &matrix, unsigned row, unsigned k);
 
-// sums[row][column] += a * b; `memory` is the block's shared memory.
+// accumulators[row][column] += a * b; `memory` is the block's shared memory.
 void multiply(const Matrix &a, const Matrix &b, const Multiplication &what,
-              const unsigned char *memory, uint32_t (*sums)[MAX_COLUMNS]);
+              const unsigned char *memory, uint32_t (*acc)[MAX_COLUMNS]);
 
-// The variables of the running thread's sums.  `end` counts its multiplications up to the last that
-// changes them, and those that it has waited for.
-void reserve_sums();
+// The variables of the running thread's accumulators. `end` counts its multiplications up to the
+// last that changes them, and those that it has waited for.
+void reserve_accumulators();
 uint16_t take_sum(uint32_t *at, uint32_t end, const Call &by);  // its place: a multiplication begins
-uint32_t &held_sum(unsigned thread, uint16_t place);
-void fence_sums();
-void get_sums(uint32_t end);
+uint32_t &held_accumulator(unsigned thread, uint16_t place);
+void fence_accumulators();
+void get_accumulators(uint32_t end);
 void name_sum(uint32_t *at);
 
 // A warp begins its part of the multiplication of this number; the running thread has waited for all

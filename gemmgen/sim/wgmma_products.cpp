@@ -1,5 +1,5 @@
-// The sums of wgmma.  Products are summed by fmaf in the order of k; hardware adds them in an
-// unspecified one.
+// The accumulators of wgmma. Products are summed by fmaf in the order of k; hardware adds them in
+// an unspecified one.
 
 #include "matrix_elements.h"
 #include "wgmma.h"
@@ -33,12 +33,12 @@ void take(const Matrix &matrix, gg_type type, unsigned rows, const unsigned char
 
 [[gnu::always_inline]] inline void add_products(const float (*a)[MAX_COLUMNS],
                                                 const float (*b)[MAX_COLUMNS], unsigned steps,
-                                                unsigned columns, float (*sums)[MAX_COLUMNS]) {
+                                                unsigned columns, float (*acc)[MAX_COLUMNS]) {
   for (unsigned row = 0; row < WARPGROUP_ROWS; ++row) {
     for (unsigned k = 0; k < steps; ++k) {
       const float left = a[k][row];
       for (unsigned column = 0; column < columns; ++column) {
-        sums[row][column] = __builtin_fmaf(left, b[k][column], sums[row][column]);
+        acc[row][column] = __builtin_fmaf(left, b[k][column], acc[row][column]);
       }
     }
   }
@@ -46,11 +46,11 @@ void take(const Matrix &matrix, gg_type type, unsigned rows, const unsigned char
 
 // Sums of integers wrap.
 void add_integers(const float (*a)[MAX_COLUMNS], const float (*b)[MAX_COLUMNS], unsigned steps,
-                  unsigned columns, uint32_t (*sums)[MAX_COLUMNS]) {
+                  unsigned columns, uint32_t (*acc)[MAX_COLUMNS]) {
   for (unsigned row = 0; row < WARPGROUP_ROWS; ++row) {
     for (unsigned k = 0; k < steps; ++k) {
       for (unsigned column = 0; column < columns; ++column) {
-        sums[row][column] += static_cast<uint32_t>(static_cast<int>(a[k][row] * b[k][column]));
+        acc[row][column] += static_cast<uint32_t>(static_cast<int>(a[k][row] * b[k][column]));
       }
     }
   }
@@ -59,8 +59,8 @@ void add_integers(const float (*a)[MAX_COLUMNS], const float (*b)[MAX_COLUMNS], 
 #ifdef __x86_64__
 [[gnu::target("avx2,fma"), gnu::optimize("O3")]] void add_fast(
     const float (*a)[MAX_COLUMNS], const float (*b)[MAX_COLUMNS], unsigned steps, unsigned columns,
-    float (*sums)[MAX_COLUMNS]) {
-  add_products(a, b, steps, columns, sums);
+    float (*acc)[MAX_COLUMNS]) {
+  add_products(a, b, steps, columns, acc);
 }
 bool is_fast() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 #else
@@ -71,19 +71,19 @@ bool is_fast() { return false; }
 }  // namespace
 
 void multiply(const Matrix &a, const Matrix &b, const Multiplication &what,
-              const unsigned char *memory, uint32_t (*sums)[MAX_COLUMNS]) {
+              const unsigned char *memory, uint32_t (*acc)[MAX_COLUMNS]) {
   static float left[MAX_STEPS][MAX_COLUMNS], right[MAX_STEPS][MAX_COLUMNS];
   static float found[WARPGROUP_ROWS][MAX_COLUMNS];
   take(a, what.a_type, WARPGROUP_ROWS, memory, left);
   take(b, what.b_type, what.columns, memory, right);
   const unsigned steps = STEP_BYTES / a.element;
-  if (what.sums_integers) {
-    add_integers(left, right, steps, what.columns, sums);
+  if (what.adds_integers) {
+    add_integers(left, right, steps, what.columns, acc);
     return;
   }
-  memcpy(found, sums, sizeof found);
+  memcpy(found, acc, sizeof found);
   (is_fast() ? add_fast : add_products)(left, right, steps, what.columns, found);
-  memcpy(sums, found, sizeof found);
+  memcpy(acc, found, sizeof found);
 }
 
 }  // namespace gg

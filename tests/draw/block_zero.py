@@ -204,7 +204,7 @@ class LoggedMachine(CheckedMachine):
         self, array: RegisterArray | FragmentArray, size: int
     ) -> tuple[Memory, Step | None]:
         memory, declare = super().registers(array, size)
-        if array.name == self.sums:
+        if array.name == self.accumulators:
             store, log = memory.store, self.log
 
             def logged(index: Index, value: Value, mask: Mask) -> None:

@@ -29,11 +29,11 @@ from tests.draw.reading import ALL, drawn
 DUTIES = ("producer", "consumers")
 
 
-def walked(kernel: AnalyzedKernel, tiles: int, role: str = "", sums: int = 1) -> list[Event]:
+def walked(kernel: AnalyzedKernel, tiles: int, role: str = "", outputs: int = 1) -> list[Event]:
     """The steps of a role as the accesses that they are.  A sum that is no array is not logged, nor
     what is read in place: all is, then, that is no access of a thread's."""
     found: list[Event] = []
-    for step in block_steps(kernel, tiles, sums):
+    for step in block_steps(kernel, tiles, outputs):
         found += accesses(step) if step.role in ("", role) else []
     spread = kernel.program.main.spread
     if spread.registers == 1 and spread.holding == "thread":
@@ -76,7 +76,7 @@ def tidy(events: Iterable[Event]) -> list[Event]:
 
 
 def taken(
-    kernel: AnalyzedKernel, tiles: int, order: Order = "ascending", sums: int = 1
+    kernel: AnalyzedKernel, tiles: int, order: Order = "ascending", outputs: int = 1
 ) -> dict[str, list[Event]]:
     """What the interpreter's memories and barriers saw of the operands, and of stores to the slice
     of C, by role.  Of tiles that are multiplied in place a sum is written by a fold, which is no
@@ -86,7 +86,7 @@ def taken(
     names = [name for t in (problem.a, problem.b) for name in (t.name, f"{t.name}_shared")]
     staged = ("store", f"{problem.c.name}_shared")
     m, *others = shape_of_steps(kernel, tiles)
-    logs = run_roles(kernel, (sums * m, *others), order)
+    logs = run_roles(kernel, (outputs * m, *others), order)
     folds = {"multiply"} if ATOMS[contraction(kernel.program.main).atom].in_place else set[str]()
     again = {"load"} if kernel.lowered.interface.split else set[str]()
     return {
@@ -126,8 +126,8 @@ def test_each_role_goes_round_its_ring_as_in_the_interpreter(order: Order) -> No
 def test_a_persistent_block_goes_on_as_in_the_interpreter(order: Order) -> None:
     """Three tiles of C of three steps each, in a ring of four stages."""
     kernel = compiled("hopper/persistent")
-    for role, events in taken(kernel, 3, order, sums=3).items():
-        steps = walked(kernel, 3, role, sums=3)  # stores of C are not logged
+    for role, events in taken(kernel, 3, order, outputs=3).items():
+        steps = walked(kernel, 3, role, outputs=3)  # stores of C are not logged
         assert [event for event in steps if event[0] != "write"] == events, role
 
 
@@ -136,17 +136,17 @@ def test_a_persistent_block_goes_on_as_in_the_interpreter(order: Order) -> None:
 def test_consumers_in_turn_go_on_as_in_the_interpreter(order: Order) -> None:
     """Three tiles of C: of two consumers the first has two of them, and they hand on the turn."""
     kernel = compiled("hopper/pingpong")
-    found = taken(kernel, 3, order, sums=3)
+    found = taken(kernel, 3, order, outputs=3)
     assert tuple(found) == ("producer", *IN_TURN)
     for role, events in found.items():
-        steps = walked(kernel, 3, role, sums=3)  # what leaves the slices is not logged
+        steps = walked(kernel, 3, role, outputs=3)  # what leaves the slices is not logged
         assert tidy(event for event in steps if event[0] != "write") == events, role
     assert ("await", "turn[0] 0") in found[IN_TURN[0]]
     assert ("release", "turn[0] 0") not in found[IN_TURN[0]]
 
 
 def test_one_consumer_multiplies_while_the_other_writes() -> None:
-    times = times_of(block_steps(compiled("hopper/pingpong"), 3, sums=3))
+    times = times_of(block_steps(compiled("hopper/pingpong"), 3, outputs=3))
     lanes = {lane.name: lane.bars for lane in lanes_of_stages(times)}
     one, other = lanes["consumer 1 writes C"], lanes["consumer 2 computes"]
     assert any(w.start < m.end and m.start < w.end for w in one for m in other)
@@ -154,15 +154,15 @@ def test_one_consumer_multiplies_while_the_other_writes() -> None:
     assert not any(a.start < b.end and b.start < a.end for a in own for b in other)
 
 
-def test_copies_go_on_while_the_sums_of_a_tile_are_written() -> None:
-    times = times_of(block_steps(compiled("hopper/persistent"), 3, sums=3))
+def test_copies_go_on_while_the_accumulators_of_a_tile_are_stored() -> None:
+    times = times_of(block_steps(compiled("hopper/persistent"), 3, outputs=3))
     lanes = {lane.name: lane.bars for lane in lanes_of_stages(times)}
     first, *_ = lanes["they write C"]
     held = [bar for name in lanes for bar in lanes[name] if name.startswith("stage")]
     copied = [bar for bar in held if bar.about.startswith("copy tile")]
     assert sum(bar.start < first.end and first.start < bar.needed for bar in copied) == 3
     assert (
-        "Each tile of C takes 3 steps; while its sums are written"
+        "Each tile of C takes 3 steps; while its accumulators are stored"
         in drawn("hopper/persistent", "timeline").description
     )
 

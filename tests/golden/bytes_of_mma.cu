@@ -1,5 +1,5 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (A i8, B i8,
-// C f32, sums i32)
+// C f32, accumulators i32)
 //
 // schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]
@@ -19,7 +19,7 @@
 // launch:
 //     ceil(M / 64) * ceil(N / 32) blocks of 128 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
-//     sums wrap to 32 bits; none does while K <= 131071
+//     accumulators wrap to 32 bits; none does while K <= 131071
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
 //     M <= 2147483567, N <= 2147483599, K <= 2147483503

@@ -1,5 +1,5 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[n, k] (A i8, B i8,
-// C i32, sums i32)
+// C i32, accumulators i32)
 //
 // schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]
@@ -19,7 +19,7 @@
 // launch:
 //     ceil(M / 128) * ceil(N / 48) blocks of 256 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
-//     sums wrap to 32 bits; none does while K <= 131071
+//     accumulators wrap to 32 bits; none does while K <= 131071
 // tensor maps (cuTensorMapEncodeTiled; the innermost dimension first, strides in bytes):
 //     A: UINT8, K x M, strides 1 * lda, box 64 x 128, swizzle 64B
 //     B: UINT8, K x N, strides 1 * ldb, box 64 x 48, swizzle 64B

@@ -1,5 +1,5 @@
 // gemm: C[m, n] = relu(acc + bias[n]), acc = sum over k of A[m, k] * B[n, k] (A tf32, B tf32, C
-// f32, sums f32)
+// f32, accumulators f32)
 //
 // schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]

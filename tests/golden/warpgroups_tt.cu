@@ -1,5 +1,5 @@
 // gemm: C[m, n] = relu(acc + bias[n]), acc = sum over k of A[k, m] * B[n, k] (A bf16, B bf16, C
-// bf16, sums f32)
+// bf16, accumulators f32)
 //
 // schedule (defaults left out):
 //     gemm            C[m, n] = A[k, m] * B[n, k]

@@ -15,11 +15,11 @@ KNOWN = [atom for atoms in VIA.values() for atom in atoms if ATOMS[atom].holding
 
 def matrices(traits: AtomTraits) -> list[tuple[FragmentLayout, int, int]]:
     """Sums, A and B, and their extents."""
-    assert traits.sums and traits.a and traits.b
+    assert traits.accumulators and traits.a and traits.b
     sizes = (traits.m, traits.n), (traits.m, traits.k), (traits.k, traits.n)
     return [
         (layout, *size)
-        for layout, size in zip((traits.sums, traits.a, traits.b), sizes, strict=True)
+        for layout, size in zip((traits.accumulators, traits.a, traits.b), sizes, strict=True)
     ]
 
 
@@ -35,8 +35,10 @@ def test_every_element_has_one_owner(atom: Atom) -> None:
 
 def test_a_lanes_share_of_a_side() -> None:
     traits = ATOMS["m16n8k16"]
-    assert traits.sums and traits.a and traits.b
-    assert traits.sums.along("row") == (2, 8, 1) and traits.sums.along("column") == (1, 4, 2)
+    assert traits.accumulators and traits.a and traits.b
+    assert traits.accumulators.along("row") == (2, 8, 1) and traits.accumulators.along(
+        "column"
+    ) == (1, 4, 2)
     assert traits.a.along("row") == (2, 8, 1) and traits.a.along("column") == (2, 4, 2)
     assert traits.b.along("row") == (2, 4, 2) and traits.b.along("column") == (1, 8, 1)
     assert traits.share("row") == (8, 1) and traits.share("column") == (4, 2)

@@ -54,7 +54,7 @@ def test_nodes_are_read_as_they_are_printed(node: object) -> None:
 
 
 def test_a_warpgroup_has_rows_of_each_of_its_warps() -> None:
-    layout = ATOMS["m64nNk16"].sums
+    layout = ATOMS["m64nNk16"].accumulators
     assert (
         layout and layout.lanes == 128 and layout.warps("row") == 4 and layout.warps("column") == 1
     )

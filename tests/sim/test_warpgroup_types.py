@@ -36,7 +36,7 @@ class Variant:
     def text(self) -> str:
         source = SOURCE.read_text(encoding="utf-8")
         source = source.replace("MULTIPLY", f"gg_wgmma_m64n32{self.product}")
-        source = source.replace("SUM", "int" if self.sums == "i32" else "float")
+        source = source.replace("SUM", "int" if self.accumulators == "i32" else "float")
         return with_functions(source.replace("OPERAND", self.operand))
 
     def interface(self) -> Interface:
@@ -44,7 +44,7 @@ class Variant:
             *(Param(extent, "extent") for extent in "MNK"),
             *(Param("A", "tensor", ("m", "k"), dtype=self.a), Param("lda", "ld")),
             *(Param("B", "tensor", ("n", "k"), dtype=self.b), Param("ldb", "ld")),
-            Param("C", "tensor", ("m", "n"), written=True, read=False, dtype=self.sums),
+            Param("C", "tensor", ("m", "n"), written=True, read=False, dtype=self.accumulators),
             Param("ldc", "ld"),
         )
         pitch = (("A", "lda"), ("B", "ldb"), ("C", "ldc"))

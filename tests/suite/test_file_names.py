@@ -26,7 +26,7 @@ SHARED = {
     "roofline": ("analyze", "draw"),
     "tensor_maps": ("emit", "gpu"),
     # Mechanisms whose files say so in other words.
-    "roles": ("expand", "interpreter", "ir"),
+    "warp_roles": ("expand", "interpreter", "ir"),
 }
 """Stems of files in several folders, and these folders, but for mechanisms by ``is_named``."""
 

@@ -53,16 +53,17 @@ def _outside(expr: Expr) -> list[str]:
             return [name for part in children(expr) for name in _outside(part)]
 
 
-def _in_double(sums: DType, expr: Expr) -> Expr | None:
+def _in_double(acc_type: DType, expr: Expr) -> Expr | None:
     """A part of the epilogue as C++ computes it in double precision, from the kernel's numbers."""
     match expr:
-        case Float(value) if sums == "f64":
+        case Float(value) if acc_type == "f64":
             return Float(value, "f64")
         case Element(buffer, _):
             return Var(buffer)
         case Call(function, arguments) if function in (*_LIBRARY, "min", "max"):
             return Call(
-                f"{function}_f64", tuple(transform(a, partial(_in_double, sums)) for a in arguments)
+                f"{function}_f64",
+                tuple(transform(a, partial(_in_double, acc_type)) for a in arguments),
             )
         case _:
             return None

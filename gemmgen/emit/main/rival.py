@@ -13,7 +13,7 @@ from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 from gemmgen.ir.problem import Problem
 
-_SUMS: dict[DType, str] = {"f32": "CUBLAS_COMPUTE_32F", "f64": "CUBLAS_COMPUTE_64F"}
+_ACCUMULATORS: dict[DType, str] = {"f32": "CUBLAS_COMPUTE_32F", "f64": "CUBLAS_COMPUTE_64F"}
 
 
 def data_type(dtype: DType) -> str:
@@ -22,7 +22,8 @@ def data_type(dtype: DType) -> str:
 
 
 def has_call(problem: Problem) -> bool:
-    """Whether cuBLAS has a call for these types, with sums in f32, or in f64 if all are f64."""
+    """Whether cuBLAS has a call for these types, with accumulators in f32, or in f64 if all are
+    f64."""
     return in_blas(problem.a.dtype, problem.b.dtype, problem.c.dtype)
 
 
@@ -60,7 +61,7 @@ def rival(interface: Interface, problem: Problem, sum_type: str, seed: int) -> s
         "columns": interface.extent(columns),
         "depth": interface.extent(problem.k),
         "matrices": c_text(chain("*", *(Var(interface.extent(x)) for x in inner))) if inner else "",
-        "compute": _SUMS[problem.accumulate],
+        "compute": _ACCUMULATORS[problem.accumulate],
     }
     explained: View = {"a": a.name, "b": b.name, "c": c.name, "turned": turned}
     loops = [printed("main/loop.j2", _loop(interface, letter)) for letter in outer]

@@ -1,4 +1,4 @@
-"""Sums of an instruction that are added to the kernel's, each in its register."""
+"""Accumulators of an instruction that are added to the kernel's, each in its register."""
 
 from __future__ import annotations
 

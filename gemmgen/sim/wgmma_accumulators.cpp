@@ -1,5 +1,5 @@
-// The variables of sums of multiplications.  From the beginning of one they hold NaN; they get their
-// values where the text names them behind a wait that covers it.
+// The variables of accumulators of multiplications. From the beginning of one they hold NaN; they
+// get their values where the text names them behind a wait that covers it.
 
 #include "wgmma.h"
 
@@ -48,9 +48,9 @@ unsigned place_of(const Thread &mine, const uint32_t *at) {
 
 }  // namespace
 
-void reserve_sums() {
+void reserve_accumulators() {
   if (threads != nullptr) return;
-  threads = static_cast<Thread *>(map_memory(MAX_RESIDENT * sizeof *threads, "sums"));
+  threads = static_cast<Thread *>(map_memory(MAX_RESIDENT * sizeof *threads, "accumulators"));
 }
 
 uint16_t take_sum(uint32_t *at, uint32_t end, const Call &by) {
@@ -58,7 +58,7 @@ uint16_t take_sum(uint32_t *at, uint32_t end, const Call &by) {
   const auto place = static_cast<uint16_t>(place_of(mine, at));
   Variable &sum = mine.variables[place];
   if (sum.at == nullptr) {
-    if (mine.count + 1 == PLACES) fault("a thread has sums in %u variables", PLACES);
+    if (mine.count + 1 == PLACES) fault("a thread has accumulators in %u variables", PLACES);
     sum = {at, 0, 0, 0, 0, false, false};
     mine.known[mine.count++] = place;
   }
@@ -68,7 +68,7 @@ uint16_t take_sum(uint32_t *at, uint32_t end, const Call &by) {
   }
   if (!sum.is_unknown || is_changed) {
     if (sum.fences == mine.fences) {
-      stop_at(WRONG_MULTIPLICATION, by, "no wgmma.fence after the thread's own use of the sums");
+      stop_at(WRONG_MULTIPLICATION, by, "no wgmma.fence after the thread's own use of the accumulators");
     }
     if (sum.is_fenced && sum.at_fence != *at) {
       stop_at(WRONG_MULTIPLICATION, by, "a sum is written after the wgmma.fence");
@@ -82,11 +82,11 @@ uint16_t take_sum(uint32_t *at, uint32_t end, const Call &by) {
   return place;
 }
 
-uint32_t &held_sum(unsigned thread, uint16_t place) {
+uint32_t &held_accumulator(unsigned thread, uint16_t place) {
   return threads[thread].variables[place].held;
 }
 
-void fence_sums() {
+void fence_accumulators() {
   Thread &mine = own();
   ++mine.fences;
   for (unsigned i = 0; i < mine.count; ++i) {
@@ -96,7 +96,7 @@ void fence_sums() {
   }
 }
 
-void get_sums(uint32_t end) { own().waited = end; }
+void get_accumulators(uint32_t end) { own().waited = end; }
 
 void name_sum(uint32_t *at) {
   Thread &mine = own();
