@@ -16,7 +16,7 @@ import numpy as np
 from gemmgen.analyze import transactions
 from gemmgen.analyze.recorder import first_block
 from gemmgen.base.record import record
-from gemmgen.ir.boxes import slab_of, tma_swizzle
+from gemmgen.ir.boxes import atom_width_of, tma_swizzle
 from gemmgen.ir.buffers import Buffer, Swizzle
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies, pipeline_of
@@ -95,13 +95,13 @@ def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) ->
     length = tile.row - tile.pad
     groups = {w: _counted([first for x, first in seen if x == w]) for w in {w for w, _ in seen}}
 
-    def conflicts(by: int, swizzle: Swizzle | None, slab: int = length) -> Conflicts:
+    def conflicts(by: int, swizzle: Swizzle | None, atom_width: int = length) -> Conflicts:
         wavefronts = phases = ways = 0
         for w, (first, often) in groups.items():
             at, column = first // row, _permuted(tile.swizzle, first // row % rows, first % row)
-            before = column // slab * rows * slab
-            own = _permuted(swizzle, at % rows, column % slab)
-            first_at = before + at * (slab + by) + own
+            before = column // atom_width * rows * atom_width
+            own = _permuted(swizzle, at % rows, column % atom_width)
+            first_at = before + at * (atom_width + by) + own
             cost = transactions.shared(np.where(first < 0, -1, first_at), w, size)
             wavefronts += int(cost.wavefronts @ often)
             phases += int(cost.phases @ often)
@@ -126,9 +126,9 @@ def _choice(array: SharedArray, kernel: Kernel, seen: list[tuple[int, Ints]]) ->
 
 def _tma_swizzles(tile: Buffer) -> list[tuple[Swizzle, int]]:
     """The permutation of TMA and the rows that it has, if it has one for the tile."""
-    slab = slab_of(tile.row, tile.dtype)
-    pattern = tma_swizzle(slab, tile.dtype) if slab else None
-    return [(pattern, slab)] if slab and pattern else []
+    atom_width = atom_width_of(tile.row, tile.dtype)
+    pattern = tma_swizzle(atom_width, tile.dtype) if atom_width else None
+    return [(pattern, atom_width)] if atom_width and pattern else []
 
 
 def _permuted(swizzle: Swizzle | None, row: Ints, column: Ints) -> Ints:

@@ -180,14 +180,14 @@ def _sentence(tile: CopiedTile) -> str:
     threads = {piece.thread for piece in tile.loads}
     each = sum(piece.width for piece in tile.loads if piece.thread == min(threads))
     loads, stores = (_widths(pieces) for pieces in (tile.loads, tile.stores))
-    turned = "" if tile.letters == tile.array_letters else ", turned"
+    transposed = "" if tile.letters == tile.array_letters else ", transposed"
     pad = tile.array_shape[1] - tile.shape[tile.letters.index(tile.array_letters[1])]
     padded = f", rows padded by {pad}" if pad else ""
     permuted = ", chunks of its rows permuted" if is_permuted(tile) else ""
     return (
         f"{tile.tensor}: {rows} x {columns} elements by {len(threads)} threads, {each} each, "
         f"loaded {loads} at a time and stored {stores} at a time "
-        f"in {_shared(tile)}{turned}{padded}{permuted}."
+        f"in {_shared(tile)}{transposed}{padded}{permuted}."
     )
 
 

@@ -132,6 +132,6 @@ def _in_tile(scene: Scene, word: ReadWord) -> dict[str, int]:
     *outer, row, column = (int(x) for x in np.unravel_index(word.address, array.sizes))
     if tile.swizzle is not None:
         column = tile.swizzle.column(row, column)
-    if tile.slab:
-        column += outer[-1] * tile.slab
+    if tile.atom_width:
+        column += outer[-1] * tile.atom_width
     return dict(zip(tile.letters, (row, column), strict=True))

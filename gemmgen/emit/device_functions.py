@@ -191,14 +191,14 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     LoadFragment: lambda node: _wmma_load(node.side, node.line, node.dtype),
     MultiplyFragments: lambda node: _wmma_multiply(node.a_line, node.b_line, node.dtype),
     StoreFragment: lambda node: _wmma_store(node.line),
-    LoadMatrices: lambda node: matrix_functions.ldmatrix(node.dtype, node.count, node.turned),
+    LoadMatrices: lambda node: matrix_functions.ldmatrix(node.dtype, node.count, node.transposed),
     SplitMatrices: lambda node: matrix_functions.split(node.count),
     MultiplyMatrices: lambda node: matrix_functions.mma(node.atom, node.types),
-    StoreMatrices: lambda node: warpgroup_functions.stmatrix(node.count, turned=False),
-    DescribeMatrix: lambda node: warpgroup_functions.matrix(node.swizzle, node.turned),
+    StoreMatrices: lambda node: warpgroup_functions.stmatrix(node.count, transposed=False),
+    DescribeMatrix: lambda node: warpgroup_functions.matrix(node.swizzle, node.mn_major),
     FenceMultiplies: lambda node: DeviceFunction("wgmma_fence"),
     MultiplyAsync: lambda node: warpgroup_functions.multiply(
-        node.n, node.types, (node.a_turned, node.b_turned)
+        node.n, node.types, (node.a_mn_major, node.b_mn_major)
     ),
     CommitMultiplies: lambda node: DeviceFunction("wgmma_commit"),
     AwaitMultiplies: lambda node: DeviceFunction("wgmma_wait"),

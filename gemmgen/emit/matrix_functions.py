@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gemmgen.emit.ctypes import STORED, how_loaded, product_name, register_type
+from gemmgen.emit.ctypes import STORED, load_suffix, product_name, register_type
 from gemmgen.emit.device_function import DeviceFunction, function
 from gemmgen.ir.atoms import ATOMS, VIA, Atom, Product
 from gemmgen.ir.dtypes import ROUNDED, DType
 from gemmgen.ir.lane_matrices import packed
 
 
-def ldmatrix(dtype: DType, count: int, turned: bool) -> DeviceFunction:
+def ldmatrix(dtype: DType, count: int, transposed: bool) -> DeviceFunction:
     stored = STORED[dtype]
     numbers = {1: "one matrix", 2: "two matrices", 4: "four matrices"}
     return function(
@@ -17,9 +17,9 @@ def ldmatrix(dtype: DType, count: int, turned: bool) -> DeviceFunction:
         type=stored,
         matrix="8 x 8 elements of 16 bits" if stored == STORED["f16"] else "8 rows of 16 bytes",
         count=count,
-        trans=".trans" if turned else "",
-        turned=how_loaded(dtype, turned),
-        how=", turned" if turned else "",
+        trans=".trans" if transposed else "",
+        suffix=load_suffix(dtype, transposed),
+        how=", transposed" if transposed else "",
         number=numbers[count],
         numbers=", ".join(f"%{at}" for at in range(count)),
         outputs=", ".join(f'"=r"(fragment[{at}])' for at in range(count)),
@@ -80,13 +80,13 @@ _LOADED: dict[str, DType] = {
 
 FUNCTIONS = (
     *(
-        ldmatrix(dtype, count, turned)
+        ldmatrix(dtype, count, transposed)
         for dtype in _LOADED.values()
         for count in (1, 2, 4)
-        for turned in (False, True)
-        if not turned or dtype in ATOMS["m16n8k16"].turned
+        for transposed in (False, True)
+        if not transposed or dtype in ATOMS["m16n8k16"].mn_major
     ),
-    ldmatrix("f32", 4, turned=False),
+    ldmatrix("f32", 4, transposed=False),
     *map(split, (2, 4)),
     *dict.fromkeys(mma(atom, types) for atom in VIA["mma"] for types in ATOMS[atom].products),
 )

@@ -15,11 +15,11 @@ from gemmgen.emit.ctypes import (
     REGISTERS,
     STORED,
     fragment_type,
-    how_loaded,
+    load_suffix,
     product_name,
     register_type,
 )
-from gemmgen.emit.warpgroup_functions import turned_name
+from gemmgen.emit.warpgroup_functions import mn_major_suffix
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.barriers import BARRIER, BarrierArray, WaitBarrier
 from gemmgen.ir.box_stores import StoreBox
@@ -94,7 +94,7 @@ def _operand_array(node: OperandArray) -> View:
 
 def _load_matrices(node: LoadMatrices) -> View:
     return {
-        "turned": how_loaded(node.dtype, node.turned),
+        "suffix": load_suffix(node.dtype, node.transposed),
         "to": address(node.target),
         "from": address(node.source),
     }
@@ -124,13 +124,13 @@ def _multiply_matrices(node: MultiplyMatrices) -> View:
 
 
 def _describe_matrix(node: DescribeMatrix) -> View:
-    return {"first": _begin(node.first), "turned": "_turned" if node.turned else ""}
+    return {"first": _begin(node.first), "suffix": "_turned" if node.mn_major else ""}
 
 
 def _multiply_async(node: MultiplyAsync) -> View:
     return {
         "product": product_name(node.atom, node.types, node.n),
-        "turned": turned_name((node.a_turned, node.b_turned)),
+        "suffix": mn_major_suffix((node.a_mn_major, node.b_mn_major)),
         "upper": address(node.upper),
         "lower": address(node.lower),
         "a": c_text(add(Var(node.a), node.a_step)),

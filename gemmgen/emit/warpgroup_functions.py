@@ -29,9 +29,11 @@ _HOW = {
 _MATRICES = {1: "one matrix", 2: "two matrices", 4: "four matrices"}
 
 
-def multiply(n: int, types: Product, turned: tuple[bool, bool] = (False, False)) -> DeviceFunction:
+def multiply(
+    n: int, types: Product, mn_major: tuple[bool, bool] = (False, False)
+) -> DeviceFunction:
     """wgmma of 64 x ``n`` accumulators, of A, B and accumulators of these ``types``; operand a lies
-    along m, or b along n, where ``turned``: those of 16 bits alone."""
+    along m, or b along n, where ``mn_major``: those of 16 bits alone."""
     dtype, _, held = types
     words, register = dict.fromkeys(types[:2]), {"i32": "r"}.get(held, "f")
     accumulators = n // 2
@@ -50,20 +52,20 @@ def multiply(n: int, types: Product, turned: tuple[bool, bool] = (False, False))
         operands=" and ".join(words),
         types=".".join(_PTX.get(each, each) for each in (held, *types[:2])),
         type=STORED[held],
-        how=_HOW[turned],
-        turned=turned_name(turned),
+        how=_HOW[mn_major],
+        suffix=mn_major_suffix(mn_major),
         numbers=(',"\n' + 8 * " ").join(f'"{line}' for line in numbers),
         outputs=",\n    ".join(_listed(outputs, _A_LINE // 2)),
         a=accumulators,
         b=accumulators + 1,
         accumulate=accumulators + 2,
-        factors=_factors(dtype, turned),
+        factors=_factors(dtype, mn_major),
     )
 
 
-def turned_name(turned: tuple[bool, bool]) -> str:
-    """How the function's name ends whose operands a and b are ``turned``."""
-    sides = "".join(side for side, is_turned in zip("ab", turned, strict=True) if is_turned)
+def mn_major_suffix(mn_major: tuple[bool, bool]) -> str:
+    """How the function's name ends whose operands a and b are MN-major if ``mn_major``."""
+    sides = "".join(side for side, flag in zip("ab", mn_major, strict=True) if flag)
     return f"_turned_{sides}" if sides else ""
 
 
@@ -72,18 +74,18 @@ def _listed(texts: list[str], each: int) -> list[str]:
     return [",".join(texts[at : at + each]) for at in range(0, len(texts), each)]
 
 
-def _factors(dtype: DType, turned: tuple[bool, bool]) -> str:
-    """The last operands: factors of a and b, and whether they are turned."""
+def _factors(dtype: DType, mn_major: tuple[bool, bool]) -> str:
+    """The last operands: factors of a and b, and whether they are MN-major."""
     if dtype == "i8":
         return ""
-    more = f", {int(turned[0])}, {int(turned[1])}" if dtype in HALVES else ""
+    more = f", {int(mn_major[0])}, {int(mn_major[1])}" if dtype in HALVES else ""
     return f", 1, 1{more}"
 
 
-def matrix(span: int, turned: bool = False) -> DeviceFunction:
+def matrix(span: int, mn_major: bool = False) -> DeviceFunction:
     """The descriptor of an operand along k in swizzled rows of ``span`` bytes: 128, 64 or 32; of
-    one ``turned`` along m or n, in slabs of such rows."""
-    name = "matrix_turned" if turned else "matrix"
+    an MN-major one, in atom columns of such rows."""
+    name = "matrix_mn_major" if mn_major else "matrix"
     return function(name, bytes=span, group=_ROWS * span, mode=SPANS[span])
 
 
@@ -92,14 +94,14 @@ def end(dtype: DType) -> DeviceFunction:
     return function("wgmma_end_i32" if dtype == "i32" else "wgmma_end")
 
 
-def stmatrix(count: int, turned: bool) -> DeviceFunction:
+def stmatrix(count: int, transposed: bool) -> DeviceFunction:
     """stmatrix of ``count`` matrices: 1, 2 or 4."""
     return function(
         "stmatrix",
         count=count,
-        trans=".trans" if turned else "",
-        turned="_turned" if turned else "",
-        how=", transposed" if turned else "",
+        trans=".trans" if transposed else "",
+        suffix="_turned" if transposed else "",
+        how=", transposed" if transposed else "",
         number=_MATRICES[count],
         numbers=", ".join(f"%{1 + at}" for at in range(count)),
         inputs=", ".join(f'"r"(held[{at}])' for at in range(count)),
@@ -117,12 +119,12 @@ _OTHER_PRODUCTS: tuple[Product, ...] = (
 
 FUNCTIONS: tuple[DeviceFunction, ...] = (
     *(matrix(span) for span in SPANS),
-    *(matrix(span, turned=True) for span in SPANS),
+    *(matrix(span, mn_major=True) for span in SPANS),
     *(function(f"wgmma_{name}") for name in ("fence", "commit", "wait", "end", "end_i32")),
     *(multiply(n, types) for n, types in product((8, 32, 64, 128, 256), _HALF_PRODUCTS)),
     *(
-        multiply(64, ("bf16", "bf16", "f32"), turned)
-        for turned in ((True, False), (False, True), (True, True))
+        multiply(64, ("bf16", "bf16", "f32"), mn_major)
+        for mn_major in ((True, False), (False, True), (True, True))
     ),
     *(multiply(32, types) for types in _OTHER_PRODUCTS),
     multiply(24, _INTEGERS),

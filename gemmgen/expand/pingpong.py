@@ -68,9 +68,9 @@ def begun(kernel: Kernel, ring: Ring, extent: Expr, step: Expr) -> tuple[Timed, 
 def awaited(kernel: Kernel) -> Timed:
     """Until the other consumer has ended the steps of the tile before."""
     wait = WaitBarrier(Element(TURN, (names.CONSUMER_NUMBER,)), TURN_PHASE)
-    turned = Assign(TURN_PHASE.name, Binary("-", Int(1), TURN_PHASE))
+    flipped = Assign(TURN_PHASE.name, Binary("-", Int(1), TURN_PHASE))
     note = "wait until the other consumer has finished its main loop"
-    return Block(note, kernel.producers.origins, (wait, turned))
+    return Block(note, kernel.producers.origins, (wait, flipped))
 
 
 def handed_on(kernel: Kernel, ring: Ring) -> Timed:

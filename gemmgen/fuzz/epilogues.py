@@ -50,7 +50,7 @@ class Names:
     n: str
     c: str
     """The old C with its indices."""
-    turned: str
+    transposed: str
     """The indices of a matrix stored the other way than C."""
     kept: str
     batches: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ def _read(dice: Dice, reads: str, names: Names) -> list[str]:
         "rows": f"row_scale[{own(names.m)}]",
         "columns": f"bias[{own(names.n)}]",
         "matrix": f"residual[{own(names.kept)}]",
-        "turned": f"other[{own(names.turned)}]",
+        "transposed": f"other[{own(names.transposed)}]",
         "C": names.c,
         "beta C": f"beta * {names.c}",
     }

@@ -11,7 +11,7 @@ from itertools import combinations
 
 from gemmgen.base.record import record
 from gemmgen.fuzz import head_classes
-from gemmgen.fuzz.facts import KEPT, LAYOUT, SLOTS, TURNED, Fact, Facts, Slot, facts_of
+from gemmgen.fuzz.facts import KEPT, LAYOUT, SLOTS, TRANSPOSED, Fact, Facts, Slot, facts_of
 from gemmgen.fuzz.head_classes import NONE, Plan
 from gemmgen.schedule.model import Schedule, Value
 from gemmgen.schedule.spec import ArgumentSpec
@@ -67,7 +67,7 @@ def _factors(slot: Slot) -> Iterator[Factor]:
         if a.kind == "word" or len(groups(a)) > 1 or len(spec.arguments) == 1
     ]
     if spec.layout:
-        yield Factor(slot.name, slot, LAYOUT, True, ((KEPT, (KEPT,)), (TURNED, (TURNED,))))
+        yield Factor(slot.name, slot, LAYOUT, True, ((KEPT, (KEPT,)), (TRANSPOSED, (TRANSPOSED,))))
     elif not chosen or any(a.required and a not in chosen for a in spec.arguments):
         yield Factor(slot.name, slot, None, True, (("yes", ()),))
     for a in chosen:

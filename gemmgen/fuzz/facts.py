@@ -31,7 +31,7 @@ Fact = Mapping[str, Value]
 """Arguments by the names of their specification, in their units; ``LAYOUT`` is an operand's."""
 Facts = Mapping[Slot, Fact]
 LAYOUT = "layout"
-KEPT, TURNED = "kept", "turned"
+KEPT, TRANSPOSED = "kept", "transposed"
 """A tile keeps the order that its operand has in global memory, or not."""
 
 
@@ -140,7 +140,7 @@ def _stated(schedule: Schedule) -> dict[Slot, dict[str, Value]]:
             own = fact
             if operand.indices is not None:
                 kept = operand.indices == matrix(_access(gemm, role), gemm)
-                own = fact | {LAYOUT: KEPT if kept else TURNED}
+                own = fact | {LAYOUT: KEPT if kept else TRANSPOSED}
             for hop in _hops(spec, role, operand):
                 found[_SLOT[spec.name, role, hop]] = own
     return found

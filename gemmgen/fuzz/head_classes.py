@@ -44,7 +44,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "types": _TYPES,
     "threads": ("some", "32", "many"),
     "epilogue": (NONE, "arithmetic", "condition", "library"),
-    "reads": (NONE, "rows", "columns", "matrix", "turned", "C", "beta C", "several"),
+    "reads": (NONE, "rows", "columns", "matrix", "transposed", "C", "beta C", "several"),
     "assume": (NONE, "rows", "columns", "k", "whole", "fours", "lds", "all", "equal"),
     "target": (NONE, NEWER, *ALONE),
 }
@@ -165,7 +165,7 @@ def _read(schedule: Schedule) -> str:
             every = tuple(i.name for i in e.indices if isinstance(i, Var))
             letters = tuple(letter for letter in every if letter in (m, n))
             kinds = {(m,): "rows", (n,): "columns", matrix(gemm.c, gemm): "matrix"}
-            own = kinds.get(letters, "turned")
+            own = kinds.get(letters, "transposed")
             found.add("C" if e.buffer == gemm.c.tensor else own)
     if found == {"C"} and any(_is_beta(e) for e in walk(expression)):
         return "beta C"

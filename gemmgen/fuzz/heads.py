@@ -100,9 +100,9 @@ class DrawnHead:
         if plan["epilogue"] == NONE:
             return []
         kept = ", ".join(letters.order(plan["order C"]))
-        turned = ", ".join(letters.order(plan["order C"][::-1]))
+        transposed = ", ".join(letters.order(plan["order C"][::-1]))
         batches = tuple(x for x in self.indices["C"] if x in self.batches)
-        names = Names(letters.m, letters.n, self._access("C"), turned, kept, batches)
+        names = Names(letters.m, letters.n, self._access("C"), transposed, kept, batches)
         return [f"fuse_epilogue {epilogue(self.dice, plan['epilogue'], plan['reads'], names)}"]
 
     def _batches(self, usual: bool) -> dict[str, str]:

@@ -69,8 +69,8 @@ def multiplied() -> Iterator[str]:
             for types in ATOMS[atom].products:
                 if types[0] != types[1]:
                     continue
-                turned = ATOMS[atom].in_place and types[0] in ATOMS[atom].turned
-                for a, b in _ORDERS if turned else _ORDERS[:1]:
+                mn_major = ATOMS[atom].in_place and types[0] in ATOMS[atom].mn_major
+                for a, b in _ORDERS if mn_major else _ORDERS[:1]:
                     yield _multiplied(via, atom, types, f"A[{a}] * B[{b}]")
 
 

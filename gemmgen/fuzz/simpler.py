@@ -215,5 +215,5 @@ def _usual_orders(schedule: Schedule) -> Iterator[Schedule]:
         access = {"a": gemm.a, "b": gemm.b, "c": gemm.c}[role]
         outer = tuple(letter for letter in access.indices if letter in batches(gemm))
         if access.indices != (*outer, *usual):
-            turned = replace(access, indices=(*outer, *usual))
-            yield replace(schedule, gemm=replace(gemm, **{role: turned}))
+            transposed = replace(access, indices=(*outer, *usual))
+            yield replace(schedule, gemm=replace(gemm, **{role: transposed}))

@@ -54,7 +54,7 @@ def _describe(node: DescribeMatrix, code: Code) -> Step:
     slot, frame = code.scope.slot_of("int"), code.scope.frame
     stride = cast(int, code.expression(node.stride).known)
     row = node.swizzle or sizes[-1] * BYTES[tile.dtype]
-    strides = (ROWS * row, stride) if node.turned else (stride, UNIT)
+    strides = (ROWS * row, stride) if node.mn_major else (stride, UNIT)
     code.scope.bind(node.name, MatrixInTile(tile, slot, node.swizzle, row, *strides))
 
     def step(mask: Mask) -> None:
@@ -65,8 +65,8 @@ def _describe(node: DescribeMatrix, code: Code) -> Step:
 
 def _multiply(node: MultiplyAsync, code: Code) -> Step:
     (accumulators, upper), (_, lower) = code.element(node.upper), code.element(node.lower)
-    a = _operand(node.a, node.a_step, node.a_turned, code)
-    b = _operand(node.b, node.b_step, node.b_turned, code)
+    a = _operand(node.a, node.a_step, node.a_mn_major, code)
+    b = _operand(node.b, node.b_step, node.b_mn_major, code)
     keeps, multiplies = code.expression(node.accumulate).run, code.machine.multiplies
 
     def step(mask: Mask) -> None:
@@ -77,11 +77,11 @@ def _multiply(node: MultiplyAsync, code: Code) -> Step:
     return step
 
 
-def _operand(name: str, step: Expr, turned: bool, code: Code) -> Callable[[Mask], OperandInTile]:
+def _operand(name: str, step: Expr, mn_major: bool, code: Code) -> Callable[[Mask], OperandInTile]:
     """The operand with this descriptor, so many units further on."""
     matrix, frame, units = code.scope.matrix(name), code.scope.frame, code.expression(step).run
     return lambda mask: OperandInTile(
-        matrix, cast(Index, frame[matrix.first.number]), cast(int, units(mask)) * UNIT, turned
+        matrix, cast(Index, frame[matrix.first.number]), cast(int, units(mask)) * UNIT, mn_major
     )
 
 
@@ -206,10 +206,10 @@ class CheckedMultiplies:
         if matrix.swizzle and begin * size % (ROWS * matrix.swizzle):
             raise tile.trap(lane, begin, f"no multiple of {ROWS * matrix.swizzle} bytes")
         row, k = np.arange(rows)[:, None], np.arange(traits.k)
-        if operand.turned:
+        if operand.mn_major:
             width = matrix.row // size
-            slab = row // width * matrix.leading + row % width * size
-            at = slab + k // ROWS * matrix.stride + k % ROWS * matrix.row
+            column = row // width * matrix.leading + row % width * size
+            at = column + k // ROWS * matrix.stride + k % ROWS * matrix.row
         else:
             at = row // ROWS * matrix.stride + row % ROWS * matrix.row + k * size
         places = permuted(begin + (at + operand.further) // size, tile, matrix.swizzle)

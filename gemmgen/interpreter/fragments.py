@@ -145,14 +145,14 @@ def _matrices(held: Memory, first: int, line: Line) -> npt.NDArray[np.float64]:
 
 
 @cache
-def _elements(lanes: int, count: int, each: int, turned: bool) -> tuple[tuple[Ints, Ints], ...]:
+def _elements(lanes: int, count: int, each: int, transposed: bool) -> tuple[tuple[Ints, Ints], ...]:
     """Of each element that a lane has of ``count`` matrices: the lane that names its row, and its
     column there, of all lanes."""
     lane, found = np.arange(lanes), list[tuple[Ints, Ints]]()
     own, (row, part) = lane // WARP * WARP, np.divmod(lane % WARP, LANES_OF_ROW)
     for matrix, e in product(range(count), range(each)):
         line, column = row, each * part + e
-        if turned:
+        if transposed:
             line, column = column, line
         found.append((own + ROWS * matrix + line, column))
     return tuple(found)
@@ -182,7 +182,7 @@ class CheckedWarps:
         self, node: LoadMatrices, tile: Memory, rows: Index, mask: Mask
     ) -> Sequence[Value]:
         self.meet(mask)
-        places = self._places(node, tile, rows, mask, node.turned)
+        places = self._places(node, tile, rows, mask, node.transposed)
         return [tile.load(at, mask) for at in places]
 
     def store_matrices(
@@ -198,13 +198,15 @@ class CheckedWarps:
         tile: Memory,
         rows: Index,
         mask: Mask,
-        turned: bool = False,
+        transposed: bool = False,
     ) -> Iterator[Ints]:
         """Where each of a lane's elements is, of all lanes, by the ``rows`` that they name."""
         assert isinstance(tile, FlatMemory)
         named = self.lanes.every(rows)
         tile.refuse(named % row_of(node.dtype) != 0, named, mask, "no row of a matrix begins there")
-        for names, column in _elements(self.lanes.count, node.count, packed(node.dtype), turned):
+        for names, column in _elements(
+            self.lanes.count, node.count, packed(node.dtype), transposed
+        ):
             yield named[names] + column
 
     def meet(self, mask: Mask) -> None:

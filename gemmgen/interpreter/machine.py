@@ -152,7 +152,7 @@ class OperandInTile:
     matrix: MatrixInTile
     first: Index
     further: int
-    turned: bool
+    mn_major: bool
 
 
 @record

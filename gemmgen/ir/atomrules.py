@@ -43,7 +43,7 @@ def operands_lie_along_k(program: Program, kernel: Kernel) -> Iterator[str]:
         atom = ATOMS[contract.atom]
         for copy in (o for o in loop.body if isinstance(o, Copy) and atom.lanes > 1):
             tile = kernel.buffer(copy.src)
-            if tile.dtype not in atom.turned and tile.letters[-1] != program.problem.k:
+            if tile.dtype not in atom.mn_major and tile.letters[-1] != program.problem.k:
                 yield f"{copy.dst} = {tile.name}: {tile.dtype} along {tile.letters[-1]}"
 
 
@@ -101,20 +101,20 @@ def _pieces(
 
 
 def _tiles_in_place(program: Program, kernel: Kernel, contract: Contract) -> Iterator[str]:
-    """Rows along k, or of types that may be turned in slabs of which a warpgroup has whole ones;
-    permuted as TMA does if they are."""
+    """Rows along k, or of types that may be MN-major in atom columns of which a warpgroup has whole
+    ones; permuted as TMA does if they are."""
     atom = ATOMS[contract.atom]
     for name, (letter, side) in zip((contract.a, contract.b), _sides(program), strict=True):
         tile, axis = kernel.buffer(name), kernel.spread.axis(letter)
-        turned = tile.letters[-1] == letter
-        if tile.space is not Space.SHARED or (turned and tile.dtype not in atom.turned):
+        mn_major = tile.letters[-1] == letter
+        if tile.space is not Space.SHARED or (mn_major and tile.dtype not in atom.mn_major):
             yield f"atom {contract.atom}: {name} is no tile along {program.problem.k}"
         elif tile.swizzle not in (None, tma_swizzle(tile.row, tile.dtype)):
             yield f"atom {contract.atom}: {name} is not swizzled as TMA does"
-        elif axis.rounds != (axis.pieces // atom.pieces(side) if turned and side == "row" else 1):
+        elif axis.rounds != (axis.pieces // atom.pieces(side) if mn_major and side == "row" else 1):
             yield f"atom {contract.atom}: {letter} in {axis.rounds} rounds"
-        elif turned and tile.swizzle and axis.extent // axis.warps * atom.warps(side) % tile.row:
-            yield f"atom {contract.atom}: a warpgroup has part of a slab of {name}"
+        elif mn_major and tile.swizzle and axis.extent // axis.warps * atom.warps(side) % tile.row:
+            yield f"atom {contract.atom}: a warpgroup has part of an atom column of {name}"
 
 
 def _fragments(

@@ -61,7 +61,7 @@ class AtomTraits:
     Operands and accumulators are of one of ``products`` (none: of any types, converted to that of
     the accumulators). ``line``: bytes of which the distance of an operand's lines in shared memory
     is a multiple; ``aligned``: bytes to which what it loads and stores in shared memory begins. An
-    operand lies along k there, unless its type is one of ``turned``. With ``splits`` operands are
+    operand lies along k there, unless its type is one of ``mn_major``. With ``splits`` operands are
     of that type there, and are split into parts of those of ``products`` as they are read.
 
     ``accumulators``, ``a`` (its rows along m, its columns along k) and ``b`` (along k and n) are
@@ -83,7 +83,7 @@ class AtomTraits:
     products: tuple[Product, ...] = ()
     line: int = 1
     aligned: int = 16
-    turned: tuple[DType, ...] = HALVES
+    mn_major: tuple[DType, ...] = HALVES
     splits: DType | None = None
     accumulators: FragmentLayout | None = None
     a: FragmentLayout | None = None
@@ -191,7 +191,7 @@ def _of_doubles(rows: int, steps: int) -> AtomTraits:
     return AtomTraits(
         *(8 * rows, 8, 4 * steps, 32, "known"),
         products=(("f64", "f64", "f64"),),
-        turned=("f64",),
+        mn_major=("f64",),
         accumulators=FragmentLayout(_ACCUMULATORS.lane, _ACCUMULATORS.register[:rows]),
         a=FragmentLayout(((4, "column", 1), _ROWS), ((rows, "row", 8), (steps, "column", 4))),
         b=FragmentLayout(((4, "row", 1), _COLUMNS), ((steps, "row", 4),)),
@@ -247,7 +247,7 @@ ATOMS: dict[Atom, AtomTraits] = {
     "m64nNk16": _of_a_warpgroup(16, _OF_HALVES),
     # f32 as parts in bf16, which lie in shared memory as tiles of their own.
     "m64nNk16_f32": _of_a_warpgroup(
-        16, (("bf16", "bf16", "f32"),), splits="f32", turned=("bf16", "f32")
+        16, (("bf16", "bf16", "f32"),), splits="f32", mn_major=("bf16", "f32")
     ),
     # The accumulators of floats of a byte are kept in 1 + 8 + 13 bits (DeepSeek-AI, "Insights into
     # DeepSeek-V3: Scaling Challenges and Reflections on Hardware for AI Architectures", 2025).

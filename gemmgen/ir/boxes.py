@@ -6,8 +6,8 @@ as the tile does, and a tile with rows longer than a box is copied row by row.
 TMA may permute the chunks of 16 bytes of rows with 32, 64 or 128 bytes, as bits of their
 addresses say: of 128 bytes the chunk's number (bits 4 to 6) ^ the row's (bits 7 to 9), of 64 bytes
 bits 4 and 5 ^ bits 7 and 8, of 32 bytes bit 4 ^ bit 7.  That is a ``Swizzle`` of the tile if it
-begins where the pattern does, at a multiple of 8 rows.  Longer rows are cut into slabs of such
-rows, each a box or several.
+begins where the pattern does, at a multiple of 8 rows.  Longer rows are cut into atom columns,
+each a box or several.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def tma_swizzle(columns: int, dtype: DType) -> Swizzle | None:
     return Swizzle(by, REPEATS // by, chunk)
 
 
-def slab_of(columns: int, dtype: DType) -> int | None:
+def atom_width_of(columns: int, dtype: DType) -> int | None:
     """The longest rows that TMA permutes into which rows of so many elements are cut; None
     if there are none."""
     size = BYTES[dtype]
@@ -41,19 +41,19 @@ def slab_of(columns: int, dtype: DType) -> int | None:
 
 
 def permuted(tile: Buffer) -> Buffer | None:
-    """``tile`` with its rows as TMA permutes them, in slabs if they are longer; None if it
+    """``tile`` with its rows as TMA permutes them, in atom columns if they are longer; None if it
     can't."""
     columns = tile.extent(tile.letters[-1])
-    slab = slab_of(columns, tile.dtype)
-    if slab is None:
+    atom_width = atom_width_of(columns, tile.dtype)
+    if atom_width is None:
         return None
-    pattern = tma_swizzle(slab, tile.dtype)
-    return replace(tile, slab=slab if slab < columns else 0, swizzle=pattern)
+    pattern = tma_swizzle(atom_width, tile.dtype)
+    return replace(tile, atom_width=atom_width if atom_width < columns else 0, swizzle=pattern)
 
 
 def with_type(tile: Buffer, dtype: DType) -> Buffer:
     """``tile`` of other elements, whose rows are permuted by TMA if they have been."""
-    plain = replace(tile, dtype=dtype, slab=0, spare=0, swizzle=None)
+    plain = replace(tile, dtype=dtype, atom_width=0, spare=0, swizzle=None)
     return permuted(plain) or plain if tile.swizzle else plain
 
 
@@ -68,9 +68,10 @@ def lands_at(tile: Buffer) -> int:
 
 
 def spare_rows(tile: Buffer) -> int:
-    """The fewest unused rows after each slab of each stage for which every slab starts where a TMA
-    box may: 4 rows of 128 swizzled bytes take 1,024 bytes, 4 rows of them unused."""
-    if tile.slabs * tile.stages == 1:
+    """The fewest unused rows after each atom column of each stage for which every atom column
+    starts where a TMA box may: 4 rows of 128 swizzled bytes take 1,024 bytes, 4 rows of them
+    unused."""
+    if tile.atom_columns * tile.stages == 1:
         return 0
     lands = lands_at(tile)
     unit = lands // gcd(lands, tile.row * BYTES[tile.dtype])
@@ -78,7 +79,7 @@ def spare_rows(tile: Buffer) -> int:
 
 
 def spaced(tile: Buffer) -> Buffer:
-    """``tile`` with the ``spare_rows`` that its slabs and stages need."""
+    """``tile`` with the ``spare_rows`` that its atom columns and stages need."""
     return replace(tile, spare=spare_rows(tile))
 
 
@@ -88,7 +89,11 @@ def box_of(tile: Buffer, together: int | None = None) -> tuple[int, int] | None:
     Of a slice of the output so many rows ``together`` are neighbours in the matrix, too.
     """
     outer, inner = tile.letters
-    rows, columns, size = tile.extent(outer), tile.slab or tile.extent(inner), BYTES[tile.dtype]
+    rows, columns, size = (
+        tile.extent(outer),
+        tile.atom_width or tile.extent(inner),
+        BYTES[tile.dtype],
+    )
     together = rows if together is None else together
     lands = lands_at(tile)
     if columns <= LONGEST_SIDE:

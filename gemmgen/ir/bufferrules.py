@@ -64,8 +64,8 @@ def swizzles_permute_rows(program: Program, kernel: Kernel) -> Iterator[str]:
     for buffer in kernel.buffers:
         swizzle = buffer.swizzle
         if swizzle is None:
-            if buffer.slab:
-                yield f"buffer {buffer.name}: slabs of rows that are not permuted"
+            if buffer.atom_width:
+                yield f"buffer {buffer.name}: atom columns of rows that are not permuted"
             continue
         if buffer.space is not Space.SHARED or buffer.pad or len(buffer.letters) != 2:
             yield f"buffer {buffer.name}: a swizzle of {buffer.space.value} memory or padded rows"
@@ -76,8 +76,8 @@ def swizzles_permute_rows(program: Program, kernel: Kernel) -> Iterator[str]:
             yield f"buffer {buffer.name}: a swizzle of {sizes}"
         elif row % swizzle.period:
             yield f"buffer {buffer.name}: a swizzle of {swizzle.period} in rows of {row}"
-        elif buffer.slab and (buffer.slab != swizzle.period or row % buffer.slab):
-            yield f"buffer {buffer.name}: slabs of {buffer.slab} in rows of {row}"
+        elif buffer.atom_width and (buffer.atom_width != swizzle.period or row % buffer.atom_width):
+            yield f"buffer {buffer.name}: atom columns of {buffer.atom_width} in rows of {row}"
         # The slice of an unfused epilogue's temporary is accessed as wide as C's will be, or less.
         elif swizzle.chunk % min(wide_access(kernel, buffer), widest(buffer.dtype)):
             yield f"buffer {buffer.name}: a swizzle of chunks of {swizzle.chunk}"
@@ -88,11 +88,12 @@ def boxes_land_as_tiles_lie(program: Program, kernel: Kernel) -> Iterator[str]:
         for tile in (kernel.buffer(copy.src), kernel.buffer(copy.dst)):
             if tile.swizzle and tile.swizzle != tma_swizzle(tile.row, tile.dtype):
                 yield f"buffer {tile.name}: TMA swizzles rows of {tile.row} otherwise"
-            if tile.space is Space.SHARED and tile.stages * tile.parts * tile.slabs > 1:
-                bytes_of_slab = tile.slab_rows * tile.row * BYTES[tile.dtype]
-                if bytes_of_slab % lands_at(tile):
+            if tile.space is Space.SHARED and tile.stages * tile.parts * tile.atom_columns > 1:
+                bytes_of_column = tile.atom_column_rows * tile.row * BYTES[tile.dtype]
+                if bytes_of_column % lands_at(tile):
                     yield (
-                        f"buffer {tile.name}: slabs of {bytes_of_slab} bytes, and TMA needs "
+                        f"buffer {tile.name}: atom columns of {bytes_of_column} bytes, and TMA "
+                        "needs "
                         f"multiples of {lands_at(tile)}"
                     )
 

@@ -182,12 +182,12 @@ class Buffer:
 
     ``shape`` gives letters in storage order, the last one contiguous, and tile extents; a global
     buffer's extents are None (the problem's).  A tile has ``stages``, rows with ``pad`` additional
-    elements, and chunks of rows that ``swizzle`` permutes.  With ``slab`` so many elements along
-    the last letter are a row: the tile is cut along it into slabs, which lie one behind another.
-    ``spare`` rows after each slab of each stage are unused: the next slab starts at an address that
-    TMA accepts.
-    ``spread`` belongs to register buffers.  Of a fragment whose elements are split there are
-    ``parts``, and so of a tile, and of a tensor's planes, whose parts lie in memory.
+    elements, and chunks of rows that ``swizzle`` permutes. With ``atom_width`` so many elements
+    along the last letter are a row: the tile is cut along it into atom columns, which lie one
+    behind another. ``spare`` rows after each atom column of each stage are unused: the next atom
+    column starts at an address that TMA accepts. ``spread`` belongs to register buffers. Of a
+    fragment whose elements are split there are ``parts``, and so of a tile, and of a tensor's
+    planes, whose parts lie in memory.
     """
 
     SYNTAX = "{space} {name}{shape} {dtype}"
@@ -198,7 +198,7 @@ class Buffer:
     shape: tuple[tuple[str, int | None], ...]
     pad: int = 0
     stages: int = 1
-    slab: int = 0
+    atom_width: int = 0
     spare: int = 0
     swizzle: Swizzle | None = None
     spread: Spread | None = None
@@ -218,20 +218,20 @@ class Buffer:
     @property
     def row(self) -> int:
         """Elements from the begin of a tile's row to the begin of the next, ``pad`` included."""
-        return (self.slab or self.extent(self.letters[-1])) + self.pad
+        return (self.atom_width or self.extent(self.letters[-1])) + self.pad
 
     @property
-    def slabs(self) -> int:
+    def atom_columns(self) -> int:
         """Slabs of a stage of a tile; 1 if it is not cut into any."""
-        return self.extent(self.letters[-1]) // self.slab if self.slab else 1
+        return self.extent(self.letters[-1]) // self.atom_width if self.atom_width else 1
 
     @property
-    def slab_rows(self) -> int:
-        """Rows of a slab, ``spare`` included."""
+    def atom_column_rows(self) -> int:
+        """Rows of an atom column, ``spare`` included."""
         return prod(self.extent(letter) for letter in self.letters[:-1]) + self.spare
 
     @property
     def bytes(self) -> int:
         """Of a tile in shared memory, all stages together."""
-        rows = self.slabs * self.slab_rows
+        rows = self.atom_columns * self.atom_column_rows
         return self.stages * self.parts * rows * self.row * BYTES[self.dtype]

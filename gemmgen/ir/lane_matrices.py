@@ -47,8 +47,8 @@ class LoadMatrices:
     of each lane, from ``target`` on.
 
     Lane ``8 * i + r`` names row r of matrix i: the 16 bytes from ``source`` on, at a multiple of
-    16.  Lane ``l`` gets the ``l % 4``-th 4 bytes of row ``l / 4``; of a ``turned`` matrix, which
-    has elements of 16 bits, it gets the elements that are there with rows and columns exchanged.
+    16.  Lane ``l`` gets the ``l % 4``-th 4 bytes of row ``l / 4``; ``transposed``, it has
+    elements of 16 bits, it gets the elements that are there with rows and columns exchanged.
     """
 
     SYNTAX = "{target} = {source}"
@@ -56,7 +56,7 @@ class LoadMatrices:
     target: Element
     source: Element
     count: int
-    turned: bool
+    transposed: bool
     dtype: DType
 
 

@@ -82,8 +82,9 @@ def pad(tile: str) -> Var:
     return Var(f"{tile.removesuffix('_shared')}_PAD")
 
 
-def slab(tile: str) -> Var:
-    """Elements of a row of a shared tile that is cut into slabs: ``A_SLAB`` of ``A_shared``."""
+def atom_width(tile: str) -> Var:
+    """Elements of a row of a shared tile that is cut into atom columns: ``A_SLAB`` of
+    ``A_shared``."""
     return Var(f"{tile.removesuffix('_shared')}_SLAB")
 
 

@@ -62,9 +62,9 @@ class DescribeMatrix:
     behind another; the next eight are ``stride`` bytes behind the first of these (PTX: stride
     dimension byte offset).  ``first`` is at a multiple of ``8 * swizzle`` bytes.
 
-    A tile that is ``turned`` (PTX: MN-major) has a row for each k, of ``swizzle`` bytes along m or
-    n, all of them one behind another: a slab.  The next slab, with what is further along m or n,
-    is ``stride`` bytes behind it (PTX: leading dimension byte offset).
+    With ``mn_major`` the tile has a row for each k, of ``swizzle`` bytes along m or n, all of them
+    one behind another: an atom column. The next atom column, with what is further along m or n, is
+    ``stride`` bytes behind it (PTX: leading dimension byte offset).
 
     Of a program whose tiles are not swizzled yet ``swizzle`` is 0: rows lie as they are, which no
     instruction reads.
@@ -76,7 +76,7 @@ class DescribeMatrix:
     first: Element
     swizzle: int
     stride: Expr
-    turned: bool = False
+    mn_major: bool = False
 
 
 @record
@@ -88,7 +88,7 @@ class MultiplyAsync:
     ``UNIT`` bytes further on. ``upper`` is the first of a thread's accumulators in the first of the
     two rows that it has in each piece of the atom, ``lower`` in the other one, eight rows below;
     others follow in their rows, as ``AtomTraits.accumulators`` says. ``types``: of A, B and the
-    accumulators. ``a_turned``, ``b_turned``: whether an operand lies along m or n (PTX: tnspA,
+    accumulators. ``a_mn_major``, ``b_mn_major``: whether an operand lies along m or n (PTX: tnspA,
     tnspB).
     """
 
@@ -104,5 +104,5 @@ class MultiplyAsync:
     types: Product
     a_step: Expr = Int(0)
     b_step: Expr = Int(0)
-    a_turned: bool = False
-    b_turned: bool = False
+    a_mn_major: bool = False
+    b_mn_major: bool = False

@@ -13,7 +13,7 @@ from gemmgen.ir.parameters import ld_name
 from gemmgen.ir.simplify import add, div, mod, mul, sub, wide_product
 from gemmgen.lower import bounds
 from gemmgen.lower.context import THREADS, Context
-from gemmgen.lower.swizzle import Known, in_slab, swizzled
+from gemmgen.lower.swizzle import Known, in_atom_column, swizzled
 
 
 def pitch(context: Context, tensor: str) -> Var:
@@ -50,27 +50,27 @@ def in_shared(
     """
     row, column = tile.letters
     at, swizzle = index[column], tile.swizzle
-    slabs: tuple[Expr, ...] = ()
+    atom_column: tuple[Expr, ...] = ()
     if swizzle is not None:
         origins = {names.thread_origin(x).name: context.axis(x).width for x in context.letters}
         unrolled = frozenset((context.problem.k, *(f"reg_{x}" for x in context.letters)))
         known = Known(_constants(context), origins | dict(steps or {}), below or {}, unrolled)
-        if tile.slab:
-            number, at = in_slab(at, names.slab(tile.name), known)
-            slabs = (number,)
+        if tile.atom_width:
+            number, at = in_atom_column(at, names.atom_width(tile.name), known)
+            atom_column = (number,)
         at = swizzled(swizzle, index[row], tile.extent(row), at, known)
-    return Element(tile.name, (*_present(stage), *slabs, index[row], at))
+    return Element(tile.name, (*_present(stage), *atom_column, index[row], at))
 
 
 def begin_of_box(
     tile: Buffer, stage: Stage, within: Mapping[str, Expr], part: Expr | None = None
 ) -> Element:
-    """Where a box begins in a shared tile that lies ``within`` it from there on: of a tile in slabs
-    with a slab's row, of one in parts in the tile of a ``part``."""
+    """Where a box begins in a shared tile that lies ``within`` it from there on: of a tile in atom
+    columns with an atom column's row, of one in parts in the tile of a ``part``."""
     row, column = (within[letter] for letter in tile.letters)
     place = (row, column)
-    if tile.slab:
-        place = (div(column, names.slab(tile.name)), row, Int(0))
+    if tile.atom_width:
+        place = (div(column, names.atom_width(tile.name)), row, Int(0))
     return Element(tile.name, (*_present(stage), *_present(part), *place))
 
 
@@ -78,7 +78,9 @@ def _constants(context: Context) -> dict[str, int]:
     """The values of the constants that an index may name."""
     found = {THREADS.name: context.kernel.threads}
     found |= {name.name: width for name, width in context.vectors.values()}
-    found |= {names.slab(b.name).name: b.slab for b in context.kernel.buffers if b.slab}
+    found |= {
+        names.atom_width(b.name).name: b.atom_width for b in context.kernel.buffers if b.atom_width
+    }
     for letter in (*context.letters, context.problem.k):
         found[names.block(letter).name] = bounds.tile(context, letter)
     for letter in context.letters:

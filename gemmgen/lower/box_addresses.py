@@ -1,8 +1,9 @@
 """What TMA requires of every address in shared memory, checked on the lowered program.
 
 Passes refuse what they know to be unaligned, with sizes that fit.  This is the check on the result:
-whatever chose a layout, each box of each stage, slab and warp starts where TMA and the pattern of
-its swizzle require (PTX ISA, cp.async.bulk.tensor; CUDA driver API, cuTensorMapEncodeTiled).
+whatever chose a layout, each box of each stage, atom column and warp starts where TMA and the
+pattern of its swizzle require (PTX ISA, cp.async.bulk.tensor; CUDA driver API,
+cuTensorMapEncodeTiled).
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ def store_boxes(context: Context, node: StoreBoxes) -> tuple[Node, ...]:
         within[letter] = names.box(letter) if cut else Int(0)
         of_warp = letter == outer and 1 < side == context.axis(outer).lanes
         step = names.lanes(outer) if of_warp else Int(side)
-        if slice_.slab and letter == inner:
-            step = names.slab(slice_.name)
+        if slice_.atom_width and letter == inner:
+            step = names.atom_width(slice_.name)
         loops += [(names.box(letter), stop, step)] if cut else []
     first = {
         outer: add(names.tile_origin(outer), row_in_tile(context, outer, within[outer], node.row)),

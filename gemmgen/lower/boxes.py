@@ -50,8 +50,8 @@ def copy_box(context: Context, node: CopyBox) -> tuple[Node, ...]:
     body: Node = LoadBox(target, copy.src, node.barrier, at, tile.dtype, copy.evict, blocks)
     for letter, first, stop, side in reversed(loops):
         step = Int(side)
-        if tile.slab and letter == tile.letters[-1]:
-            step = names.slab(tile.name)
+        if tile.atom_width and letter == tile.letters[-1]:
+            step = names.atom_width(tile.name)
         body = For(names.box(letter).name, first, stop, step, (body,))
     if part is not None:
         body = For(PART.name, Int(0), names.SPLIT, Int(1), (body,), unroll=True)

@@ -57,9 +57,9 @@ def _vectors(context: Context) -> Iterator[Constant]:
             name = names.pad(buffer.name).name
             yield Constant(name, buffer.pad, None, "padding elements of each row")
     for buffer in context.kernel.buffers:
-        if buffer.slab:
-            name = names.slab(buffer.name).name
-            yield Constant(name, buffer.slab, None, "elements of a swizzle atom's row")
+        if buffer.atom_width:
+            name = names.atom_width(buffer.name).name
+            yield Constant(name, buffer.atom_width, None, "elements of a swizzle atom's row")
 
 
 def _copies(context: Context) -> Iterator[Constant]:

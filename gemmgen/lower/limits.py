@@ -133,9 +133,9 @@ def _bytes(tile: Buffer) -> str:
     stages = f"{tile.stages} stages x " if tile.stages > 1 else ""
     stages += f"{tile.parts} parts x " if tile.parts > 1 else ""
     size = BYTES[tile.dtype]
-    rows = f"{tile.slabs} slabs x " if tile.spare and tile.slabs > 1 else ""
+    rows = f"{tile.atom_columns} atom columns x " if tile.spare and tile.atom_columns > 1 else ""
     rows += f"({sizes[0]} + {tile.spare})" if tile.spare else str(sizes[0])
-    row = str(tile.slab) if tile.spare and tile.slab else row
+    row = str(tile.atom_width) if tile.spare and tile.atom_width else row
     return f"{tile.name}: {stages}{rows} x {row} x {size} bytes = {tile.bytes:,}"
 
 

@@ -45,10 +45,10 @@ def _load(
         own.letter: add(first, mul(number, names.instruction(own.letter))),
         k: add(row_origin(own.tile, k), node.k, Int(further)),
     }
-    chunk = 1 if own.turned else row_of(own.tile.dtype)
+    chunk = 1 if own.mn_major else row_of(own.tile.dtype)
     steps = {
         row_origin(own.tile, k).name: chunk,
-        first.name: ROWS if own.turned else 1,
+        first.name: ROWS if own.mn_major else 1,
         k: atom_of(context).k,
         names.instruction(k).name: atom_of(context).k,
         names.instruction(own.letter).name: extent(context, own.letter),
@@ -56,7 +56,7 @@ def _load(
     source = addresses.in_shared(context, own.tile, node.stage, index, steps=steps)
     target = registers(own, node.slot, mul(number, Int(own.registers)))
     count = prod(count for count, _, _ in _at_once(own)) * together(own)
-    return LoadMatrices(target, source, count, own.turned, own.tile.dtype)
+    return LoadMatrices(target, source, count, own.mn_major, own.tile.dtype)
 
 
 def _matrices(own: MmaOperand) -> tuple[Digit, ...]:
@@ -107,7 +107,7 @@ def _rows(own: MmaOperand, piece: int) -> tuple[tuple[Digit, ...], int]:
     of the row, then those of the matrix; and how many lanes name one.  ``piece``: a piece's
     extent along the letter."""
     along: Side = "row" if own.side == "column" else "column"
-    first: Digit = (ROWS, along if own.turned else own.side, 1)
+    first: Digit = (ROWS, along if own.mn_major else own.side, 1)
     count = together(own)
     pieces: tuple[Digit, ...] = ((count, own.side, piece),) if count > 1 else ()
     digits: list[Digit] = []

@@ -38,7 +38,7 @@ class MmaOperand:
         return self.layout.registers // packed(self.fragment.dtype)
 
     @property
-    def turned(self) -> bool:
+    def mn_major(self) -> bool:
         """Whether what is contiguous in shared memory runs along ``letter``, not along k."""
         return self.tile.letters[-1] == self.letter
 

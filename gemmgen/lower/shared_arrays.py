@@ -42,18 +42,18 @@ def row(context: Context, tile: Buffer) -> Expr:
 
 
 def shape(context: Context, tile: Buffer) -> tuple[Expr, ...]:
-    """The extents of one stage, by name; of one in slabs ``[BK / A_SLAB][BM][A_SLAB]``."""
+    """The extents of one stage, by name; of one in atom columns ``[BK / A_SLAB][BM][A_SLAB]``."""
     outer, inner = tile.letters
     rows = add(_extent(context, tile, outer), Int(tile.spare))
-    if tile.slab:
-        slab = names.slab(tile.name)
-        return (div(_extent(context, tile, inner), slab), rows, slab)
+    if tile.atom_width:
+        atom_width = names.atom_width(tile.name)
+        return (div(_extent(context, tile, inner), atom_width), rows, atom_width)
     return (rows, row(context, tile))
 
 
 def _array(context: Context, tile: Buffer) -> SharedArray:
-    sizes = (tile.slab_rows, tile.row)
-    sizes = (tile.slabs, *sizes) if tile.slab else sizes
+    sizes = (tile.atom_column_rows, tile.row)
+    sizes = (tile.atom_columns, *sizes) if tile.atom_width else sizes
     extents = shape(context, tile)
     if tile.parts > 1:
         sizes, extents = (tile.parts, *sizes), (names.SPLIT, *extents)

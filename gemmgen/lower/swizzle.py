@@ -27,15 +27,15 @@ class Known:
     unrolled: frozenset[str]
 
 
-def in_slab(column: Expr, slab: Var, known: Known) -> tuple[Expr, Expr]:
-    """The number of the slab that ``column`` is in, and where it is in its row there."""
-    size = known.values[slab.name]
+def in_atom_column(column: Expr, atom_width: Var, known: Known) -> tuple[Expr, Expr]:
+    """The number of the atom column that ``column`` is in, and where it is in its row there."""
+    size = known.values[atom_width.name]
     whole = [part for part in _addends(column) if divisor(part, known) % size == 0]
     rest = add(*(part for part in _addends(column) if part not in whole))
-    before = add(*(div(part, slab) for part in whole))
+    before = add(*(div(part, atom_width) for part in whole))
     if _bound(rest, known) <= size:
         return before, rest
-    return add(before, div(rest, slab)), mod(rest, slab)
+    return add(before, div(rest, atom_width)), mod(rest, atom_width)
 
 
 def swizzled(swizzle: Swizzle, row: Expr, rows: int, column: Expr, known: Known) -> Expr:

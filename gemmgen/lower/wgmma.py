@@ -44,14 +44,14 @@ class WgmmaOperand:
     tile: Buffer
     pieces: int
     """Instructions of a warpgroup along ``letter``.  Each takes every so many eight rows, so that a
-    warp's rows of all of them are neighbours; of a turned tile neighbours, in rounds."""
+    warp's rows of all of them are neighbours; of an MN-major tile neighbours, in rounds."""
 
     @property
     def descriptor(self) -> str:
         return f"{self.tile.name.removesuffix('_shared')}_matrix"
 
     @property
-    def turned(self) -> bool:
+    def mn_major(self) -> bool:
         """Whether its rows in shared memory lie along ``letter``, one for each k."""
         return self.tile.letters[-1] == self.letter
 
@@ -91,12 +91,12 @@ def _descriptor(operand: WgmmaOperand, stage: Stage) -> Node:
     part = Int(0) if tile.parts > 1 else None
     first = {operand.letter: _first(operand.letter), k: Int(0)}
     stride: Expr = Int(operand.group)
-    if operand.turned:
+    if operand.mn_major:
         stride = Binary("*", names.block(k), Int(operand.row))
     elif operand.pieces > 1:
         stride = Binary("*", names.fragments(operand.letter), stride)
     begin = begin_of_box(tile, stage, first, part)
-    return DescribeMatrix(operand.descriptor, begin, span_of(tile), stride, operand.turned)
+    return DescribeMatrix(operand.descriptor, begin, span_of(tile), stride, operand.mn_major)
 
 
 def _first(letter: str) -> Var:
@@ -125,8 +125,8 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
             (a.tile.dtype, b.tile.dtype, context.problem.accumulate),
             add(_plane(a, node.a_part), _further(a, node.k), _begin(a, number)),
             add(_plane(b, node.b_part), _further(b, node.k)),
-            a.turned,
-            b.turned,
+            a.mn_major,
+            b.mn_major,
         )
 
     assert traits.accumulators is not None
@@ -148,25 +148,25 @@ def _rows(context: Context, a: WgmmaOperand) -> tuple[Expr, Expr]:
 
 def _begin(a: WgmmaOperand, number: Expr) -> Expr:
     """How far an instruction's rows of A are from those of the first, in units of a descriptor."""
-    if not a.turned:
+    if not a.mn_major:
         return mul(number, Int(a.group // UNIT))
     first = mul(number, div(names.block(a.letter), names.fragments(a.letter)))
-    if not a.tile.slab:
+    if not a.tile.atom_width:
         return div(mul(first, Int(BYTES[a.tile.dtype])), Int(UNIT))
-    slabs = div(first, names.slab(a.tile.name))
-    return mul(slabs, div(mul(names.block(a.contracted), Int(a.row)), Int(UNIT)))
+    columns_before = div(first, names.atom_width(a.tile.name))
+    return mul(columns_before, div(mul(names.block(a.contracted), Int(a.row)), Int(UNIT)))
 
 
 def _further(operand: WgmmaOperand, k: Expr) -> Expr:
     """How far a step along k is from the begin of a tile, in units of a descriptor."""
     tile, size = operand.tile, Int(BYTES[operand.tile.dtype])
-    if operand.turned:
+    if operand.mn_major:
         return div(mul(k, Int(operand.row)), Int(UNIT))
-    if not tile.slab:
+    if not tile.atom_width:
         return div(mul(k, size), Int(UNIT))
-    slab = names.slab(tile.name)
-    whole = mul(mul(div(k, slab), names.block(operand.letter)), mul(slab, size))
-    return div(add(whole, mul(mod(k, slab), size)), Int(UNIT))
+    atom_width = names.atom_width(tile.name)
+    whole = mul(mul(div(k, atom_width), names.block(operand.letter)), mul(atom_width, size))
+    return div(add(whole, mul(mod(k, atom_width), size)), Int(UNIT))
 
 
 def _plane(operand: WgmmaOperand, part: int) -> Expr:

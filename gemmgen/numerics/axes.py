@@ -52,8 +52,8 @@ def sizes_of(axes: Letters, letters: Letters, extents: Mapping[str, int]) -> tup
 
 def in_roles(values: npt.NDArray[Kind], letters: Letters, axes: Letters) -> npt.NDArray[Kind]:
     """A view in its roles of a tensor stored in the order of ``letters``."""
-    turned = values.transpose(tuple(letters.index(x) for x in axes if x in letters))
-    return turned[tuple(slice(None) if x in letters else None for x in axes)]
+    transposed = values.transpose(tuple(letters.index(x) for x in axes if x in letters))
+    return transposed[tuple(slice(None) if x in letters else None for x in axes)]
 
 
 def in_storage(values: npt.NDArray[Kind], letters: Letters, axes: Letters) -> npt.NDArray[Kind]:

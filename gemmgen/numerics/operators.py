@@ -150,7 +150,7 @@ DOUBLE: dict[str, Function] = {
 @cache
 def _curve(side: int) -> Ints:
     """The tiles of a square in the order of a Hilbert curve, numbered column by column: four curves
-    of half the side, of which the first and the last are turned."""
+    of half the side, of which the first and the last are rotated."""
     if side == 1:
         return np.zeros(1, np.int64)
     half = side // 2

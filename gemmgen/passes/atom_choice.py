@@ -84,7 +84,7 @@ def check_lines(kernel: Kernel, problem: Problem, traits: AtomTraits, via: Via, 
     for tensor, name in ((problem.a, contract.a), (problem.b, contract.b)):
         tile, size = kernel.buffer(name), BYTES[tensor.dtype]
         letter = tile.letters[-1]
-        if tensor.dtype in traits.turned or letter == k:
+        if tensor.dtype in traits.mn_major or letter == k:
             continue
         order = indexed(tensor.name, (letter, k))
         raise Refusal(

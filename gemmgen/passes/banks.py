@@ -119,10 +119,12 @@ def _rows_of_matrices(kernel: Kernel, tile: Buffer, letter: str, threads: range)
     warp, _ = _position(spread, letter, threads[0])
     of_warp = axis.extent // axis.warps
     (k,) = (x for x in tile.letters if x != letter)
-    turned = tile.letters[-1] == letter
+    mn_major = tile.letters[-1] == letter
     first, across = warp * of_warp, (of_warp, tile.extent(k))
-    for row, column in product(range(0, across[turned], ROWS), range(0, across[not turned], width)):
-        at = (row, first + column) if turned else (first + row, column)
+    for row, column in product(
+        range(0, across[mn_major], ROWS), range(0, across[not mn_major], width)
+    ):
+        at = (row, first + column) if mn_major else (first + row, column)
         yield Phase(tuple((at[0] + r, at[1]) for r in range(ROWS)), width, size, 1)
 
 

@@ -94,7 +94,7 @@ def _misfit(tile: Buffer) -> tuple[str, ...] | None:
     lands = lands_at(tile)
     if rows * row % lands:
         box = f"a box with swizzled rows of {row} bytes" if tile.swizzle else "a box"
-        part = f"a {'slab' if tile.slab else 'stage'} of {tile.name}"
+        part = f"{'an atom column' if tile.atom_width else 'a stage'} of {tile.name}"
         return (
             f"{box} lands at a multiple of {lands} bytes",
             f"{part} has {rows} x {columns} x {size} = {rows * row} bytes, and "

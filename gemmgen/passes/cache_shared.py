@@ -137,7 +137,7 @@ def _stage_output(kernel: Kernel, fact: OperandArgument) -> Kernel:
 
 
 def _check_layout(problem: Problem, operand: Operand) -> None:
-    """Refuses an output that would be turned in shared memory."""
+    """Refuses an output that would be transposed in shared memory."""
     order = problem.matrix(problem.c.letters)
     if operand.indices == order:
         return

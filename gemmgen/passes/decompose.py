@@ -14,7 +14,7 @@ Tensor cores truncate where f32 rounds, which adds up along k, so ``tensor_core`
 ``promote``: every 64 terms, say, its accumulator is added to one in f32.  The error is then at most
 (18 promote + K / promote + 1) 2^-24 of the sum of |A * B|; the header of an emitted file has it.
 
-With ``via=mma`` tiles lie along k in shared memory: one along m or n is turned on its way in
+With ``via=mma`` tiles lie along k in shared memory: one along m or n is transposed on its way in
 (``cache_shared B[n, k]``).  ``into=f32`` equals the directive's absence.
 
     loop k

@@ -142,11 +142,11 @@ class SplitKLanes:
                 problem, name = program.problem, copy.src
                 (letters,) = (t.letters for t in (problem.a, problem.b) if t.name == name)
                 along, k = letters[-1], problem.k
-                turned = ({along: k, k: along}.get(letter, letter) for letter in letters)
+                swapped = ({along: k, k: along}.get(letter, letter) for letter in letters)
                 raise self._refusal(
                     f"reads contiguous elements along {k}",
                     f"vectorize reads {copy.width} of {indexed(name, letters)} along {along}",
-                    f"leave {name} out of vectorize, or store it as {indexed(name, turned)}",
+                    f"leave {name} out of vectorize, or store it as {indexed(name, swapped)}",
                 )
         for buffer in kernel.buffers:
             if buffer.space is Space.REGISTER and buffer.stages > 1:

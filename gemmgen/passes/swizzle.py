@@ -8,8 +8,8 @@ are left out are chosen for the fewest conflicts; ``explain`` shows how many rem
 
 A tile that TMA copies (``async_copy via=tma``) has TMA's own pattern: its rows
 are 128, 64 or 32 bytes, ``by`` is 8, 4 or 2, ``every`` 1, 2 or 4, and ``chunk`` 16 bytes.  Longer
-rows are cut into slabs of such rows, as long as possible, which lie one behind another.  So has
-the slice in which C leaves by TMA; slabs of fewer than 8 rows take the room of 8.
+rows are cut into atom columns of such rows, as long as possible, which lie one behind another. So
+has the slice in which C leaves by TMA; atom columns of fewer than 8 rows take the room of 8.
 
     shared A_shared[k=16, m=64] f32
 ==> swizzle A by=4 every=4 chunk=8
@@ -133,7 +133,7 @@ def _permute(problem: Problem, kernel: Kernel, request: SwizzleRequest) -> Kerne
     origin = format_directive(request.statement)
 
     def permute(buffer: Buffer) -> Buffer:
-        return changed_by(origin, buffer, slab=tile.slab, swizzle=tile.swizzle)
+        return changed_by(origin, buffer, atom_width=tile.atom_width, swizzle=tile.swizzle)
 
     return edit_buffer(kernel, tile.name, permute)
 

@@ -26,7 +26,7 @@ def tma_tile(
     operand: Operand,
     given: Mapping[str, tuple[int, Span]],
 ) -> Buffer:
-    """``tile`` with its rows as TMA permutes them, in slabs if they are too long.
+    """``tile`` with its rows as TMA permutes them, in atom columns if they are too long.
 
     ``dtype`` is that of the operand; a slice of the output may have a wider temporary's, before an
     epilogue is fused.  Raises ``Refusal`` if TMA can't permute such rows, or if an argument
@@ -63,7 +63,7 @@ def _check_rows(
     for name, (value, at) in given.items():
         own = getattr(pattern, name)
         if value != own:
-            cut = f" in slabs of {found.slab * size}" if found.slab else ""
+            cut = f" in atom columns of {found.atom_width * size}" if found.atom_width else ""
             raise Refusal(
                 f"swizzle {tensor} {name}={value}: TMA has {name}={own} for these rows",
                 at=at,

@@ -9,7 +9,7 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import Span, indexed, remainder
 from gemmgen.ir.atoms import ATOMS, AtomTraits, Via
-from gemmgen.ir.boxes import SPANS, slab_of
+from gemmgen.ir.boxes import SPANS, atom_width_of
 from gemmgen.ir.buffers import AxisSpread, Buffer, Spread
 from gemmgen.ir.fragment_layout import Side
 from gemmgen.passes.base import Stated
@@ -66,7 +66,7 @@ def check_tiles(
     where they lie in shared memory: of A and B; ``spread`` is that of their accumulators."""
     for (_, tile), axis, side in zip(tiles, spread.axes, SIDES, strict=True):
         if tile.letters[-1] == axis.letter:
-            _check_slabs(tile, axis, side, ATOMS[spread.atom], via, at)
+            _check_atom_columns(tile, axis, side, ATOMS[spread.atom], via, at)
     _check_copied(tuple(tensor for tensor, _ in tiles), said, via, at)
     plain = [tensor for tensor, _ in tiles if tensor not in said.swizzled]
     if plain:
@@ -80,24 +80,25 @@ def check_tiles(
         )
 
 
-def _check_slabs(
+def _check_atom_columns(
     tile: Buffer, axis: AxisSpread, side: Side, traits: AtomTraits, via: Via, at: Span
 ) -> None:
-    """Checks that a warpgroup's part of a tile that lies along m or n is whole slabs of rows, as
-    TMA cuts them."""
+    """Checks that a warpgroup's part of a tile that lies along m or n is whole swizzle atom
+    columns, as TMA cuts them."""
     letter, extent = axis.letter, axis.extent
     own = extent // axis.warps * traits.warps(side)
-    slab = slab_of(extent, tile.dtype) or extent
+    atom_width = atom_width_of(extent, tile.dtype) or extent
     lies = f"{indexed(tile.name, tile.letters)} lies along {letter}"
-    if own % slab:
+    if own % atom_width:
         raise Refusal(
-            f"tensor_core via={via} reads whole slabs of rows along {letter}",
+            f"tensor_core via={via} reads whole swizzle atom columns along {letter}",
             at=at,
             notes=(
-                f"{lies}: rows of {extent} are cut into slabs of {slab}, and a warpgroup has "
-                f"{letter}={own}: {remainder(own, slab)}",
+                f"{lies}: rows of {extent} are cut into atom columns of {atom_width}, and a "
+                "warpgroup has "
+                f"{letter}={own}: {remainder(own, atom_width)}",
             ),
-            hint=f"warp_tile {letter}={max(slab, own // slab * slab)}",
+            hint=f"warp_tile {letter}={max(atom_width, own // atom_width * atom_width)}",
         )
 
 

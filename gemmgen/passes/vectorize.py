@@ -198,7 +198,7 @@ def _check_fragment(
     if letter not in fragment.letters:
         tensor, free = fact.tensor, fragment.letters[0]
         hop = "shared" if src.space is Space.SHARED else "global"
-        turned = f"cache_shared {tensor}[{problem.k}, {free}] to lay it out along {free}"
+        hint = f"cache_shared {tensor}[{problem.k}, {free}] to lay it out along {free}"
         raise Refusal(
             f"{tensor}.{hop} can't be read {fact.value} at a time",
             at=fact.operand.span,
@@ -207,9 +207,9 @@ def _check_fragment(
                 f"{indexed(src.name, src.letters)} is contiguous along {letter}",
             ),
             hint=(
-                f"vectorize {tensor}.global width={fact.value}, or {turned}"
+                f"vectorize {tensor}.global width={fact.value}, or {hint}"
                 if hop == "shared"
-                else turned
+                else hint
             ),
         )
     assert fragment.spread is not None

@@ -467,7 +467,7 @@ GG_MODEL void wmma_store_d_sync_aligned_col_m16n16k16_shared_f32(Shared to, Vect
 // ldmatrix, stmatrix and mma.sync, of which PTX states what each lane holds.
 
 template <int count>
-GG_MODEL void load_matrices(Vector<b32, count> d, Shared row, bool is_turned) {
+GG_MODEL void load_matrices(Vector<b32, count> d, Shared row, bool is_transposed) {
   const auto *mine = pointer_to<const b16>(row);
   if (lane() < 8 * count) gg_begin_row(mine);
   const unsigned char *all = gg_exchange(&mine, sizeof mine);
@@ -477,7 +477,7 @@ GG_MODEL void load_matrices(Vector<b32, count> d, Shared row, bool is_turned) {
     for (unsigned r = 0; r < 8; ++r) {
       __builtin_memcpy(&rows[r], all + (8 * i + r) * GG_DEPOSIT, sizeof rows[r]);
     }
-    if (is_turned) {
+    if (is_transposed) {
       *d.elements[i] = rows[pair][line] | static_cast<b32>(rows[pair + 1][line]) << 16;
     } else {  // at once: they may be one element
       *d.elements[i] = *reinterpret_cast<const b32 *>(rows[line] + pair);
@@ -499,7 +499,7 @@ GG_LDMATRIX(4)
 
 // Each lane writes the elements that it holds, to rows that others have named.
 template <int count>
-GG_MODEL void store_matrices(Shared row, Vector<b32, count> values, bool is_turned) {
+GG_MODEL void store_matrices(Shared row, Vector<b32, count> values, bool is_transposed) {
   auto *const mine = pointer_to<b16>(row);
   if (lane() < 8 * count) gg_begin_row(mine);
   const unsigned char *all = gg_exchange(&mine, sizeof mine);
@@ -509,8 +509,8 @@ GG_MODEL void store_matrices(Shared row, Vector<b32, count> values, bool is_turn
     for (unsigned r = 0; r < 8; ++r) {
       __builtin_memcpy(&rows[r], all + (8 * i + r) * GG_DEPOSIT, sizeof rows[r]);
     }
-    (is_turned ? rows[pair][line] : rows[line][pair]) = static_cast<b16>(*values.elements[i]);
-    (is_turned ? rows[pair + 1][line] : rows[line][pair + 1]) =
+    (is_transposed ? rows[pair][line] : rows[line][pair]) = static_cast<b16>(*values.elements[i]);
+    (is_transposed ? rows[pair + 1][line] : rows[line][pair + 1]) =
         static_cast<b16>(*values.elements[i] >> 16);
   }
 }

@@ -6,7 +6,7 @@ extern "C" {
 void gg_wgmma_fences();
 void gg_wgmma_multiplies(gg_type a_type, gg_type b_type, unsigned columns, unsigned *const *acc,
                          bool integers, unsigned long long a, unsigned long long b,
-                         bool accumulates, bool a_turned, bool b_turned);
+                         bool accumulates, bool a_mn_major, bool b_mn_major);
 void gg_wgmma_commits();
 void gg_wgmma_waits(int pending);
 void gg_wgmma_names(unsigned *sum);
@@ -36,9 +36,9 @@ GG_MODEL constexpr bool is_integer(const float *) { return false; }
 GG_MODEL constexpr bool is_integer(const b32 *) { return true; }
 template <typename T, int acc>
 GG_MODEL void multiply_by_group(gg_type a_type, gg_type b_type, Vector<T, acc> d, b64 a, b64 b,
-                                pred more, bool a_turned = false, bool b_turned = false) {
+                                pred more, bool a_mn_major = false, bool b_mn_major = false) {
   gg_wgmma_multiplies(a_type, b_type, 2 * acc, reinterpret_cast<unsigned *const *>(d.elements),
-                      is_integer(d.elements[0]), a, b, more, a_turned, b_turned);
+                      is_integer(d.elements[0]), a, b, more, a_mn_major, b_mn_major);
 }
 #define GG_WGMMA_NAME(columns, depth, sum, a, b) \
   wgmma_mma_async_sync_aligned_m64n##columns##k##depth##_##sum##_##a##_##b

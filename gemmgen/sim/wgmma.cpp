@@ -149,10 +149,10 @@ Warpgroup &meet(const Call &by) {
 }
 
 Matrix left_of(const Multiplication &what, const Call &by) {
-  return matrix_of(what.a, what.a_type, what.a_turned, WARPGROUP_ROWS, "a", by);
+  return matrix_of(what.a, what.a_type, what.a_mn_major, WARPGROUP_ROWS, "a", by);
 }
 Matrix right_of(const Multiplication &what, const Call &by) {
-  return matrix_of(what.b, what.b_type, what.b_turned, what.columns, "b", by);
+  return matrix_of(what.b, what.b_type, what.b_mn_major, what.columns, "b", by);
 }
 
 // What a thread begins is what the others of its warpgroup do.
@@ -263,9 +263,9 @@ void gg_wgmma_fences() {
 
 void gg_wgmma_multiplies(gg_type a_type, gg_type b_type, unsigned columns, unsigned *const *acc,
                          bool integers, unsigned long long a, unsigned long long b,
-                         bool accumulates, bool a_turned, bool b_turned) {
+                         bool accumulates, bool a_mn_major, bool b_mn_major) {
   const Call by = call_at(__builtin_return_address(0));
-  begin({columns, a_type, b_type, integers, a, b, a_turned, b_turned, accumulates}, acc, by);
+  begin({columns, a_type, b_type, integers, a, b, a_mn_major, b_mn_major, accumulates}, acc, by);
 }
 
 void gg_wgmma_commits() { commit(call_at(__builtin_return_address(0))); }

@@ -23,7 +23,7 @@ struct Matrix {
   uint32_t span;                    // bytes of a row, whose chunks change places; 16: they don't
   Swizzle swizzle;
   uint32_t element;                 // bytes
-  bool is_turned;                   // it lies along m or n, not along k
+  bool is_mn_major;                   // it lies along m or n, not along k
 };
 
 struct Multiplication {
@@ -31,11 +31,11 @@ struct Multiplication {
   gg_type a_type, b_type;
   bool adds_integers;
   uint64_t a, b;  // descriptors
-  bool a_turned, b_turned, accumulates;
+  bool a_mn_major, b_mn_major, accumulates;
 };
 
 // `rows`: of m, or of n.  Ends the run for a descriptor that is none.
-Matrix matrix_of(uint64_t descriptor, gg_type type, bool is_turned, unsigned rows,
+Matrix matrix_of(uint64_t descriptor, gg_type type, bool is_mn_major, unsigned rows,
                  const char *name, const Call &by);
 
 // Where the element of this row, or column, is in shared memory, `k` elements along k.

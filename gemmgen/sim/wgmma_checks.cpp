@@ -32,7 +32,7 @@ uint32_t time_of(uint32_t number) {
 // 16 bytes at a time: what lies together in memory.
 void check_matrix(const Matrix &matrix, unsigned first, unsigned end, const Call &by) {
   const unsigned lengthwise = UNIT_BYTES / matrix.element, steps = STEP_BYTES / matrix.element;
-  const unsigned of_row = matrix.is_turned ? lengthwise : 1, of_k = matrix.is_turned ? 1 : lengthwise;
+  const unsigned of_row = matrix.is_mn_major ? lengthwise : 1, of_k = matrix.is_mn_major ? 1 : lengthwise;
   for (unsigned row = first; row < end; row += of_row) {
     for (unsigned k = 0; k < steps; k += of_k) {
       const unsigned char *const at = state.shared + offset_in(matrix, row, k);

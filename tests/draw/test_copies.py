@@ -154,7 +154,7 @@ def test_text_has_the_threads() -> None:
     assert lines[at + 3].split() == ["1", "2", "2", "2", "2", "3", "3", "3", "3"]
     assert any(line.startswith("A_shared[k, m]") for line in lines)
     assert (
-        "loaded 4 at a time and stored 1 at a time in A_shared[k, m], turned, rows padded by 4"
+        "loaded 4 at a time and stored 1 at a time in A_shared[k, m], transposed, rows padded by 4"
         in (lines[-1])
     )
 

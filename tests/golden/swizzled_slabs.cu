@@ -159,7 +159,7 @@ __device__ __forceinline__ void gg_ldmatrix_x4(
 }
 
 // ldmatrix.x4.trans: a warp loads four matrices of 8 x 8 elements of 16 bits, each to a register
-// of every lane, turned.  Lane 8 * i + r names row r of matrix i: 16 bytes at a multiple of 16.
+// of every lane, transposed.  Lane 8 * i + r names row r of matrix i: 16 bytes at a multiple of 16.
 __device__ __forceinline__ void gg_ldmatrix_x4_turned(
     unsigned *fragment, const unsigned short *row)
 {

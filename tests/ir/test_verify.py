@@ -73,8 +73,8 @@ PLANTED = [
     ("swizzles_permute_rows", FAST, "f32 stages=3", "f32 stages=3 swizzle by=3 every=1 chunk=4"),
     ("swizzles_permute_rows", FAST, "f32 stages=3", "f32 stages=3 swizzle by=2 every=1 chunk=2"),
     ("swizzles_permute_rows", FAST, "f32 stages=3", "f32 stages=3 swizzle by=64 every=1 chunk=4"),
-    ("swizzles_permute_rows", FAST, "f32 stages=3", "f32 stages=3 slab=32"),
-    ("swizzles_permute_rows", BOXED, "swizzle by=8", "slab=16 swizzle by=8"),
+    ("swizzles_permute_rows", FAST, "f32 stages=3", "f32 stages=3 atom_width=32"),
+    ("swizzles_permute_rows", BOXED, "swizzle by=8", "atom_width=16 swizzle by=8"),
     ("swizzles_permute_rows", FAST, "pad=4", "pad=4 swizzle by=2 every=1 chunk=4"),
     (
         "boxes_land_as_tiles_lie",

@@ -44,9 +44,9 @@ MULTIPLY = MultiplyAsync(
         AwaitMultiplies(Int(1)),
         EndMultiplies("acc"),
         DescribeMatrix("A_matrix", FIRST, 128, Int(1024)),
-        DescribeMatrix("B_matrix", FIRST, 128, Binary("*", Var("BK"), Int(128)), turned=True),
+        DescribeMatrix("B_matrix", FIRST, 128, Binary("*", Var("BK"), Int(128)), mn_major=True),
         MULTIPLY,
-        replace(MULTIPLY, a_turned=True),
+        replace(MULTIPLY, a_mn_major=True),
     ),
 )
 def test_nodes_are_read_as_they_are_printed(node: object) -> None:

@@ -48,7 +48,7 @@ FEW_ROWS = {
 def test_slabs_of_few_rows_are_right(name: str) -> None:
     emitted = kernel(FEW_ROWS[name])
     slice_ = emitted.program.main.buffer("C_shared")
-    assert slice_.slabs > 1 and slice_.extent(slice_.letters[0]) < 8 and slice_.spare
+    assert slice_.atom_columns > 1 and slice_.extent(slice_.letters[0]) < 8 and slice_.spare
     assert complaint(emitted) is None
 
 
@@ -56,7 +56,7 @@ def test_slabs_of_few_rows_are_right(name: str) -> None:
 def test_random_slices_are_right(count: int) -> None:
     for text, emitted in islice(accepted(7), count):
         slice_ = emitted.program.main.buffer("C_shared")
-        assert slice_.bytes % lands_at(slice_) == 0 or slice_.slabs * slice_.stages == 1
+        assert slice_.bytes % lands_at(slice_) == 0 or slice_.atom_columns * slice_.stages == 1
         assert (found := complaint(emitted)) is None, f"{text}{found}"
 
 

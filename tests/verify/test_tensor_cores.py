@@ -84,7 +84,7 @@ def test_every_storage_order_is_right(name: str, order: tuple[str, str, str]) ->
 
 @pytest.mark.proof
 @pytest.mark.parametrize("layout", ("A[k, m] B", "A B[n, k]", "A[k, m] B[n, k]"))
-def test_tiles_that_are_turned_on_the_way_in_are_right(layout: str) -> None:
+def test_tiles_that_are_transposed_on_the_way_in_are_right(layout: str) -> None:
     kernel = subject(PLAIN.replace("cache_shared A B", f"cache_shared {layout}"))
     for outcome in (meaning.check(kernel), cpu.check(kernel)):
         assert outcome.status == "passed", outcome

@@ -1,6 +1,6 @@
 // ldmatrix.x$count$trans: a warp loads $number of $matrix, each to a register
 // of every lane, as tf32.  Lane 8 * i + r names row r of matrix i: 16 bytes at a multiple of 16.
-__device__ __forceinline__ void gg_ldmatrix_x$count$turned(
+__device__ __forceinline__ void gg_ldmatrix_x$count$suffix(
     unsigned *fragment, const $type *row)
 {
     const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(row));

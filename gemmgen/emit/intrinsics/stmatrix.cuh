@@ -1,6 +1,6 @@
 // stmatrix.x$count$trans: a warp stores $number of 8 x 8 elements of 16 bits, two of each
 // lane$how.  Lane 8 * i + r names row r of matrix i: 16 bytes at a multiple of 16.
-__device__ __forceinline__ void gg_stmatrix_x$count$turned(
+__device__ __forceinline__ void gg_stmatrix_x$count$suffix(
     unsigned short *row, const unsigned short *pairs)
 {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(row));

@@ -52,7 +52,7 @@ def rival(interface: Interface, problem: Problem, sum_type: str, seed: int) -> s
         _matrix(interface, param, letter, outer, inner) for param, letter in (first, second)
     ]
     rows, columns = (problem.n, problem.m) if by_rows else (problem.m, problem.n)
-    turned = [p.text for p, letter in (first, second) if p.indices[-1] != letter]
+    transposed = [p.text for p, letter in (first, second) if p.indices[-1] != letter]
     view: View = {
         "first": operands[0],
         "second": operands[1],
@@ -63,7 +63,7 @@ def rival(interface: Interface, problem: Problem, sum_type: str, seed: int) -> s
         "matrices": c_text(chain("*", *(Var(interface.extent(x)) for x in inner))) if inner else "",
         "compute": _ACCUMULATORS[problem.accumulate],
     }
-    explained: View = {"a": a.name, "b": b.name, "c": c.name, "turned": turned}
+    explained: View = {"a": a.name, "b": b.name, "c": c.name, "transposed": transposed}
     loops = [printed("main/loop.j2", _loop(interface, letter)) for letter in outer]
     return printed(
         "main/rival.j2",

@@ -102,7 +102,7 @@ class SettledForm:
         types along k alone."""
         along_k = self.request.along[role] == "k"
         if self.form.kind == "tensor":
-            return not along_k and self.request.dtype[role] not in self.traits.turned
+            return not along_k and self.request.dtype[role] not in self.traits.mn_major
         return role in self.staged and along_k
 
     @cached_property

@@ -177,7 +177,7 @@ def _takes(request: Request) -> bool:
     if not request.gpu.arch.startswith("sm_90") or not atoms or request.along["c"] != "n":
         return False
     stored = zip("ab", (a, b), strict=True)
-    if not all(request.along[x] == "k" or dtype in atoms[0].turned for x, dtype in stored):
+    if not all(request.along[x] == "k" or dtype in atoms[0].mn_major for x, dtype in stored):
         return False
     if request.fast:  # one matrix of each operand is split into parts
         return len(request.shape) == len("mnk")
