@@ -9,7 +9,7 @@ from gemmgen.base.errors import Mistakes
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.emit import emit, names_of
-from gemmgen.emit.formula import what_it_computes
+from gemmgen.emit.formula import formula_comment
 from gemmgen.expand import expand
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredProgram
@@ -58,10 +58,11 @@ def compile_schedule(schedule: Schedule) -> Emitted:
     lowered = make_concrete(program)
     check_limits(schedule, program, kernel := lowered.kernels[0])
     check_box_addresses(schedule, kernel)
-    text = emit(kernel, what_it_computes(program), format_schedule(schedule))
+    text = emit(kernel, formula_comment(program), format_schedule(schedule))
     check_identifiers(schedule, names_of(text).repeated)
-    told = (schedule.kernel, text, kernel.interface, schedule.target)
-    return Emitted(*told, schedule, program, lowered)
+    return Emitted(
+        schedule.kernel, text, kernel.interface, schedule.target, schedule, program, lowered
+    )
 
 
 def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str:

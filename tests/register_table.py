@@ -18,7 +18,7 @@ from pathlib import Path
 from gemmgen.base.errors import CannotCheck, Mistake, Refusal, ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.emit import emit
-from gemmgen.emit.formula import what_it_computes
+from gemmgen.emit.formula import formula_comment
 from gemmgen.gpu import compiler
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.occupancy import (
@@ -140,7 +140,7 @@ def unchecked(key: Key) -> tuple[Program, str] | None:
         (kernel,) = make_concrete(program).kernels
         if kernel.interface.shared > 227 * 1024 or kernel.threads > 1024:
             return None
-        return program, emit(kernel, what_it_computes(program), "")
+        return program, emit(kernel, formula_comment(program), "")
     except (ScheduleError, Refusal):
         return None
 

@@ -52,7 +52,7 @@ class BlockStep:
     phase: int = 0
 
 
-IN_TURN = ("consumer 1", "consumer 2")
+PINGPONG = ("consumer 1", "consumer 2")
 """The roles of ping-pong consumers."""
 OTHERS = BlockStep("barrier", "others")
 """Not a step: the block's other roles go on."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Literal
 
 from gemmgen.analyze.block_contents import BlockContents
-from gemmgen.analyze.block_step import IN_TURN, OTHERS, BlockStep
+from gemmgen.analyze.block_step import OTHERS, PINGPONG, BlockStep
 from gemmgen.analyze.explain import AnalyzedKernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.whole_tiles import whole_tiles
@@ -64,7 +64,7 @@ class _Walk(BlockContents):
     def __init__(self, kernel: AnalyzedKernel, values: Mapping[str, int], outputs: int):
         super().__init__(kernel, values)
         self.phases = Counter[tuple[str, int]]()
-        self.role, self.turn, self.outputs = "", 0, outputs
+        self.role, self.group, self.outputs = "", 0, outputs
 
     def of(self, body: tuple[expanded.Timed, ...]) -> Iterator[BlockStep]:
         for node in body:
@@ -74,9 +74,9 @@ class _Walk(BlockContents):
         match node:
             case Block():
                 yield from self.of(node.body)
-            case expanded.Tiles(body, _, before, turns):
+            case expanded.Tiles(body, _, before, pingpong):
                 yield from self.of(before)
-                for number in range(self.turn, self.outputs, turns):
+                for number in range(self.group, self.outputs, pingpong):
                     self.first = number * -(-self.end // self.step)
                     yield from self.of(body)
             case Define(name, value) | Assign(str(name), value):
@@ -130,10 +130,10 @@ class _Walk(BlockContents):
         """Each role until it has to wait for another, or has something for it."""
         left: list[tuple[str, Iterator[BlockStep]]] = []
         for role in node.roles:
-            for turn, (first, _) in enumerate(role.parts):
+            for group, (first, _) in enumerate(role.parts):
                 walk = copy_of(self)
-                walk.names, walk.turn = self.names | {"threadIdx.x": first}, turn
-                walk.role = role.name if role.groups == 1 else IN_TURN[turn]
+                walk.names, walk.group = self.names | {"threadIdx.x": first}, group
+                walk.role = role.name if role.groups == 1 else PINGPONG[group]
                 left.append((walk.role, walk.of(role.body)))
         while left:
             for one in tuple(left):

@@ -15,7 +15,7 @@ from gemmgen.ir.thread_code import Leave, Node
 def multiply_adds(
     program: Program, lowered: LoweredKernel, values: Mapping[str, int | float], blocks: int
 ) -> int:
-    """Of all threads: a tile that juts out of C is computed as a whole, and so are its k tiles."""
+    """Of all threads: an edge tile is computed as a whole, and so are its k tiles."""
     interface = lowered.interface
     depth = int(values[interface.extent(program.problem.k)])
     if any(isinstance(node, Leave) for node in outside_loops(lowered.body)):

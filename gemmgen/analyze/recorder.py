@@ -139,7 +139,7 @@ class Recorder:
     def barrier(self, mask: Mask) -> None:
         self._watch.flush()
 
-    def meet(self, number: int, threads: int, mask: Mask) -> None:
+    def sync(self, number: int, threads: int, mask: Mask) -> None:
         self._watch.flush()
 
     def meet_cluster(self, mask: Mask) -> None:

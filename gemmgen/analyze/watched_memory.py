@@ -273,7 +273,7 @@ class WatchedWarps:
             at = lines.first + line[self._lane] * lines.apart + within[self._lane]
             lines.memory.see(at, mask, write=write, width=width, fragment=True)
 
-    def meet(self, mask: Mask) -> None:
+    def converge(self, mask: Mask) -> None:
         pass
 
 

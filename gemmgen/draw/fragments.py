@@ -206,9 +206,9 @@ def _read(operands: Sequence[MultipliedElement]) -> str:
     count, accesses = len(operands), len(list(_accesses(operands)))
     width = operands[0].word.width
     what = "1 element" if count == 1 else f"{count} elements"
-    told = f"{what} of {operands[0].word.array}"
+    text = f"{what} of {operands[0].word.array}"
     if width * accesses != count:
-        return f"{told}, of {width} that an access reads along k"
+        return f"{text}, of {width} that an access reads along k"
     if width == 1:
-        return told
-    return f"{told} in {accesses} {'access' if accesses == 1 else 'accesses'} of {width}"
+        return text
+    return f"{text} in {accesses} {'access' if accesses == 1 else 'accesses'} of {width}"

@@ -83,7 +83,7 @@ class Label:
 
 @record
 class Stroke:
-    """A line through ``points``, with an ``arrow`` at its end if there shall be one."""
+    """A line through ``points``, with an ``arrow`` at its end if wanted."""
 
     points: tuple[tuple[float, float], ...]
     meaning: Meaning = PLAIN

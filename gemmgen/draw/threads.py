@@ -101,21 +101,21 @@ def _description(scene: Scene, found: Owners) -> str:
     m, n = found.threads.shape
     threads, warps = scene.kernel.lowered.interface.threads, int(found.warps.max()) + 1
     block = "one warp" if warps == 1 else f"{warps} warps"
-    told = [f"A block of {threads} threads, {block}, has a tile of {m} x {n} of {problem.c.name}."]
+    said = [f"A block of {threads} threads, {block}, has a tile of {m} x {n} of {problem.c.name}."]
     if found.fragments is not None:
         pieces = _fragments(found.fragments, found)
         count = len({region.number for region in pieces.regions()})
         shape = _shape(_of(pieces, 0))
-        told.append(f"Warp 0 has {count} fragments of {shape}; its lanes hold each together.")
-        return " ".join(told)
+        said.append(f"Warp 0 has {count} fragments of {shape}; its lanes hold each together.")
+        return " ".join(said)
     lanes = spread.lanes_per_sum
     regions = _of(_threads(scene, found), 0)
     elements = sum(region.elements for region in regions)
     who = "Thread 0 has" if lanes == 1 else f"Threads 0 to {lanes - 1} share the accumulators of"
     count = "one element" if elements == 1 else f"{elements} elements"
     pieces = f" in {len(regions)} pieces of" if len(regions) > 1 else ","
-    told.append(f"{who} {count}{pieces} {_shape(regions)}, marked by a thick edge.")
-    return " ".join(told)
+    said.append(f"{who} {count}{pieces} {_shape(regions)}, marked by a thick edge.")
+    return " ".join(said)
 
 
 def _of(grid: Grid, number: int) -> list[Region]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gemmgen.analyze.block_step import IN_TURN, BlockStep
+from gemmgen.analyze.block_step import PINGPONG, BlockStep
 from gemmgen.analyze.schematic_time import StepTime
 from gemmgen.base.record import record
 from gemmgen.draw.marks import COMPUTE, LOAD, PLAIN, STORE, WAIT, Meaning
@@ -41,15 +41,15 @@ def has_stages(times: Sequence[StepTime]) -> bool:
 
 
 def computing(times: Sequence[StepTime]) -> list[StepTime]:
-    """The times of the warps that multiply; of ping-pong consumers the first one.."""
+    """The times of the warps that multiply; of ping-pong consumers the first one"""
     return _by_role(times)[0]
 
 
 def _by_role(times: Sequence[StepTime]) -> list[list[StepTime]]:
-    """The times of those who multiply, apart if they take turns."""
+    """The times of those who multiply, apart if they are ping-pong consumers."""
     own = [time for time in times if time.step.role != PRODUCER]
     roles = {time.step.role for time in own}
-    apart = [[time for time in own if time.step.role == name] for name in IN_TURN if name in roles]
+    apart = [[time for time in own if time.step.role == name] for name in PINGPONG if name in roles]
     return apart or [own]
 
 
@@ -91,7 +91,7 @@ def _of_consumers(times: Sequence[StepTime]) -> Iterator[Lane]:
 
 def _names(role: str) -> tuple[str, str, str]:
     """The lanes of all consumers, or of one ping-pong consumer."""
-    if role in IN_TURN:
+    if role in PINGPONG:
         return f"{role} waits", f"{role} computes", f"{role} writes C"
     return "consumers wait", "they multiply", "they write C"
 
@@ -100,13 +100,13 @@ def passings(times: Sequence[StepTime], lanes: Sequence[Lane]) -> Iterator[Passi
     """Each wait for a phase that something had to end."""
     at = {lane.name: number for number, lane in enumerate(lanes)}
     who = {PRODUCER: "producer waits", "consumers": "consumers wait"}
-    who |= {name: _names(name)[0] for name in IN_TURN}
+    who |= {name: _names(name)[0] for name in PINGPONG}
     for time in times:
         step = time.step
         if step.what == "await" and step.phase >= 0:
             begin = f"stage {step.stage}"
             if step.barrier == TURN:
-                other = IN_TURN[1 - IN_TURN.index(step.role)]
+                other = PINGPONG[1 - PINGPONG.index(step.role)]
                 begin = _names(other)[1]
             yield Passing(time.end, at[begin], at[who.get(step.role, "waits")], step)
 
@@ -146,9 +146,9 @@ def _stage(times: Sequence[StepTime], stage: int) -> Iterator[Interval]:
         yield Interval(own[0].start, landed, texts, about, needed=wait.end)
         read = reads.get(step.tile)
         if read:
-            told = f"tile {step.tile} is read in stage {stage}: {awaits(wait.step)} before"
+            text = f"tile {step.tile} is read in stage {stage}: {awaits(wait.step)} before"
             end = max(s.start + s.busy for s in read)
-            yield Interval(wait.end, end, ("is read", "read"), told, meaning=PLAIN)
+            yield Interval(wait.end, end, ("is read", "read"), text, meaning=PLAIN)
 
 
 def _is_await(time: StepTime) -> bool:

@@ -7,7 +7,7 @@ from gemmgen.ir.nodes import Program
 from gemmgen.ir.problem import Problem
 
 
-def what_it_computes(program: Program) -> str:
+def formula_comment(program: Program) -> str:
     """``gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n]
     (f32)``."""
     problem = program.problem

@@ -39,26 +39,26 @@ def kernel_view(kernel: LoweredKernel) -> View:
         "cluster": [names.CLUSTER.name] if kernel.interface.cluster else [],
         "name": kernel.interface.name,
         "parameters": parameter_rows(
-            # What is restricted and constant may be read before the kernel in front has ended.
+            # What is restricted and constant may be read before the preceding kernel has ended.
             kernel.interface.kernel_params,
             95,
             restrict=not kernel.interface.overlaps,
         ),
         "shared": [_shared(kernel)] if shared else [],
         "body": statements(kernel.body),
-        "fronts": [_front(front) for front in kernel.splitting],
+        "pre_passes": [_pre_pass(pre_pass) for pre_pass in kernel.splitting],
     }
 
 
-def _front(kernel: LoweredKernel) -> str:
-    """The kernel that is launched in front."""
+def _pre_pass(kernel: LoweredKernel) -> str:
+    """The kernel of the pre-pass."""
     view: View = {
         "threads": c_text(kernel.launch.count),
         "name": kernel.interface.name,
         "parameters": parameter_rows(kernel.interface.params, 95, restrict=True),
         "body": statements(kernel.body),
     }
-    return printed("front.j2", view)
+    return printed("pre_pass.j2", view)
 
 
 def _sets_registers(kernel: LoweredKernel) -> bool:

@@ -8,8 +8,8 @@ from gemmgen.emit.ctext import c_text
 from gemmgen.emit.kernel_view import SHARED_BYTES
 from gemmgen.emit.line_breaks import WIDTH, filled
 from gemmgen.emit.parameter_list import parameter_rows
+from gemmgen.emit.pre_pass_launches import splitting_view
 from gemmgen.emit.printing import printed
-from gemmgen.emit.splitting_launches import splitting_view
 from gemmgen.emit.tensor_maps import encoding_calls, has_swizzles, type_notes
 from gemmgen.emit.views import View
 from gemmgen.ir import names

@@ -12,7 +12,7 @@ from gemmgen.emit.ctext import c_text, increment
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import WIDTH, comment_lines, plain
 from gemmgen.emit.printing import printed
-from gemmgen.emit.views import LEAVES, View, fields_view
+from gemmgen.emit.views import VIEWS, View, fields_view
 from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.expr import Select, walk
 from gemmgen.ir.thread_code import (
@@ -166,7 +166,7 @@ def _roles(node: WarpRoles[Node]) -> View:
 
 
 _MORE: dict[type, Callable[..., View]] = {
-    **LEAVES,
+    **VIEWS,
     For: _for,
     If: _if,
     Block: _block,

@@ -1,4 +1,4 @@
-"""What the template of a node sees: its fields, expressions as C, and what ``LEAVES`` adds to them.
+"""What the template of a node sees: its fields, expressions as C, and what ``VIEWS`` adds to them.
 
 A template decides nothing: a flag is a list of one item or none.
 """
@@ -234,7 +234,7 @@ def _set_registers(node: SetRegisters) -> View:
     return {"way": "more" if node.more else "fewer"}
 
 
-LEAVES: dict[type, Callable[..., View]] = {
+VIEWS: dict[type, Callable[..., View]] = {
     Assign: _assign,
     Define: _define,
     RegisterArray: _register_array,

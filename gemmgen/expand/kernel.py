@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gemmgen.expand.epilogue_store import epilogue_drain, epilogue_store
 from gemmgen.expand.inner_loop import steps_over_problem
 from gemmgen.expand.pipeline_async import AsyncPipeline
 from gemmgen.expand.pipeline_lanes import LanePipeline
@@ -12,7 +13,6 @@ from gemmgen.expand.pipeline_tma import TmaPipeline
 from gemmgen.expand.pipeline_warpgroups import GroupPipeline, GroupRolePipeline
 from gemmgen.expand.split import reduction
 from gemmgen.expand.warp_roles import with_producers
-from gemmgen.expand.way_out import behind_tiles, way_out
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.control import Block
 from gemmgen.ir.dependent_launch import LaunchDependents
@@ -61,7 +61,7 @@ def _kernel(program: Program, kernel: Kernel) -> ExpandedKernel:
     for statement in kernel.body:
         body.extend(_statement(program, kernel, statement))
     tiles = Tiles(tuple(body), before=_before_tiles(program, kernel))
-    block = (tiles, *behind_tiles(kernel))
+    block = (tiles, *epilogue_drain(kernel))
     if kernel.producers.warpgroups:
         return ExpandedKernel(kernel, with_producers(program, kernel, block))
     return ExpandedKernel(kernel, block)
@@ -137,11 +137,11 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
         case Init() if staged := _staged_of(program, kernel):
             return staged.zeroed(statement)
         case Map() if outward:
-            return way_out(kernel, statement, outward)
+            return epilogue_store(kernel, statement, outward)
         case Copy():
             return () if statement == outward else (Transfer(statement, Int(0)),)
         case Split():
-            return ()  # the kernel in front does it
+            return ()  # the pre-pass does it
         case Contract():
             raise AssertionError("a contraction is in a loop over its letter")
         case _:

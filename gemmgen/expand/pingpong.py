@@ -30,23 +30,23 @@ first consumer goes at once, and the second one behind it."""
 
 def consumers_of_a_tile(kernel: Kernel) -> Var:
     """The threads that share a tile, by name."""
-    return names.CONSUMER if kernel.producers.turns > 1 else names.CONSUMERS
+    return names.CONSUMER if kernel.producers.pingpong > 1 else names.CONSUMERS
 
 
 def declared(kernel: Kernel) -> tuple[Timed, ...]:
     """A barrier for each consumer's turn."""
-    if kernel.producers.turns == 1:
+    if kernel.producers.pingpong == 1:
         return ()
-    return (BarrierArray(TURN, Int(kernel.producers.turns), kernel.producers.turns),)
+    return (BarrierArray(TURN, Int(kernel.producers.pingpong), kernel.producers.pingpong),)
 
 
 def initialized(kernel: Kernel) -> tuple[Timed, ...]:
     """Each warp of a consumer hands the turn on."""
-    if kernel.producers.turns == 1:
+    if kernel.producers.pingpong == 1:
         return ()
     number, warps = names.CONSUMER_NUMBER, Binary("/", names.CONSUMER, Int(WARP))
     init = InitBarrier(Element(TURN, (number,)), warps)
-    return (For(number.name, Int(0), Int(kernel.producers.turns), Int(1), (init,)),)
+    return (For(number.name, Int(0), Int(kernel.producers.pingpong), Int(1), (init,)),)
 
 
 def begun(kernel: Kernel, ring: Ring, extent: Expr, step: Expr) -> tuple[Timed, ...]:

@@ -51,9 +51,9 @@ class RolePipeline(TmaPipeline):
         ring = self._ring()
         count, stage = ring.number(), ring.stage
         warps: Expr = Binary("/", pingpong.consumers_of_a_tile(self.kernel), Int(WARP))
-        meeting: Timed = Barrier()
+        barrier: Timed = Barrier()
         if self.kernel.work.cluster:
-            warps, meeting = Binary("*", names.CLUSTER, warps), ClusterBarrier()
+            warps, barrier = Binary("*", names.CLUSTER, warps), ClusterBarrier()
         each = (
             InitBarrier(ring.full_at(stage), ARRIVALS),
             InitBarrier(ring.empty_at(stage), warps),
@@ -69,23 +69,23 @@ class RolePipeline(TmaPipeline):
                     FenceBarriers(),
                 )
             ),
-            meeting,
+            barrier,
         )
         read = "all warps of the cluster have" if self.kernel.work.cluster else "all warps have"
         note = f"mbarriers of each stage: full, a tile has arrived; empty, {read} read it"
-        if self._in_turn:
+        if self._is_pingpong:
             note += "; turn, per consumer: the other has finished its main loop"
         return Block(note, self._origins(), body)
 
     def before_tiles(self) -> tuple[Timed, ...]:
-        if self._in_turn:
+        if self._is_pingpong:
             extent, step = Var(self.program.problem.extent(self.letter)), names.block(self.letter)
             return pingpong.begun(self.kernel, self._ring(), extent, step)
         return self._begun(self._ring()) if self._goes_on else ()
 
     @property
-    def _in_turn(self) -> bool:
-        return self.kernel.producers.turns > 1
+    def _is_pingpong(self) -> bool:
+        return self.kernel.producers.pingpong > 1
 
     def produced(self) -> Timed:
         """What the producer does: one of its threads asks for the tiles, one after another."""
@@ -131,11 +131,11 @@ class RolePipeline(TmaPipeline):
     def _prologue(self) -> tuple[Timed, ...]:
         ring = self._ring()
         begun = () if self._goes_on else self._begun(ring)
-        waited = (pingpong.awaited(self.kernel),) if self._in_turn else ()
+        waited = (pingpong.awaited(self.kernel),) if self._is_pingpong else ()
         return (*begun, *waited, *self._read_first(ring))
 
     def _drain(self) -> tuple[Timed, ...]:
-        return (pingpong.handed_on(self.kernel, self._ring()),) if self._in_turn else ()
+        return (pingpong.handed_on(self.kernel, self._ring()),) if self._is_pingpong else ()
 
     def _body(self) -> tuple[Timed, ...]:
         ring = self._ring()

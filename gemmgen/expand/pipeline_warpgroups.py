@@ -87,7 +87,7 @@ class GroupRolePipeline(RolePipeline):
         return Block(READ, (), (AwaitMultiplies(Int(1)), released))
 
     def _drain(self) -> tuple[Timed, ...]:
-        if not self._in_turn or fold_of(self.kernel):
+        if not self._is_pingpong or fold_of(self.kernel):
             return (*_ended(self), *self._last_released(), *super()._drain())
         # The other's first multiplications queue behind this one's last: no tensor core waits.
         handed = pingpong.handed_on_early(self.kernel)

@@ -43,14 +43,14 @@ def reduction(kernel: Kernel) -> tuple[Timed, ...]:
             if work.parts == 2
             else "add the partial sums in order"
         )
-        return _meeting("parts", "split", note, origins)
+        return _reduction("parts", "split", note, origins)
     return (
-        *_meeting("group", "split", "add the group's partial sums in order", origins),
-        *_meeting("groups", "group", "add the groups in order", origins),
+        *_reduction("group", "split", "add the group's partial sums in order", origins),
+        *_reduction("groups", "group", "add the groups in order", origins),
     )
 
 
-def _meeting(scope: ReduceScope, one: str, note: str, origins: Origins) -> tuple[Timed, ...]:
+def _reduction(scope: ReduceScope, one: str, note: str, origins: Origins) -> tuple[Timed, ...]:
     return (
         Block(f"write this {one}'s partial sums to the workspace", origins, (StorePartial(scope),)),
         Block(LEAVE, (), (Barrier(), Arrive(scope))),

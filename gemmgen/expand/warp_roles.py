@@ -21,10 +21,10 @@ from gemmgen.ir.warp_roles import NamedBarrier, SetRegisters, WarpRole, WarpRole
 
 PRODUCER = "load tiles into empty stages"
 CONSUMERS = "multiply full stages, then run the epilogue"
-IN_TURN = "alternate: "
+PINGPONG = "alternate: "
 END = "a block must not exit while others arrive at its barriers"
-MEETING = Int(1)
-"""The named barrier of the consumers, or of the first of those that take turns; 0 is the block's.
+CONSUMER_BARRIER = Int(1)
+"""The named barrier of the consumers, or of the first of ping-pong consumers; 0 is the block's.
 """
 
 
@@ -52,10 +52,10 @@ def with_producers(program: Program, kernel: Kernel, tiles: tuple[Timed, ...]) -
             "consumers",
             0,
             kernel.spread.threads,
-            f"the consumers: {IN_TURN if kernel.producers.turns > 1 else ''}{CONSUMERS}",
+            f"the consumers: {PINGPONG if kernel.producers.pingpong > 1 else ''}{CONSUMERS}",
             origins,
-            (*more, *_in_turn(kernel), *_among_consumers(kernel, tiles)),
-            groups=kernel.producers.turns,
+            (*more, *_consumer_number(kernel), *_among_consumers(kernel, tiles)),
+            groups=kernel.producers.pingpong,
         ),
     )
     return (ring.barriers(), WarpRoles(roles), *_end(kernel))
@@ -68,9 +68,9 @@ def _end(kernel: Kernel) -> tuple[Timed, ...]:
     return (Block(END, clusters.origins_of(kernel.work), (ClusterBarrier(),)),)
 
 
-def _in_turn(kernel: Kernel) -> tuple[Timed, ...]:
-    """Which of the consumers that take turns the thread belongs to."""
-    if kernel.producers.turns == 1:
+def _consumer_number(kernel: Kernel) -> tuple[Timed, ...]:
+    """Which of the ping-pong consumers the thread belongs to."""
+    if kernel.producers.pingpong == 1:
         return ()
     number: Expr = Binary("/", Var("threadIdx.x"), names.CONSUMER)
     if ATOMS[contraction(kernel).atom].in_place:
@@ -81,16 +81,18 @@ def _in_turn(kernel: Kernel) -> tuple[Timed, ...]:
 def _among_consumers(kernel: Kernel, tiles: tuple[Timed, ...]) -> tuple[Timed, ...]:
     """``tiles`` with the own barrier of those who share one in place of the block's, to which the
     producer does not come."""
-    several = kernel.producers.turns > 1
-    meeting: Expr = Binary("+", MEETING, names.CONSUMER_NUMBER) if several else MEETING
+    several = kernel.producers.pingpong > 1
+    number: Expr = CONSUMER_BARRIER
+    if several:
+        number = Binary("+", number, names.CONSUMER_NUMBER)
 
     def own(node: Any) -> Any:
         if isinstance(node, Barrier):
-            return NamedBarrier(meeting, consumers_of_a_tile(kernel))
+            return NamedBarrier(number, consumers_of_a_tile(kernel))
         if isinstance(node, OneThread) and several:
             node = replace(node, among="tile")
         if isinstance(node, Tiles):
-            node = replace(node, turns=kernel.producers.turns)
+            node = replace(node, pingpong=kernel.producers.pingpong)
         if isinstance(node, tuple) or is_dataclass(node):
             return rebuilt(cast("object", node), own)
         return node

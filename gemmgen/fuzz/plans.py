@@ -41,7 +41,7 @@ _WILD = 16
 _KNOWN = 4
 """Sketches that are kept of each class."""
 _ENGINE = 5
-"""Every so many schedules one has its tiles copied by TMA: seldom is that legal where
+"""Every so many schedules one has its tiles copied by TMA: rarely is that legal where
 nobody wants it, and much is legal beside it alone."""
 _BESIDE = {"persistent": "yes", "warp_specialize": "yes", "cache_shared C": "kept"}
 """What half of those schedules have each, where it is legal."""

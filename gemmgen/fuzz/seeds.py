@@ -1,4 +1,4 @@
-"""Sketches that an epoch begins with: the examples, and small schedules of what is reached seldom.
+"""Sketches that an epoch begins with: the examples, and small schedules of what is rarely reached.
 
 On tensor cores much has to fit together before a pass takes anything: types, the target, pieces of
 an atom, tiles in shared memory, for ``wgmma`` swizzled and by TMA.  What an atom asks
@@ -42,7 +42,7 @@ _IN_TURN = """
     persistent
     warp_specialize producers=1 order=pingpong
 """
-"""Small enough for an interpreter: sizes that are drawn seldom have a warpgroup's threads."""
+"""Small enough for an interpreter: sizes that are rarely drawn have a warpgroup's threads."""
 
 
 def seeds(dice: Dice) -> Iterator[Seed]:

@@ -138,8 +138,8 @@ class _Product:
         self.layouts = [self._layout(matrix) for matrix in self.matrices]
 
     def _set(self, attribute: int, value: Any) -> None:
-        told = ctypes.c_int(attribute), ctypes.byref(value), ctypes.c_size_t(ctypes.sizeof(value))
-        self.library.do("cublasLtMatmulDescSetAttribute", self.description, *told)
+        given = ctypes.c_int(attribute), ctypes.byref(value), ctypes.c_size_t(ctypes.sizeof(value))
+        self.library.do("cublasLtMatmulDescSetAttribute", self.description, *given)
 
     def _layout(self, matrix: Matrix) -> ctypes.c_void_p:
         """Of a matrix as it is stored, by columns."""
@@ -166,8 +166,8 @@ class _Product:
         return [Algorithm.from_buffer_copy(x.algorithm) for x in proposals if not x.status]
 
     def _wish(self, preference: ctypes.c_void_p, attribute: int, value: Any) -> None:
-        told = ctypes.c_int(attribute), ctypes.byref(value), ctypes.c_size_t(ctypes.sizeof(value))
-        self.library.do("cublasLtMatmulPreferenceSetAttribute", preference, *told)
+        given = ctypes.c_int(attribute), ctypes.byref(value), ctypes.c_size_t(ctypes.sizeof(value))
+        self.library.do("cublasLtMatmulPreferenceSetAttribute", preference, *given)
 
     def call(self, algorithm: Algorithm) -> Callable[[], None]:
         """The product by ``algorithm``, packed."""

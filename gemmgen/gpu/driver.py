@@ -31,10 +31,10 @@ class Loaded:
     """A kernel on a GPU, CuPy's ``function`` of a module, and the layout of its arguments."""
 
     def __init__(
-        self, function: Any, interface: Interface, binding: Binding, gpu: int, front: Any = None
+        self, function: Any, interface: Interface, binding: Binding, gpu: int, pre_pass: Any = None
     ):
-        """``front``: the kernel that splits operands in front of this one, if there is one."""
-        self.function, self.interface, self.gpu, self.front = function, interface, gpu, front
+        """``pre_pass``: the pre-pass that splits operands, if there is one."""
+        self.function, self.interface, self.gpu, self.pre_pass = function, interface, gpu, pre_pass
         self.tensors = binding.tensors
         self.shape = (1, 1, *interface.block, 1, interface.dynamic_shared)
         self.integers = tuple(p for p in interface.params if p.kind in ("extent", "ld", "stride"))
@@ -57,8 +57,8 @@ class Loaded:
         integers = tuple(extents[param.name] for param in self.integers)
         if not self.interface.maps:
             return Starter(self, blocks, integers)
-        if self.front is not None:
-            from gemmgen.gpu.front_launches import SplittingStarter
+        if self.pre_pass is not None:
+            from gemmgen.gpu.pre_pass_launches import SplittingStarter
 
             return SplittingStarter(self, blocks, integers, extents)
         from gemmgen.gpu.tensor_maps import MappedStarter

@@ -56,7 +56,7 @@ def held(values: DeviceArray, dtype: DType) -> DeviceArray:
 
 
 def nan(dtype: DType) -> float:
-    """The fill value that makes elements NaN; of integers, one that results seldom are."""
+    """The fill value that makes elements NaN; of integers, one that results rarely are."""
     if dtype in INTEGERS:
         return 85
     if dtype in BYTE_FLOATS:

@@ -24,7 +24,7 @@ from gemmgen.gpu.planner import Planner
 from gemmgen.gpu.scratch import Addresses, Pool
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
-from gemmgen.ir.planes import IN_FRONT
+from gemmgen.ir.planes import PRE_PASS
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
 
@@ -78,8 +78,8 @@ class Kernel:
         self.files = files or store.stored(text, self.arch)
         module = cp.RawModule(path=str(self.files.cubin))
         self._function = module.get_function(interface.name)
-        front = IN_FRONT.format(kernel=interface.name)
-        split = module.get_function(front).kernel if interface.split else None
+        pre_pass = PRE_PASS.format(kernel=interface.name)
+        split = module.get_function(pre_pass).kernel if interface.split else None
         self._reserve_shared()
         self._binding = binding = Binding(interface, lend=True)
         loaded = Loaded(self._function.kernel, interface, binding, self.device, split)

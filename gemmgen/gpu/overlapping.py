@@ -1,4 +1,4 @@
-"""Launches whose blocks may begin before the kernel in front has ended (``overlap_launch``).
+"""Launches whose blocks may begin before the preceding kernel has ended (``overlap_launch``).
 
 CuPy's launch has no attributes, so it is the driver's ``cuLaunchKernelEx``.
 """

@@ -19,7 +19,7 @@ from gemmgen.base import caches, temporary
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.record import record
 from gemmgen.gpu import nvcc
-from gemmgen.ir.planes import IN_FRONT
+from gemmgen.ir.planes import PRE_PASS
 
 # HFMA2 is left out: ptxas also uses it to set a register to zero.
 ARITHMETIC = ("FFMA", "FFMA2", "HMMA", "HGMMA", "IMMA", "QGMMA", "IGMMA", "DFMA", "DMMA")
@@ -48,12 +48,12 @@ Code = tuple[SassInstruction, ...]
 
 
 def disassemble(cubin: bytes, function: str | None = None) -> Code:
-    """The instructions of ``function`` in ``cubin``, or of its only kernel, one in front of it
+    """The instructions of ``function`` in ``cubin``, or of its only kernel, a pre-pass
     apart."""
     found = functions(cubin)
     if function is None:
-        fronts = {IN_FRONT.format(kernel=name) for name in found}
-        (code,) = (code for name, code in found.items() if name not in fronts)
+        pre_passes = {PRE_PASS.format(kernel=name) for name in found}
+        (code,) = (code for name, code in found.items() if name not in pre_passes)
         return code
     return found[function]
 

@@ -90,7 +90,7 @@ def _outcome(kernel: Callee, case: Case, reference: Reference | None, exact: boo
     values = cast(dict[str, DeviceArray], drawn(interface, case, LIBRARY))
     want = wanted(interface, values, case, reference, exact=exact)
     sizes = values_of(interface, case)
-    # What the kernel does not take it shall refuse itself.
+    # What the kernel does not take it must refuse itself.
     letters = zip(contraction(interface).letters, case.shape, strict=True)
     sizes |= {interface.extent(letter): size for letter, size in letters}
     placed = {

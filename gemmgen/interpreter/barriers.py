@@ -20,9 +20,9 @@ from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Boxes, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.phases import BarrierState, BoxLanding
+from gemmgen.interpreter.scheduler import Waiting
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.interpreter.together import Together
-from gemmgen.interpreter.turns import Waiting
 from gemmgen.ir.barriers import (
     BarrierArray,
     ExpectBytes,
@@ -141,7 +141,7 @@ class CheckedBarriers:
 
     def __init__(self, lanes: Lanes, together: Together, landing: Landing):
         self.lanes, self.late = lanes, landing == "late"
-        self.known, self._turns = together.barriers, together.turns
+        self.known, self._scheduler = together.barriers, together.scheduler
         self.sizes: dict[str, int] = {}
 
     def declare(self, array: BarrierArray) -> None:
@@ -205,7 +205,7 @@ class CheckedBarriers:
             return f"{name}[{at}], parity {wanted}: {barrier.lacks()}"
 
         lane, at = next(iter(awaited.values()))
-        self._turns.wait(Waiting(lambda: not lasting(), name, at, self.lanes.name(lane), what))
+        self._scheduler.wait(Waiting(lambda: not lasting(), name, at, self.lanes.name(lane), what))
 
     def test(self, name: str, index: Index, parity: Value, mask: Mask) -> Bools:
         """For each lane whether it takes part and the phase has ended; no box lands for that."""

@@ -95,13 +95,13 @@ class CheckedMachine:
             name = self.lanes.name(lane)
             raise Trap("barrier", name, 0, "not all threads of the block come to it, it is missed")
         if self.role is not None:
-            self.meet(0, self.lanes.of_block, mask)
+            self.sync(0, self.lanes.of_block, mask)
 
-    def meet(self, number: int, threads: int, mask: Mask) -> None:
+    def sync(self, number: int, threads: int, mask: Mask) -> None:
         if not 0 <= number < NAMED:
             first = 0 if mask is None else int(np.argmax(mask))
             raise Trap("barrier", self.lanes.name(first), number, f"a block has {NAMED} of them")
-        self._together.meetings.meet(number, threads, self.lanes, mask)
+        self._together.named_barriers.sync(number, threads, self.lanes, mask)
 
     def meet_cluster(self, mask: Mask) -> None:
         lane = left_out(mask, self.lanes.threads * self.lanes.cluster)
@@ -109,7 +109,7 @@ class CheckedMachine:
             name = self.lanes.name(lane)
             raise Trap("barrier", name, CLUSTER, "not all threads of the cluster come to its own")
         if self.role is not None:
-            self._together.meetings.meet(CLUSTER, self.lanes.of_block, self.lanes, mask)
+            self._together.named_barriers.sync(CLUSTER, self.lanes.of_block, self.lanes, mask)
 
     def trips(self, loop: For[Node], scope: Scope) -> Trips:
         return every_trip

@@ -64,14 +64,14 @@ def uniform(value: Value) -> Value:
 
 
 def _if(node: If[Node], code: Code) -> Step | None:
-    """On a condition that is ``UNKNOWN``, both sides are run, but not what seldom happens."""
+    """On a condition that is ``UNKNOWN``, both sides are run, but not what rarely happens."""
     condition = code.expression(node.condition)
     body, otherwise = code.braces(node.body), code.braces(node.otherwise)
     if body is None and otherwise is None:
         return condition.accesses
 
     def step(mask: Mask) -> None:
-        some, others = not node.seldom, True
+        some, others = not node.rare, True
         on = off = mask
         holds = condition.run(mask)
         if holds is not UNKNOWN:

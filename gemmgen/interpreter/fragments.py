@@ -85,7 +85,7 @@ def _multiply(node: MultiplyFragments, code: Code) -> Step | None:
         return None
 
     def step(mask: Mask) -> None:
-        warps.meet(mask)
+        warps.converge(mask)
         with np.errstate(all="ignore"):
             a = _matrices(left, at_left(mask), node.a_line)
             b = _matrices(right, at_right(mask), node.b_line)
@@ -99,7 +99,7 @@ def _multiply(node: MultiplyFragments, code: Code) -> Step | None:
 
 
 def _warp_barrier(node: WarpBarrier, code: Code) -> Step:
-    return code.machine.warps.meet
+    return code.machine.warps.converge
 
 
 NODES: Statements = {
@@ -181,14 +181,14 @@ class CheckedWarps:
     def matrices(
         self, node: LoadMatrices, tile: Memory, rows: Index, mask: Mask
     ) -> Sequence[Value]:
-        self.meet(mask)
+        self.converge(mask)
         places = self._places(node, tile, rows, mask, node.transposed)
         return [tile.load(at, mask) for at in places]
 
     def store_matrices(
         self, node: StoreMatrices, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
     ) -> None:
-        self.meet(mask)
+        self.converge(mask)
         for at, value in zip(self._places(node, tile, rows, mask), values, strict=True):
             tile.store(at, value, mask)
 
@@ -209,7 +209,7 @@ class CheckedWarps:
         ):
             yield named[names] + column
 
-    def meet(self, mask: Mask) -> None:
+    def converge(self, mask: Mask) -> None:
         """All lanes of a warp come to a step, or none."""
         lane = left_out(mask, WARP)
         if lane is not None:
@@ -217,7 +217,7 @@ class CheckedWarps:
 
     def _first(self, lines: Lines, dtype: DType, mask: Mask) -> Ints:
         """The fragment's first element, once it is known to be where a fragment may be."""
-        self.meet(mask)
+        self.converge(mask)
         memory, pitch, size = lines.memory, lines.apart, BYTES[dtype]
         assert isinstance(memory, FlatMemory)
         first = self.lanes.every(lines.first)

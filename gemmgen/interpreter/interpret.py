@@ -2,7 +2,7 @@
 
 Each statement is done by all threads before the next one begins, so values, addresses, guards and
 stages are checked here; a missing barrier is not (the emitted text's own run finds that).  Where
-warps of a block have different roles, each role's threads take their turn until they wait.  Shared
+warps of a block have different roles, each role's threads run until they wait.  Shared
 memory and registers are poisoned with NaN, indices are flattened as C does, and what a thread may
 not do raises ``Trap``.
 """
@@ -20,9 +20,9 @@ from gemmgen.calling.launches import Landing, Order
 from gemmgen.interpreter.checked_machine import Argument, CheckedMachine
 from gemmgen.interpreter.checked_memory import Elements, poisoned
 from gemmgen.interpreter.node_table import code_for
+from gemmgen.interpreter.scheduler import Scheduler
 from gemmgen.interpreter.simt import Lanes, Trap
 from gemmgen.interpreter.together import Together
-from gemmgen.interpreter.turns import Turns
 from gemmgen.interpreter.warp_roles import roles_of
 from gemmgen.interpreter.workspace import LaunchState, in_order
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
@@ -30,7 +30,7 @@ from gemmgen.ir.shared_copies import CopyAsync
 from gemmgen.ir.thread_code import contains
 from gemmgen.numerics.operators import Ints
 
-__all__ = ["Argument", "Order", "Trap", "interpret", "split_in_front", "with_temporaries"]
+__all__ = ["Argument", "Order", "Trap", "interpret", "run_pre_passes", "with_temporaries"]
 
 MOST_LANES = 8192
 """Threads that run side by side: NumPy's cost per call is spread, and the arrays fit a cache."""
@@ -55,7 +55,7 @@ def interpret(
     values = with_temporaries(program, arguments)
     written: dict[str, Ints] = {}
     for kernel in program.kernels:
-        values |= split_in_front(kernel, values)
+        values |= run_pre_passes(kernel, values)
         written |= run_kernel(kernel, values, landing, order, multiprocessors)
     return written
 
@@ -78,21 +78,21 @@ def with_temporaries(
     return values
 
 
-def split_in_front(kernel: LoweredKernel, values: Mapping[str, Argument]) -> dict[str, Argument]:
-    """The planes of what a kernel in front splits, as it leaves them; poison where it writes
+def run_pre_passes(kernel: LoweredKernel, values: Mapping[str, Argument]) -> dict[str, Argument]:
+    """The planes of what a pre-pass splits, as it leaves them; poison where it writes
     nothing."""
     interface, found = kernel.interface, dict[str, Argument]()
     integers = {name: value for name, value in values.items() if isinstance(value, int)}
     for param in interface.split:
-        own, (front,) = param.planes, kernel.splitting
+        own, (pre_pass,) = param.planes, kernel.splitting
         assert own is not None
         planes = poisoned(interface.scratch_elements(param, integers), param.dtype)
         found[param.name] = planes
         if integers[own.rows] * integers[own.columns]:
             pitch = values[dict(interface.pitch)[own.source]]
             given = (values[own.rows], values[own.columns], values[own.source], pitch, planes)
-            names = (p.name for p in front.interface.params)
-            run_kernel(front, dict(zip(names, given, strict=True)))
+            names = (p.name for p in pre_pass.interface.params)
+            run_kernel(pre_pass, dict(zip(names, given, strict=True)))
     return found
 
 
@@ -119,7 +119,7 @@ def run_kernel(
     with np.errstate(all="ignore"):
         batches = dict(_batches(kernel, extents, grid))
         for first in in_order(batches, order):
-            together = Together(batches[first], Turns(order))
+            together = Together(batches[first], Scheduler(order))
             machines = [
                 CheckedMachine(
                     Lanes(first, batches[first], x, y, part, interface.cluster_blocks),
@@ -132,7 +132,7 @@ def run_kernel(
                 )
                 for role, part in parts
             ]
-            together.turns.run(
+            together.scheduler.run(
                 [(m.role or "the block", partial(_run, m, kernel)) for m in machines]
             )
             together.end()

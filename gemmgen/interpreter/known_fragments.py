@@ -104,7 +104,7 @@ def _multiply(node: MultiplyMatrices, code: Code) -> Step | None:
     of_a, of_b, of_accumulators = node.types
 
     def step(mask: Mask) -> None:
-        warps.meet(mask)
+        warps.converge(mask)
         begin = first(mask)
         assert isinstance(begin, int) and isinstance(accumulators, Registers)
         with np.errstate(all="ignore"):

@@ -139,7 +139,7 @@ class Warps(Protocol):
         """The other way round: each lane's ``values`` to the rows that the lanes name."""
         ...
 
-    def meet(self, mask: Mask) -> None:
+    def converge(self, mask: Mask) -> None:
         """All lanes of a warp come to a step, or none."""
         ...
 
@@ -233,7 +233,7 @@ class Machine(Protocol):
         """All threads of a block come to it, or none."""
         ...
 
-    def meet(self, number: int, threads: int, mask: Mask) -> None:
+    def sync(self, number: int, threads: int, mask: Mask) -> None:
         """So many threads of a block come to the named barrier ``number``."""
         ...
 

@@ -1,4 +1,4 @@
-"""What the machines of some blocks have in common: shared memory, barriers, whose turn it is."""
+"""What the machines of some blocks have in common: shared memory, barriers, the scheduler."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from gemmgen.interpreter.checked_memory import Elements
 from gemmgen.interpreter.phases import BarrierState
+from gemmgen.interpreter.scheduler import Scheduler, Waiting
 from gemmgen.interpreter.simt import Lanes, Mask, Trap, left_out
-from gemmgen.interpreter.turns import Turns, Waiting
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Bools, Ints
 
@@ -20,17 +20,17 @@ CLUSTER = NAMED
 cluster come side by side."""
 
 
-class Meetings:
+class NamedBarriers:
     """The named barriers of some blocks: how many threads each needs now (0: none has come), how
     many have come, and how often it was passed."""
 
-    def __init__(self, blocks: int, turns: Turns):
+    def __init__(self, blocks: int, scheduler: Scheduler):
         self.needed, self.come, self.passed = (
             np.zeros((blocks, NAMED + 1), np.int64) for _ in range(3)
         )
-        self._turns = turns
+        self._scheduler = scheduler
 
-    def meet(self, number: int, threads: int, lanes: Lanes, mask: Mask) -> None:
+    def sync(self, number: int, threads: int, lanes: Lanes, mask: Mask) -> None:
         """The lanes in ``mask`` wait until ``threads`` of their block have come."""
         arriving = lanes.of_blocks(mask)
         blocks = arriving > 0
@@ -56,7 +56,7 @@ class Meetings:
             there = int(self.come[blocks, number].max())
             return f"barrier {number}, to which {there} of {threads} threads have come"
 
-        self._turns.wait(Waiting(ready, "barrier", number, lanes.name(first), what))
+        self._scheduler.wait(Waiting(ready, "barrier", number, lanes.name(first), what))
 
     def _problem(self, number: int, threads: int, arriving: Ints) -> str:
         """What is wrong with so many ``arriving`` of each block; empty if nothing is."""
@@ -73,17 +73,17 @@ class Together:
     """What is shared by the machines that run some blocks."""
 
     blocks: int
-    turns: Turns
+    scheduler: Scheduler
     memory: dict[str, Elements] = field(default_factory=dict[str, Elements])
     """Shared arrays, by name."""
     barriers: dict[tuple[str, int, int], BarrierState] = field(
         default_factory=dict[tuple[str, int, int], BarrierState]
     )
     """Barriers in shared memory, by name, block and number."""
-    meetings: Meetings = field(init=False)
+    named_barriers: NamedBarriers = field(init=False)
 
     def __post_init__(self) -> None:
-        self.meetings = Meetings(self.blocks, self.turns)
+        self.named_barriers = NamedBarriers(self.blocks, self.scheduler)
 
     def end(self) -> None:
         """The blocks end; raises ``Trap`` if a box is under way."""

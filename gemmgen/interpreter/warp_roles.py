@@ -1,6 +1,6 @@
 """Warp roles, interpreted.
 
-Each has a machine of its own (``turns``), whose lanes are its threads.  On a machine whose lanes
+Each has its own machine (``scheduler``), whose lanes are its threads.  On a machine whose lanes
 are whole blocks one role comes after another.
 """
 
@@ -72,7 +72,7 @@ def _check_own(role: WarpRole[Node], here: Bools, every: Bools, code: Code) -> N
 def _meet(node: NamedBarrier, code: Code) -> Step:
     machine, threads = code.machine, cast(int, code.expression(node.threads).known)
     number = code.expression(node.number).run
-    return lambda mask: machine.meet(_one(number(mask), mask, code), threads, mask)
+    return lambda mask: machine.sync(_one(number(mask), mask, code), threads, mask)
 
 
 def _one(value: Value, mask: Mask, code: Code) -> int:

@@ -62,12 +62,12 @@ class For(Generic[S]):
 @record
 class If(Generic[S]):
     """``if (condition) body else otherwise``; a barrier inside needs a condition all threads
-    share.  What ``seldom`` happens is not counted where the condition is not known."""
+    share.  What is ``rare`` is not counted where the condition is not known."""
 
     condition: Expr
     body: tuple[S, ...]
     otherwise: tuple[S, ...] = ()
-    seldom: bool = False
+    rare: bool = False
 
 
 @record

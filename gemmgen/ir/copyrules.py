@@ -56,7 +56,7 @@ def mapped_tiles_leave_in_slices(program: Program, kernel: Kernel) -> Iterator[s
         wanted = slice_of(kernel.spread, outer, inner)
         if tile.shape != wanted:
             yield f"buffer {tile.name}{dict(tile.shape)} is no slice {dict(wanted)}"
-        slices = tile.stages // kernel.producers.turns
+        slices = tile.stages // kernel.producers.pingpong
         outward = copy_outward(kernel)
         if not slices or kernel.spread.axis(outer).registers % slices:
             yield f"buffer {tile.name}: {tile.stages} stages do not divide a tile's slices"

@@ -1,4 +1,4 @@
-"""What a kernel says that may begin before the kernel in front of it has ended."""
+"""What a kernel says that may begin before the preceding kernel has ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gemmgen.base.record import record
 
 @record
 class WaitGrid:
-    """Until the kernel in front has ended, and its writes are visible (PTX:
+    """Until the preceding kernel has ended, and its writes are visible (PTX:
     griddepcontrol.wait)."""
 
     SYNTAX = ""

@@ -32,7 +32,7 @@ class DTypeTraits:
     smallest positive number.  ``greatest``: the greatest finite one, to which conversions saturate
     if ``saturates``.  ``infinity``: the bits above which, the sign apart, are NaNs alone (e4m3 has
     no infinity).  ``poison``: bits that mean "never written", a NaN, and those of its payload,
-    which holds an element's position; of integers, a number that results seldom are.
+    which holds an element's position; of integers, a number that results rarely are.
     """
 
     bytes: int

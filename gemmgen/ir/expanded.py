@@ -207,14 +207,14 @@ class Tiles:
     """For each tile of the block, in the work's order: one, or a loop.
 
     ``computes``: the threads hold the tile's accumulators; those of a producer have no place in it.
-    ``before`` is done once, before the loop: what goes on from tile to tile.  Of several
-    ``turns`` each takes the tiles from that with its own number on.
+    ``before`` is done once, before the loop: what goes on from tile to tile.  ``pingpong``
+    groups of consumers alternate: each begins with the tile of its own number.
     """
 
     body: tuple[Timed, ...]
     computes: bool = True
     before: tuple[Timed, ...] = ()
-    turns: int = 1
+    pingpong: int = 1
 
 
 Timed = (

@@ -53,7 +53,7 @@ class Interface:
     A persistent kernel has ``resident`` blocks for each multiprocessor of the GPU, or as many
     clusters as it runs at a time, or one for each tile if these are fewer, and each walks over its
     share of the tiles; else ``resident`` is 0.
-    ``overlaps``: its blocks may begin before the kernel in front has ended.
+    ``overlaps``: its blocks may begin before the preceding kernel has ended.
 
     ``arithmetic``: how its accumulators are added up, which results depend on.
     """
@@ -158,7 +158,7 @@ class Interface:
 
     @property
     def split(self) -> tuple[Param, ...]:
-        """The workspaces that a kernel in front writes the parts of tensors to."""
+        """The workspaces that a pre-pass writes the parts of tensors to."""
         return tuple(p for p in self.params if p.planes is not None)
 
     def plane_values(self, values: Mapping[str, int]) -> dict[str, int]:

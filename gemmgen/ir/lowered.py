@@ -102,7 +102,7 @@ class LoweredKernel:
     """The directives that state it; empty if ``lower`` chose it."""
     launch: LaunchNames = LaunchNames()
     splitting: tuple[LoweredKernel, ...] = ()
-    """None, or the kernel in front, launched for each tensor whose parts this one reads."""
+    """None, or the pre-pass, launched for each tensor whose parts this one reads."""
 
     @property
     def functions(self) -> tuple[Function, ...]:

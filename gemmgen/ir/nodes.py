@@ -52,7 +52,7 @@ class Work:
     block to arrive adds the parts, by ``reduce``, and computes the epilogue.  With ``groups`` of as
     many consecutive parts each, the last block of each group adds its parts, and the last of these
     adds the groups.  ``persistent``: there are as many blocks as the GPU holds at once, and each
-    walks over its share of the tiles.  ``overlap``: blocks may begin while the kernel in front
+    walks over its share of the tiles.  ``overlap``: blocks may begin while the preceding kernel
     still runs.  Blocks of a ``cluster``, so many along each letter of ``tile``
     (empty: they run alone), run together and share tiles of the operands; then it is clusters that
     ``raster`` orders.
@@ -88,13 +88,13 @@ class Producers:
     """Warpgroups of a block, behind the threads that multiply, which copy the tiles and do nothing
     else.
 
-    With ``turns`` > 1 there are so many times the threads to which the accumulators of a tile are
-    dealt: the first of them take the block's first tile, the next ones its next.
+    ``pingpong``: groups of consumers that alternate, each with the accumulators of a whole tile.
+    The first takes the block's first tile, the next its next.
     """
 
     warpgroups: int = 0
     origins: Origins = ()
-    turns: int = 1
+    pingpong: int = 1
 
     @property
     def threads(self) -> int:
@@ -131,7 +131,7 @@ class Copy:
 @record
 class Split:
     """``dst = src`` as so many ``parts`` of a narrower type, a plane of global memory each
-    (``ir/decompositions.py``): by a kernel of its own, in front of this one."""
+    (``ir/decompositions.py``): by a pre-pass."""
 
     SYNTAX = "{dst} = {src}"
 
@@ -264,7 +264,7 @@ class Kernel:
     @property
     def consumers(self) -> int:
         """All threads of a block that multiply."""
-        return self.spread.threads * self.producers.turns
+        return self.spread.threads * self.producers.pingpong
 
     @property
     def threads(self) -> int:

@@ -1,4 +1,4 @@
-"""C on its way out through shared memory, in slices: a row of each micro-tile at a time.
+"""C stored through shared memory, in slices: a row of each micro-tile at a time.
 
 ``stage`` says which of several slices in shared memory it passes through; None if there is one.
 """

@@ -22,7 +22,7 @@ class Param:
     ints) and, of the kernel alone, ``map`` (a tensor map).  ``dtype`` is that of a tensor's or a
     workspace's elements, or of a scalar.
     What is ``zeroed`` must hold zeros before the first launch, and each launch leaves zeros.
-    A workspace with ``planes`` has the parts of a tensor, which a kernel in front writes.
+    A workspace with ``planes`` has the parts of a tensor, which a pre-pass writes.
     """
 
     SYNTAX = "{kind} {name}"

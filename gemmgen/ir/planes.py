@@ -1,4 +1,4 @@
-"""Planes of parts in scratch memory: where a kernel in front leaves what it has split.
+"""Planes of parts in scratch memory: where a pre-pass leaves what it has split.
 
 A tensor's parts lie one plane behind another.  Each plane has the tensor's rows, and each row
 begins at a multiple of 16 bytes, as a tensor map asks.
@@ -11,18 +11,18 @@ from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.tensor_map import ALIGNMENT
 
 WRITTEN = "planes"
-"""The parameter of the kernel in front that is where they lie."""
+"""The parameter of the pre-pass that is where they lie."""
 
 
-IN_FRONT = "{kernel}_split"
-"""The kernel in front of one that reads parts of its operands."""
+PRE_PASS = "{kernel}_split"
+"""The pre-pass of a kernel that reads parts of its operands."""
 THREADS, EACH = 256, 4
 """Threads of its blocks, and the elements of a row that each of them splits."""
 COLUMNS = THREADS * EACH
 
 
 def blocks_of(rows: int, columns: int) -> int:
-    """The blocks in front that split a matrix."""
+    """The pre-pass's blocks that split a matrix."""
     return rows * -(-columns // COLUMNS)
 
 

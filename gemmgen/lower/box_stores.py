@@ -15,8 +15,8 @@ from gemmgen.ir.thread_code import Node
 from gemmgen.lower.addresses import begin_of_box
 from gemmgen.lower.context import Context
 from gemmgen.lower.epilogue_arithmetic import reads
+from gemmgen.lower.epilogue_store import row_in_tile
 from gemmgen.lower.thread_map import slice_rows
-from gemmgen.lower.way_out import row_in_tile
 
 
 def store_boxes(context: Context, node: StoreBoxes) -> tuple[Node, ...]:

@@ -98,9 +98,9 @@ def _counts(context: Context) -> Iterator[Constant]:
     threads, kernel = context.lowering.threads(context), context.kernel
     if kernel.producers.warpgroups:
         producers = kernel.producers.threads
-        if kernel.producers.turns > 1:
+        if kernel.producers.pingpong > 1:
             yield Constant(names.CONSUMER.name, kernel.spread.threads, threads, "")
-            threads = mul(Int(kernel.producers.turns), names.CONSUMER)
+            threads = mul(Int(kernel.producers.pingpong), names.CONSUMER)
         yield Constant(names.CONSUMERS.name, kernel.consumers, threads, "")
         threads = add(names.CONSUMERS, Int(producers))
     yield Constant(THREADS.name, context.kernel.threads, threads, "")

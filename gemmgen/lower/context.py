@@ -158,16 +158,16 @@ class Context:
         """The number of threads that copy a tile together, by its name."""
         producers = self.kernel.producers
         of_all = names.CONSUMERS if producers.warpgroups else THREADS
-        return names.CONSUMER if producers.turns > 1 else of_all
+        return names.CONSUMER if producers.pingpong > 1 else of_all
 
     @property
     def thread(self) -> Expr:
         """The thread's number among those that share a tile, in a block of one dimension."""
-        return mod(X, names.CONSUMER) if self.kernel.producers.turns > 1 else X
+        return mod(X, names.CONSUMER) if self.kernel.producers.pingpong > 1 else X
 
     @cached_property
     def splits(self) -> tuple[Split, ...]:
-        """What a kernel in front splits."""
+        """What a pre-pass splits."""
         return tuple(s for s in self.kernel.body if isinstance(s, Split))
 
     @property

@@ -61,7 +61,7 @@ def _micro_tile(program: Program, tile: tuple[int, ...]) -> tuple[int, ...] | No
 
 def _of_block(main: Kernel, threads: int) -> int:
     """All threads of a block, of which so many share a tile."""
-    return threads * main.producers.turns + main.producers.threads
+    return threads * main.producers.pingpong + main.producers.threads
 
 
 def smaller_tile(program: Program) -> str:
@@ -87,7 +87,7 @@ def nearest_tile(schedule: Schedule, program: Program) -> str:
     steps = [a.extent // a.warps if by_warp else a.registers for a in (first, second)]
     lanes = first.lanes * second.lanes * spread.lanes_per_piece if by_warp else spread.lanes_per_sum
     producers = program.main.producers
-    most = (MAX_THREADS - producers.threads) // producers.turns // lanes
+    most = (MAX_THREADS - producers.threads) // producers.pingpong // lanes
     found = (
         (a * steps[0], b * steps[1], a * b * lanes)
         for a in range(1, most + 1)

@@ -1,4 +1,4 @@
-"""Where a kernel that overlaps with the one in front waits for it: before its first access to
+"""Where a kernel that overlaps with the preceding one waits for it: before its first access to
 global memory, behind what needs none."""
 
 from __future__ import annotations

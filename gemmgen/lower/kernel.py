@@ -45,13 +45,13 @@ from gemmgen.lower import (
     box_stores,
     boxes,
     copies,
+    epilogue_store,
     lanes,
     matrix_stores,
     mma,
     promoted_accumulators,
     split,
     threads,
-    way_out,
     wgmma,
     wmma,
 )
@@ -126,7 +126,7 @@ def _tiles(context: Context, node: Tiles) -> tuple[Node, ...]:
     body = _body(context, node.body)
     if context.is_persistent:
         before = _body(context, node.before)
-        tiles = walk(context, body, node.turns)
+        tiles = walk(context, body, node.pingpong)
         rest = (*kept, *before, *tiles)
         return (*without_unused(context, before_tiles(context, node.computes), rest), *rest)
     rest = (*kept, *body)
@@ -236,7 +236,7 @@ NODES: Mapping[type, LowerNode] = {
     **copies.LOWER,
     **async_copies.LOWER,
     **split.LOWER,
-    **way_out.LOWER,
+    **epilogue_store.LOWER,
     **matrix_stores.LOWER,
     **box_stores.LOWER,
 }

@@ -97,7 +97,7 @@ def smaller_warpgroup(program: Program) -> str:
     rows, columns = _share(kernel)
     groups = kernel.consumers // WARPGROUP
     found = tuple(_halved(kernel, rows, columns))
-    if kernel.producers.turns == 1:
+    if kernel.producers.pingpong == 1:
         for row, column in found:
             more = groups * (rows // row) * (columns // column)
             if _fits(kernel, row, column, more):

@@ -214,7 +214,7 @@ def _required(schedule: Schedule, kernel: LoweredKernel) -> Iterator[Mistake]:
     known = {"shared": kernel.interface.shared, "threads": kernel.threads}
     for require in schedule.requires:
         value = known.get(require.quantity)
-        if value is not None and not meets(require, value):
+        if value is not None and not satisfies(require, value):
             unit = " bytes" if require.quantity == "shared" else ""
             yield Mistake(
                 f"require {require.quantity} {require.op} {require.limit:,}{unit} does not hold",
@@ -224,6 +224,6 @@ def _required(schedule: Schedule, kernel: LoweredKernel) -> Iterator[Mistake]:
             )
 
 
-def meets(require: Require, value: int) -> bool:
+def satisfies(require: Require, value: int) -> bool:
     """Whether ``value`` satisfies the requirement."""
     return value <= require.limit if require.op == "<=" else value == require.limit

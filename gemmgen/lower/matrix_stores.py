@@ -20,7 +20,7 @@ from gemmgen.ir.lane_matrices import MATRIX, ROWS, StoreMatrices, row_of
 from gemmgen.ir.output_slices import StageSlice
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.thread_code import Node, RegisterArray
-from gemmgen.lower import addresses, bounds, epilogue, warps, way_out
+from gemmgen.lower import addresses, bounds, epilogue, epilogue_store, warps
 from gemmgen.lower.context import LANE, Context
 from gemmgen.lower.vectors import store_width
 
@@ -49,7 +49,7 @@ def stage(context: Context, node: StageSlice) -> tuple[Node, ...]:
     anything."""
     count = together(context, node)
     if count is None:
-        return way_out.stage(context, node)
+        return epilogue_store.stage(context, node)
     outer, inner = context.buffer(node.map.dst).letters
     register, width = Var(f"reg_{inner}"), context.width(node.map.dst)
     each = mul(Int(count), width)

@@ -45,7 +45,7 @@ def again(context: Context, node: MultiplyAgain) -> tuple[Node, ...]:
     wrong = Unary("!", Call("is_finite", (total,)))
     guard = all_of(bounds.inside(context, n, Var(n)), wrong)
     assert guard is not None
-    anew = If[Node](guard, (Assign(total, number(0, problem.accumulate)), whole), seldom=True)
+    anew = If[Node](guard, (Assign(total, number(0, problem.accumulate)), whole), rare=True)
 
     def over(letter: str, body: tuple[Node, ...]) -> tuple[Node, ...]:
         own = addresses.own(context, letter, registers[letter])

@@ -1,4 +1,4 @@
-"""The kernel in front that splits tensors: a block has part of a row, a thread some elements of it,
+"""The pre-pass that splits tensors: a block has part of a row, a thread some elements of it,
 each as many threads from the next as the block has.
 
 x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1) go to a plane each.  What is behind a row in
@@ -12,7 +12,7 @@ from gemmgen.ir.expr import Binary, Element, Expr, Int, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LaunchNames, LoweredKernel
 from gemmgen.ir.param import Param
-from gemmgen.ir.planes import COLUMNS, EACH, IN_FRONT, THREADS, WRITTEN, unit
+from gemmgen.ir.planes import COLUMNS, EACH, PRE_PASS, THREADS, WRITTEN, unit
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower.context import X
 from gemmgen.lower.types import computable, storable
@@ -35,7 +35,7 @@ def splitting_kernel(interface: Interface) -> LoweredKernel:
         Param(_PARTS.name, "tensor", ("p", "r", "c"), written=True, read=False, dtype=first.dtype),
     )
     own = Interface(
-        IN_FRONT.format(kernel=interface.name),
+        PRE_PASS.format(kernel=interface.name),
         params,
         (THREADS, 1),
         ((_ROWS.name, 1), (_COLUMNS.name, COLUMNS)),

@@ -101,4 +101,4 @@ _TURNED = {
     False: "cache_shared {tile}, which turns the tile on its way in, or a matrix that is stored so",
     True: "a gemm with {tile}",
 }
-"""The ways out; TMA, which writes tiles that are read in place, turns none."""
+"""The hints.  TMA, which writes tiles that are read in place, cannot transpose."""

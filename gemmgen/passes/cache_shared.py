@@ -1,4 +1,5 @@
-"""cache_shared: stage a step's tile of an operand in shared memory; and C on its way out.
+"""cache_shared: stage a step's tile of an operand in shared memory, or stage C there for its
+epilogue store.
 
 All threads of the block load the tile together, once, and read it from shared memory.  The letters
 name the layout there, the last one contiguous: ``A[k, m]`` transposes a row-major A, so that a

@@ -6,7 +6,7 @@ Each operand is three parts: x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 -
 the nine products of parts six are multiplied, the small ones first: (2, 0) (1, 1) (0, 2) (1, 0)
 (0, 1) (0, 0); the others are at most 2^-24 of |a b|, f32's unit roundoff.  ``products=9`` leaves
 none out.  For ``tensor_core via=mma`` elements are split as fragments are read from shared memory;
-memory and tiles stay f32.  For ``via=wgmma`` a kernel in front writes the parts of A and B to
+memory and tiles stay f32.  For ``via=wgmma`` a pre-pass writes the parts of A and B to
 memory, 6 bytes an element, and tiles are of parts. Accumulators that are not finite are computed
 again by multiply-adds, so that infinities and NaNs are those of f32.
 

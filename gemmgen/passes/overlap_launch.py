@@ -1,6 +1,6 @@
-"""overlap_launch: begin while the kernel in front still runs, and let the one behind do so.
+"""overlap_launch: begin while the preceding kernel still runs, and let the one behind do so.
 
-A launch on a stream begins when the one in front has ended: its blocks leave, its writes are made
+A launch on a stream begins when the preceding one has ended: its blocks leave, its writes are made
 visible, the next blocks are set up.  With programmatic dependent launch (sm_90 on) the blocks of
 this kernel are set up meanwhile: what needs no global memory (index arithmetic, barriers in shared
 memory) comes before ``griddepcontrol.wait``, which every thread executes before it touches global

@@ -1,7 +1,7 @@
 """Operands whose parts lie in memory: what ``decompose`` is for instructions that read tiles in
 place.
 
-No lane holds an operand that it could split.  So a kernel in front of the contraction splits A and
+No lane holds an operand that it could split.  So a pre-pass splits A and
 B, and their parts lie in memory as planes, one behind another: each is stored as the operand is.
 TMA copies a tile of each plane, and a stage has the tiles of all parts.
 """

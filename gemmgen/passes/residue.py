@@ -1,6 +1,6 @@
 """residue: which tile of the contraction is the partial one.
 
-K is seldom a multiple of the tile.  By default the last tile is partial, and since any tile may be
+K is rarely a multiple of the tile.  By default the last tile is partial, and since any tile may be
 the last, each copy has a K predicate.  With ``k=first`` the partial K tile is peeled to the front:
 it starts at K % BK - BK and zero-fills what precedes k = 0, so that steady-state tiles need no K
 predicate.  The same products are added in the same order, after zeros instead of before them.  It

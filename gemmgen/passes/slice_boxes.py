@@ -21,7 +21,7 @@ FACTORS = (2, 4, 8, 16, 32, 64)
 
 
 def by_threads(tensor: str) -> str:
-    """The way out that asks for none of this."""
+    """The epilogue store that has none of these limits."""
     return f"leave {tensor} out of async_copy"
 
 

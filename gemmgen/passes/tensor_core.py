@@ -123,7 +123,7 @@ class TensorCore:
 
     def _contract(self, kernel: Kernel, problem: Problem, atom: Atom) -> Kernel:
         pieces = Pieces(problem, atom)
-        self._check_way_out(kernel, pieces.traits)
+        self._check_epilogue_store(kernel, pieces.traits)
         self._check_lanes(pieces)
         self._check_shared(kernel, problem, contraction(kernel))
         check_lines(kernel, problem, pieces.traits, self.via, self.stated.span)
@@ -184,7 +184,7 @@ class TensorCore:
                 hint="remove one of the two; warp_tile says what a warp owns",
             )
 
-    def _check_way_out(self, kernel: Kernel, traits: AtomTraits) -> None:
+    def _check_epilogue_store(self, kernel: Kernel, traits: AtomTraits) -> None:
         outward = copy_outward(kernel)
         if outward is not None and traits.holding == "opaque":
             tensor = outward.src.removesuffix("_shared")

@@ -34,7 +34,7 @@ from gemmgen.passes.pingpong import CONSUMERS, check_pingpong
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
-TurnOrder = Literal["cooperative", "pingpong"]
+ConsumerOrder = Literal["cooperative", "pingpong"]
 """How consumer warpgroups share tiles: all compute each tile, or each computes every other one."""
 
 
@@ -55,7 +55,7 @@ class WarpSpecialize:
             ArgumentSpec(
                 "order",
                 "word",
-                choices=get_args(TurnOrder),
+                choices=get_args(ConsumerOrder),
                 default="cooperative",
                 identity="cooperative",
                 formerly=(("in_turn", "pingpong"), ("together", "cooperative")),
@@ -75,12 +75,12 @@ class WarpSpecialize:
 
     producers: int
     consumers: int | None
-    order: TurnOrder
+    order: ConsumerOrder
     stated: Stated = field(compare=False)
 
     @staticmethod
     def read(stated: Stated, schedule: Schedule) -> WarpSpecialize:
-        order = cast(TurnOrder, stated.word("order") or "cooperative")
+        order = cast(ConsumerOrder, stated.word("order") or "cooperative")
         producers, consumers = stated.integer("producers") or 0, stated.integer("consumers")
         return WarpSpecialize(producers, consumers, order, stated)
 
@@ -89,19 +89,19 @@ class WarpSpecialize:
             return program
         self._check_copies(program)
         self._check_work(program.main)
-        origin, turns = self.stated.origin, 1
+        origin, pingpong = self.stated.origin, 1
         if self.order == "pingpong":
             check_pingpong(program, self.stated, self.consumers)
-            turns = CONSUMERS
+            pingpong = CONSUMERS
         else:
             self._check_consumers(program.main)
-        producers = Producers(self.producers, (origin,), turns)
+        producers = Producers(self.producers, (origin,), pingpong)
 
         def specialize(kernel: Kernel) -> Kernel:
             outward = copy_outward(kernel)
-            if outward is not None and turns > 1:  # each consumer has slices of its own
+            if outward is not None and pingpong > 1:  # each consumer has slices of its own
                 slice_ = kernel.buffer(outward.src)
-                several = changed_by(origin, slice_, stages=turns * slice_.stages)
+                several = changed_by(origin, slice_, stages=pingpong * slice_.stages)
                 own = spaced(several) if outward.mode == "tma" else several
                 kernel = edit_buffer(kernel, outward.src, lambda _: own)
             return replace(kernel, producers=producers)

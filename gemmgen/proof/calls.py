@@ -65,7 +65,7 @@ class Caller:
         tensors, acc = self._drawn(case)
         scalars = case.scalars(interface)
         unread = {problem.c.name} if hides_c(problem) and scalars["beta"] == 0.0 else set[str]()
-        # A kernel in front is launched by the launcher alone, which leaves the product out.
+        # A pre-pass is launched by the launcher alone, which leaves the product out.
         skips_product = case.skips_product or bool(interface.split)
         skips_product = skips_product and interface.skips_product(scalars)
         if skips_product:

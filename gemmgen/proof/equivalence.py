@@ -44,8 +44,8 @@ from gemmgen.numerics.formats import (
 )
 from gemmgen.numerics.operators import Floats, Value
 from gemmgen.numerics.reference import compare
+from gemmgen.proof.rare_paths import drop_rare_paths
 from gemmgen.proof.rounded_epilogue import hides_c, is_continuous, rounds, variables
-from gemmgen.proof.seldom import without_seldom
 from gemmgen.sim.allocation import allocated, overwritten
 from gemmgen.sim.poisoned_memory import EmbeddedView
 
@@ -142,7 +142,7 @@ def result_of(lowered: LoweredProgram, problem: Problem, case: Case) -> Result |
     c, before = placed[name], {each: matrix.view.copy() for each, matrix in placed.items()}
     memories = {each: _memory(matrix, each in unread) for each, matrix in placed.items()}
     if case.finite:
-        lowered = without_seldom(lowered)
+        lowered = drop_rare_paths(lowered)
     try:
         given_all: dict[str, Argument] = {**memories, **values, **scalars}
         found = interpret(lowered, given_all, case.landing, case.order, case.multiprocessors)

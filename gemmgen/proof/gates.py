@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gemmgen.base.errors import CannotCheck, Mistake, ScheduleError
 from gemmgen.gpu.compiler import Report, reported
-from gemmgen.lower.limits import meets
+from gemmgen.lower.limits import satisfies
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.model import Require, Schedule
 
@@ -49,7 +49,7 @@ def mistakes(emitted: Emitted, report: Report) -> tuple[Mistake, ...]:
             (f"compiled by {report.compiler}; spills are {spills_of(report)}",),
         )
         for gate in gates_of(emitted.schedule)
-        if not meets(gate, values[gate.quantity])
+        if not satisfies(gate, values[gate.quantity])
     )
 
 

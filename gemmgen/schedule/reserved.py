@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from gemmgen.ir.identifiers import language_word
 from gemmgen.ir.names import copy_tile, load
 from gemmgen.ir.parameters import CONSTANTS, ld_name, namespace
-from gemmgen.ir.planes import IN_FRONT
+from gemmgen.ir.planes import PRE_PASS
 from gemmgen.schedule.model import Access, Gemm
 from gemmgen.schedule.roles import batches, extents, roles, strides
 
@@ -139,5 +139,5 @@ def kernel_names(kernel: str) -> dict[str, str]:
         kernel: "the kernel",
         f"launch_{kernel}": "the kernel's launcher",
         namespace(kernel): "the kernel's namespace",
-        IN_FRONT.format(kernel=kernel): "the kernel that splits operands before it",
+        PRE_PASS.format(kernel=kernel): "the kernel that splits operands before it",
     }

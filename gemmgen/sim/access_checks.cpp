@@ -74,11 +74,11 @@ const unsigned char *data_of(const Tensor &tensor) {
   return state.buffers[tensor.buffer].data + tensor.offset;
 }
 
-// Whatever the kernel in front reads or writes may be this tensor.
+// Whatever the preceding kernel reads or writes may be this tensor.
 void check_waited(const Touch &touch, const Where &where) {
   if (state.header.overlaps == 0 || state.waited[state.thread] == state.block_interval) return;
   Finding early = found(TOO_EARLY, touch, where);
-  snprintf(early.detail, sizeof early.detail, "the kernel in front may still run");
+  snprintf(early.detail, sizeof early.detail, "the preceding kernel may still run");
   report(early);
 }
 

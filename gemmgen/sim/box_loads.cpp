@@ -49,13 +49,13 @@ bool land_some(bool is_stuck) {
   return true;
 }
 
-bool meet(const BoxCopy &a, const BoxCopy &b) {
+bool overlap(const BoxCopy &a, const BoxCopy &b) {
   return a.rank == b.rank && a.shared < b.shared + b.bytes && b.shared < a.shared + a.bytes;
 }
 
 void check_others(const BoxCopy &copy) {
   for (unsigned i = 0; i < load_count; ++i) {
-    if (!meet(copy, loads[i].copy)) continue;
+    if (!overlap(copy, loads[i].copy)) continue;
     Finding finding = {};
     finding.kind = UNDER_WAY;
     finding.target = SEGMENT;

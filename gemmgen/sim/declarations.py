@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from gemmgen.base.record import record
 from gemmgen.ir.interface import Interface
-from gemmgen.ir.planes import IN_FRONT
+from gemmgen.ir.planes import PRE_PASS
 from gemmgen.ir.tensor_map import map_name
 from gemmgen.sim.failures import TextFailure
 
@@ -106,7 +106,7 @@ def _of_statics(code: str) -> Iterator[tuple[int, str]]:
 
 def _of_launches(code: str, interface: Interface) -> Iterator[tuple[int, str]]:
     """The threads of a pre-pass, which its launch and its bounds both state."""
-    name = IN_FRONT.format(kernel=interface.name)
+    name = PRE_PASS.format(kernel=interface.name)
     for head in heads(code):
         bounds = _BOUNDS.search(head.attributes)
         if head.name != name or bounds is None:

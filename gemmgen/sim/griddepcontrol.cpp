@@ -3,7 +3,7 @@
 
 #include "runner.h"
 
-extern "C" void gg_wait_grid_in_front() {
+extern "C" void gg_wait_preceding_grid() {
   using namespace gg;
   state.waited[state.thread] = state.block_interval;
 }

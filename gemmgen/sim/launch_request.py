@@ -95,7 +95,7 @@ class LaunchRequest:
     multiprocessors: int = 1
     """Of the GPU that the launcher finds, which runs as many clusters at a time."""
     overlaps: bool = False
-    """Whether the kernel in front may still run when it begins."""
+    """Whether the preceding kernel may still run when it begins."""
     finite: bool = False
     """Whether no element is an infinity or a NaN, so that no sum is."""
 

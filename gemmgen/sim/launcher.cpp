@@ -27,7 +27,7 @@ struct Called {
   int32_t attribute, attribute_value;
   uint32_t grid[3], block[3];
   uint32_t late;  // 1: an attribute was set after a launch
-  uint32_t overlaps;  // 1: the launch may begin before the kernel in front has ended
+  uint32_t overlaps;  // 1: the launch may begin before the preceding kernel has ended
   uint32_t questions;  // attributes set, and figures of the device or of the kernel asked for
   uint64_t shared, stream;
   char refusal[128];  // why a tensor map was not encoded, in words
@@ -51,7 +51,7 @@ CallHead answers;
 GgArgument launched[MAX_ARGUMENTS];
 int pending_error;
 unsigned dynamic_limits[OFTEN + 1];  // bytes of shared memory that each device allows the kernel
-bool executes;  // a launch in front is run, not only noted
+bool executes;  // a pre-pass is run, not only noted
 
 unsigned &dynamic_limit() {
   return dynamic_limits[answers.device >= 0 && answers.device < OFTEN ? answers.device : OFTEN];
@@ -203,8 +203,8 @@ extern "C" void gg_note_launch(const GgLaunch *launch, const GgArgument *argumen
   memcpy(launched, arguments, (count < MAX_ARGUMENTS ? count : MAX_ARGUMENTS) * sizeof *arguments);
 }
 
-// Whether the kernel in front is to be run.
-extern "C" int gg_begin_in_front(const GgLaunch *launch) {
+// Whether the pre-pass is to be run.
+extern "C" int gg_begin_pre_pass(const GgLaunch *launch) {
   using namespace gg;
   if (called.launches != 0) fault("the launcher launches what splits operands behind the kernel");
   if (reinterpret_cast<uintptr_t>(launch->stream) != answers.stream) {
@@ -220,12 +220,12 @@ extern "C" int gg_begin_in_front(const GgLaunch *launch) {
   return 1;
 }
 
-extern "C" void gg_next_in_front(unsigned block, unsigned thread) {
+extern "C" void gg_next_pre_pass(unsigned block, unsigned thread) {
   blockIdx = {block, 0, 0};
   threadIdx = {thread, 0, 0};
 }
 
-extern "C" void gg_end_in_front() {
+extern "C" void gg_end_pre_pass() {
   blockIdx = threadIdx = {};
 }
 

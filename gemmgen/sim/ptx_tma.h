@@ -19,7 +19,7 @@ void gg_tma_multicast(unsigned target, const void *map, const int *at, unsigned 
 void gg_tma_store(const void *map, const int *at, unsigned rank, unsigned source);
 void gg_tma_commit();
 void gg_tma_await(int pending);
-void gg_wait_grid_in_front();
+void gg_wait_preceding_grid();
 void gg_registers_change(unsigned count, bool raises);
 unsigned gg_special_ctarank();
 unsigned gg_map_address(unsigned offset, unsigned rank);
@@ -131,7 +131,7 @@ template <long long pending> GG_MODEL void cp_async_bulk_wait_group(Immediate<pe
 
 // Kernels that overlap: a run has one kernel, and checks what its threads do before they wait.
 
-GG_MODEL void griddepcontrol_wait() { gg_wait_grid_in_front(); }
+GG_MODEL void griddepcontrol_wait() { gg_wait_preceding_grid(); }
 GG_MODEL void griddepcontrol_launch_dependents() {}
 
 // Registers of a warpgroup.

@@ -107,27 +107,27 @@ inline GgConfigured<Parameters...> gg_configure(void (*kernel)(Parameters...), d
   return {{address, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream}};
 }
 
-// The same of a kernel in front, whose threads need no others: it is run at once, if launches are.
-extern "C" int gg_begin_in_front(const GgLaunch *launch);
-extern "C" void gg_next_in_front(unsigned block, unsigned thread);
-extern "C" void gg_end_in_front();
+// The same of a pre-pass, whose threads need no others: it is run at once, if launches are.
+extern "C" int gg_begin_pre_pass(const GgLaunch *launch);
+extern "C" void gg_next_pre_pass(unsigned block, unsigned thread);
+extern "C" void gg_end_pre_pass();
 template <typename... Parameters>
-struct GgInFront {
+struct GgPrePass {
   GgLaunch launch;
   void (*kernel)(Parameters...);
   void operator()(Parameters... values) const {
-    if (gg_begin_in_front(&launch) == 0) return;
+    if (gg_begin_pre_pass(&launch) == 0) return;
     for (unsigned block = 0; block < launch.grid[0]; ++block) {
       for (unsigned thread = 0; thread < launch.block[0]; ++thread) {
-        gg_next_in_front(block, thread);
+        gg_next_pre_pass(block, thread);
         kernel(values...);
       }
     }
-    gg_end_in_front();
+    gg_end_pre_pass();
   }
 };
 template <typename... Parameters>
-inline GgInFront<Parameters...> gg_in_front(void (*kernel)(Parameters...), dim3 grid, dim3 block,
+inline GgPrePass<Parameters...> gg_pre_pass(void (*kernel)(Parameters...), dim3 grid, dim3 block,
                                             size_t shared = 0, cudaStream_t stream = nullptr) {
   const auto *address = reinterpret_cast<const void *>(kernel);
   return {{address, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream}, kernel};

@@ -13,7 +13,7 @@ from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.kernel_view import BEGIN, END
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
-from gemmgen.ir.planes import IN_FRONT
+from gemmgen.ir.planes import PRE_PASS
 from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.ptx import needs_line, translated
@@ -142,16 +142,16 @@ def _undefined_macros(functions: str) -> list[str]:
 
 
 def _configured(launcher: str, interface: Interface, line: int) -> str:
-    """The launcher with its one ``<<<...>>>`` as a call; those of a kernel in front are run.
+    """The launcher with its one ``<<<...>>>`` as a call; those of a pre-pass are run.
 
     What it keeps for each thread is not ``thread_local`` here: thread-local memory stands for a
     block's shared memory (``host.h``), and one thread makes all calls.
     """
     launcher = re.sub(r"\bthread_local ", "", launcher)
-    kernel, front = interface.name, IN_FRONT.format(kernel=interface.name)
+    kernel, pre_pass = interface.name, PRE_PASS.format(kernel=interface.name)
     if interface.split:
         launcher = re.sub(
-            rf"\b{front}<<<(.*?)>>>", rf"gg_in_front({front}, \1)", launcher, flags=re.DOTALL
+            rf"\b{pre_pass}<<<(.*?)>>>", rf"gg_pre_pass({pre_pass}, \1)", launcher, flags=re.DOTALL
         )
     found = [*_CONFIGURED.finditer(launcher)]
     if not found:

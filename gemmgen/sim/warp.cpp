@@ -40,8 +40,8 @@ unsigned waiting;  // lanes of all warps
 
 // What a warp's lanes know at its barriers, in turn: a lane may come to the next one while others
 // still leave this one.
-Clock meetings[MAX_WARPS][2];
-unsigned char meeting[MAX_RESIDENT];
+Clock syncs[MAX_WARPS][2];
+unsigned char sync_set[MAX_RESIDENT];
 
 bool is_released(const Wait &wait) { return static_cast<const Lane *>(wait.on)->released; }
 
@@ -143,7 +143,7 @@ extern "C" const unsigned char *gg_exchange(const void *bytes, unsigned size) {
 extern "C" void gg_warp_barrier(int line) {
   using namespace gg;
   const unsigned me = state.thread;
-  Clock &clock = meetings[me / WARP][meeting[me] ^= 1];
+  Clock &clock = syncs[me / WARP][sync_set[me] ^= 1];
   release(clock);
   meet_lanes(line);
   adopt(clock);

@@ -133,7 +133,7 @@ bool land_some(bool is_stuck) {
 }
 
 // The running thread's warp executes an instruction of its warpgroup.
-Warpgroup &meet(const Call &by) {
+Warpgroup &join(const Call &by) {
   if (groups == nullptr) {
     groups = static_cast<Warpgroup *>(map_memory(MAX_GROUPS * sizeof *groups, "warpgroups"));
     reserve_accumulators();
@@ -169,7 +169,7 @@ void check_same(const Begun &one, const Multiplication &what, const Call &by) {
 }
 
 void begin(const Multiplication &what, uint32_t *const *acc, const Call &by) {
-  Warpgroup &group = meet(by);
+  Warpgroup &group = join(by);
   Thread &mine = own();
   if (mine.begun - group.ended >= group.capacity) enlarge(group);
   Begun &one = begun_at(group, mine.begun);
@@ -197,7 +197,7 @@ void begin(const Multiplication &what, uint32_t *const *acc, const Call &by) {
 }
 
 void commit(const Call &by) {
-  Warpgroup &group = meet(by);
+  Warpgroup &group = join(by);
   Thread &mine = own();
   const uint32_t from = mine.groups != 0 ? mine.ends[(mine.groups - 1) % MAX_PENDING] : 0;
   mine.ends[mine.groups++ % MAX_PENDING] = mine.begun;
@@ -226,7 +226,7 @@ void describe(const Wait &wait, char *text, size_t size) {
 constexpr Condition ENDED = {has_ended, describe};
 
 void wait(uint32_t pending, const Call &by) {
-  const Warpgroup &group = meet(by);
+  const Warpgroup &group = join(by);
   Thread &mine = own();
   if (mine.groups <= pending) return;
   const uint32_t end = mine.ends[(mine.groups - pending - 1) % MAX_PENDING];
@@ -257,7 +257,7 @@ using namespace gg;
 
 extern "C" {
 void gg_wgmma_fences() {
-  meet(call_at(__builtin_return_address(0)));
+  join(call_at(__builtin_return_address(0)));
   fence_accumulators();
 }
 

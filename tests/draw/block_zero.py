@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from gemmgen.analyze.block_step import IN_TURN
+from gemmgen.analyze.block_step import PINGPONG
 from gemmgen.analyze.explain import AnalyzedKernel, compile_kernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.calling.launches import Order
@@ -21,10 +21,10 @@ from gemmgen.interpreter.checked_memory import Elements, FlatMemory, elements
 from gemmgen.interpreter.machine import Boxes, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.node_table import code_for
+from gemmgen.interpreter.scheduler import Scheduler
 from gemmgen.interpreter.scope import Closure
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.interpreter.together import Together
-from gemmgen.interpreter.turns import Turns
 from gemmgen.interpreter.warp_roles import roles_of
 from gemmgen.interpreter.workspace import LaunchState
 from gemmgen.ir.edit import contraction
@@ -234,7 +234,7 @@ def run(kernel: AnalyzedKernel, shape: Shape) -> Log:
     ones; each element of a tensor holds its own number.  The blocks of its cluster run beside
     it."""
     logs = run_roles(kernel, shape)
-    return logs.get(IN_TURN[0]) or list(logs.values())[-1]
+    return logs.get(PINGPONG[0]) or list(logs.values())[-1]
 
 
 def run_roles(
@@ -254,9 +254,9 @@ def run_roles(
         arguments[param.name] = np.arange(span).astype(elements(param.dtype))
     count = interface.cluster_blocks
     state = LaunchState.of(interface, extents, order, count)
-    together = Together(count, Turns(order))
+    together = Together(count, Scheduler(order))
     parts = {
-        d.name if d.groups == 1 else IN_TURN[turn]: (d.name, part)
+        d.name if d.groups == 1 else PINGPONG[turn]: (d.name, part)
         for d in roles_of(kernel.lowered.body)
         for turn, part in enumerate(d.parts)
     }

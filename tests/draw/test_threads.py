@@ -13,7 +13,7 @@ from gemmgen.draw.scene import Scene
 from gemmgen.draw.threads import draw as draw_threads
 from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.interpreter.checked_memory import elements
-from gemmgen.interpreter.interpret import run_kernel, split_in_front
+from gemmgen.interpreter.interpret import run_kernel, run_pre_passes
 from gemmgen.ir.edit import copy_outward
 from gemmgen.ir.fragment_layout import FragmentLayout
 from gemmgen.ir.lane_matrices import MATRIX
@@ -66,7 +66,7 @@ def stored_by(scene: Scene) -> Ints:
     """The interpreter runs all threads on memory, and says who wrote which element."""
     given = arguments(scene, elements)
     flat = {k: v.reshape(-1) if isinstance(v, np.ndarray) else v for k, v in given.items()}
-    flat |= split_in_front(scene.kernel.lowered, flat)
+    flat |= run_pre_passes(scene.kernel.lowered, flat)
     c = scene.problem.c.name
     written = run_kernel(scene.kernel.lowered, flat)[c].reshape(given[c].shape)
     return of_tile(scene, (written - 1) % scene.kernel.lowered.interface.threads)

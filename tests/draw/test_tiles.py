@@ -74,7 +74,7 @@ def check(scene: Scene, drawing: Drawing) -> None:
         read = accesses(scene, tensor, block)
         assert set(read) == set(steps)
         order = [steps[place] for place in read]
-        assert order == sorted(order), "a step is read before the one in front of it"
+        assert order == sorted(order), "a step is read before the a pre-pass"
 
 
 @pytest.mark.by_default("naive-*", "split_k-*")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen.analyze.block_step import IN_TURN, BlockStep
+from gemmgen.analyze.block_step import PINGPONG, BlockStep
 from gemmgen.analyze.block_steps import block_steps, shape_of_steps
 from gemmgen.analyze.explain import AnalyzedKernel
 from gemmgen.analyze.schematic_time import times_of
@@ -137,12 +137,12 @@ def test_consumers_in_turn_go_on_as_in_the_interpreter(order: Order) -> None:
     """Three tiles of C: of two consumers the first has two of them, and they hand on the turn."""
     kernel = compiled("hopper/pingpong")
     found = taken(kernel, 3, order, outputs=3)
-    assert tuple(found) == ("producer", *IN_TURN)
+    assert tuple(found) == ("producer", *PINGPONG)
     for role, events in found.items():
         steps = walked(kernel, 3, role, outputs=3)  # what leaves the slices is not logged
         assert tidy(event for event in steps if event[0] != "write") == events, role
-    assert ("await", "turn[0] 0") in found[IN_TURN[0]]
-    assert ("release", "turn[0] 0") not in found[IN_TURN[0]]
+    assert ("await", "turn[0] 0") in found[PINGPONG[0]]
+    assert ("release", "turn[0] 0") not in found[PINGPONG[0]]
 
 
 def test_one_consumer_multiplies_while_the_other_writes() -> None:

@@ -19,7 +19,7 @@ from gemmgen.calling.gemm_roles import contraction
 from gemmgen.ir.dtypes import HALVES
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
-from gemmgen.ir.planes import IN_FRONT, Planes
+from gemmgen.ir.planes import PRE_PASS, Planes
 from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.pipeline import Emitted, compile_source, host_program
 
@@ -243,7 +243,7 @@ def _splitting(emitted: Emitted) -> Iterator[str]:
     """The kernel in front: each part is what those before leave, rounded."""
     for param in emitted.interface.split[:1]:
         assert param.planes is not None
-        yield f"void {IN_FRONT.format(kernel=emitted.name)}_defined("
+        yield f"void {PRE_PASS.format(kernel=emitted.name)}_defined("
         yield "    int rows, int columns, const float *source, int ld, unsigned short *planes) {"
         yield "const long long pitch = (columns + 7) / 8 * 8;"
         yield "for (int i = 0; i < rows; ++i) for (int j = 0; j < columns; ++j) {"

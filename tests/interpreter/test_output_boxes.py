@@ -12,7 +12,7 @@ from passes.schedules import CASES
 from gemmgen import pipeline
 from gemmgen.base.source import Source
 from gemmgen.calling.launches import Shape
-from gemmgen.expand import way_out
+from gemmgen.expand import epilogue_store
 from gemmgen.ir.box_stores import CommitBoxes
 from gemmgen.ir.expanded import OneThread, Timed
 from gemmgen.ir.expr import Binary, Int
@@ -39,35 +39,35 @@ def difference(shape: Shape = SHAPE) -> str | None:
 
 def sent(patch: pytest.MonkeyPatch, rule: Rule) -> None:
     """Changes what the thread does that asks for a slice to be stored."""
-    right = way_out._slice
+    right = epilogue_store._slice
 
     def changed(node: Any) -> Any:
         if isinstance(node, OneThread):
             return replace(node, body=tuple(new for old in node.body for new in rule(old)))
         return rebuilt(node, changed) if not isinstance(node, StoreBoxes) else node
 
-    patch.setattr(way_out, "_slice", lambda *given: changed(right(*given)))
+    patch.setattr(epilogue_store, "_slice", lambda *given: changed(right(*given)))
 
 
 def waits_for_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(way_out, "_has_left", lambda *_: ())
+    patch.setattr(epilogue_store, "_has_left", lambda *_: ())
 
 
 def waits_at_the_end_alone(patch: pytest.MonkeyPatch) -> None:
-    last = way_out.behind_tiles
-    right = way_out._has_left
-    patch.setattr(way_out, "_has_left", lambda *_: ())
+    last = epilogue_store.epilogue_drain
+    right = epilogue_store._has_left
+    patch.setattr(epilogue_store, "_has_left", lambda *_: ())
 
     def behind(kernel: Kernel) -> tuple[Timed, ...]:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(way_out, "_has_left", right)
+            inner.setattr(epilogue_store, "_has_left", right)
             return last(kernel)
 
-    patch.setattr("gemmgen.expand.kernel.behind_tiles", behind)
+    patch.setattr("gemmgen.expand.kernel.epilogue_drain", behind)
 
 
 def never_waits_at_the_end(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("gemmgen.expand.kernel.behind_tiles", lambda kernel: ())
+    patch.setattr("gemmgen.expand.kernel.epilogue_drain", lambda kernel: ())
 
 
 def commits_nothing(patch: pytest.MonkeyPatch) -> None:

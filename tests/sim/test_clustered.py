@@ -145,7 +145,7 @@ PLANTS = {
         f"{OWN} - (own_tile >= CLUSTER)",
         2,
     ),
-    "the producer overtakes the kernel in front": ("overlaps", "gg_wait_grid();\n", "\n"),
+    "the producer overtakes the pre-pass": ("overlaps", "gg_wait_grid();\n", "\n"),
     "as many blocks as there should be clusters": (
         "persistent",
         "CLUSTER * clusters;",

@@ -24,6 +24,7 @@ SHARED = {
     # Two sides of one thing, or a thing and the drawing of it.
     "launcher": ("proof", "sim"),
     "roofline": ("analyze", "draw"),
+    "pre_pass_launches": ("emit", "gpu"),
     "tensor_maps": ("emit", "gpu"),
     # Mechanisms whose files say so in other words.
     "warp_roles": ("expand", "interpreter", "ir"),

@@ -48,7 +48,7 @@ warp_specialize producers=1
 """
 TALL = SCHEDULE.replace("m=64 n=64", "m=128 n=64")
 LONG = SCHEDULE.replace("k=64", "k=128")
-IN_TURN = TALL.replace("producers=1", "producers=1 order=pingpong") + "persistent\n"
+PINGPONG = TALL.replace("producers=1", "producers=1 order=pingpong") + "persistent\n"
 TURNED = SCHEDULE.replace("A[m, k] * B[n, k]", "A[k, m] * B[k, n]").replace("n=64", "n=128")
 INTEGERS = LONG.replace("dtype           A=bf16 B=bf16", "dtype i8")
 FLOATS = LONG.replace("A=bf16 B=bf16", "A=e4m3 B=e5m2")
@@ -59,7 +59,7 @@ COUNTS = {
     "base": (SCHEDULE, 4),
     "tall": (TALL, 8),
     "long": (LONG, 8),
-    "in turn": (IN_TURN, 8),
+    "in turn": (PINGPONG, 8),
     "turned": (TURNED, 4),
     "turned, tall": (TURNED.replace("m=64 n=128", "m=128 n=128"), 8),
 }

@@ -18,7 +18,7 @@ from gemmgen.explore.tune.cubins import Builder, Built
 from gemmgen.explore.tune.legal_points import SearchPoint
 from gemmgen.explore.tune.measuring import Candidate, Reading, Rejection, Runner, Screen
 from gemmgen.explore.tune.trials import Status, Trial
-from gemmgen.lower.limits import meets
+from gemmgen.lower.limits import satisfies
 from gemmgen.schedule.model import Require
 
 AHEAD = 2
@@ -222,7 +222,7 @@ def gate(built: Built, requires: Sequence[Require]) -> str:
     known = {"registers": built.registers, "spills": built.spills}
     for require in requires:
         value = known.get(require.quantity)
-        if value is not None and not meets(require, value):
+        if value is not None and not satisfies(require, value):
             wanted = f"require {require.quantity} {require.op} {require.limit}"
             return f"{wanted}: {require.quantity} = {value}"
     return ""

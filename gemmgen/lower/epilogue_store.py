@@ -1,5 +1,5 @@
-"""The way out through shared memory: threads write one row each of their micro-tiles to a slice,
-and store its rows together.
+"""The epilogue store through shared memory: threads write one row each of their micro-tiles to a
+slice, and store its rows together.
 
 Row ``t`` of the slice is thread ``t``'s along the rows of C, so that what is contiguous in the
 slice is contiguous in C, whatever each thread holds.

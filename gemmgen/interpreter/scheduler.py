@@ -1,6 +1,6 @@
-"""Machines that take turns: what the warps of a block do that run different programs.
+"""The scheduler of machines: what the warps of a block do that run different programs.
 
-Each machine has a host thread of its own, of which one runs at a time.  The turn is handed on at
+Each machine has a host thread of its own, of which one runs at a time.  It passes control on at
 waits alone, to the first machine that can go on, in an order that is chosen.  If none can, the
 program hangs: a ``Trap`` says who waits for what.
 """
@@ -37,8 +37,8 @@ class _Over(BaseException):
 
 
 @dataclass
-class _Turn:
-    """A machine: how it is told to go on, and what it waits for before it can."""
+class _Task:
+    """A machine: how it is resumed, and what it waits for before it can."""
 
     name: str
     run: Callable[[], None]
@@ -51,16 +51,16 @@ class _Turn:
         return not self.is_done and (self.waits is None or self.waits.ready())
 
 
-class Turns:
-    """The machines of some blocks, by name; ``order`` is whose turn it is if several can go on:
+class Scheduler:
+    """The machines of some blocks, by name; ``order`` is which one runs if several can go on:
     the first of them, the last, or any."""
 
     def __init__(self, order: Order = "ascending"):
         self._order: Order = order
         self._dice = random.Random(0)
         self._back = Semaphore(0)
-        self._turns: list[_Turn] = []
-        self._now: _Turn | None = None
+        self._tasks: list[_Task] = []
+        self._now: _Task | None = None
         self._failure: BaseException | None = None
         self._is_over = False
 
@@ -70,59 +70,59 @@ class Turns:
             _, run = machines[0]
             run()
             return
-        self._turns = [_Turn(name, run) for name, run in machines]
-        hosts = [Thread(target=self._host, args=(turn,), daemon=True) for turn in self._turns]
+        self._tasks = [_Task(name, run) for name, run in machines]
+        hosts = [Thread(target=self._host, args=(task,), daemon=True) for task in self._tasks]
         for host in hosts:
             host.start()
         try:
-            while not all(turn.is_done for turn in self._turns):
-                self._hand_on(self._next())
+            while not all(task.is_done for task in self._tasks):
+                self._resume(self._next())
         finally:
             self._is_over = True
-            for turn, host in zip(self._turns, hosts, strict=True):
-                turn.go.release()
+            for task, host in zip(self._tasks, hosts, strict=True):
+                task.go.release()
                 host.join()
 
     def wait(self, waiting: Waiting) -> None:
-        """Called by a machine: hands the turn on until it is ``ready``."""
-        turn = self._now
-        if turn is None:
+        """Called by a machine: passes control on until it is ``ready``."""
+        task = self._now
+        if task is None:
             if not waiting.ready():
                 raise _hang([("the block", waiting)])
             return
-        turn.waits = waiting
+        task.waits = waiting
         self._back.release()
-        turn.go.acquire()
+        task.go.acquire()
         if self._is_over:
             raise _Over
-        turn.waits = None
+        task.waits = None
 
-    def _hand_on(self, turn: _Turn) -> None:
-        self._now = turn
-        turn.go.release()
+    def _resume(self, task: _Task) -> None:
+        self._now = task
+        task.go.release()
         self._back.acquire()
         if self._failure is not None:
             raise self._failure
 
-    def _next(self) -> _Turn:
-        able = [turn for turn in self._turns if turn.can_go_on]
+    def _next(self) -> _Task:
+        able = [task for task in self._tasks if task.can_go_on]
         if not able:
-            raise _hang([(t.name, t.waits) for t in self._turns if t.waits is not None])
+            raise _hang([(t.name, t.waits) for t in self._tasks if t.waits is not None])
         if self._order == "shuffled":
             return self._dice.choice(able)
         return able[0 if self._order == "ascending" else -1]
 
-    def _host(self, turn: _Turn) -> None:
-        turn.go.acquire()
+    def _host(self, task: _Task) -> None:
+        task.go.acquire()
         try:
             if not self._is_over:
                 with np.errstate(all="ignore"):
-                    turn.run()
+                    task.run()
         except _Over:
             pass
         except BaseException as failure:  # handed to the thread that called ``run``
             self._failure = failure
-        turn.is_done, turn.waits = True, None
+        task.is_done, task.waits = True, None
         self._back.release()
 
 

@@ -1,4 +1,4 @@
-"""Launches of kernels that read parts of their operands: another kernel splits these in front, on
+"""Launches of kernels that read parts of their operands: a pre-pass splits these, on
 the same stream."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OFFSETS = (0, 4, 8, 16, 24)
 
 
 class _Arguments:
-    """Memory for the arguments of a launch in front, and the driver's pointers to them."""
+    """Memory for the arguments of a pre-pass, and the driver's pointers to them."""
 
     __slots__ = ("_table", "memory", "pointers")
 
@@ -31,8 +31,8 @@ class _Arguments:
         self.pointers = ctypes.addressof(self._table)
 
 
-class _Front:
-    """One launch in front, but for its addresses: their places in those of a call."""
+class _PrePass:
+    """One pre-pass, but for its addresses: their places in those of a call."""
 
     __slots__ = ("_free", "_integers", "_launch", "_loaded", "_places")
 
@@ -44,7 +44,7 @@ class _Front:
         places: tuple[int, int],
     ) -> None:
         self._loaded, self._integers, self._places = loaded, integers, places
-        shape = (loaded.front.ptr, blocks, 1, 1, THREADS, 1, 1, 0)
+        shape = (loaded.pre_pass.ptr, blocks, 1, 1, THREADS, 1, 1, 0)
         self._launch = partial(cupy().cuda.driver.launchKernel, *shape)
         self._free: list[_Arguments] = []  # pop and append are atomic
 
@@ -76,44 +76,46 @@ class _Front:
 
 
 class SplittingStarter(MappedStarter):
-    """Launches the kernel in front for each operand, then the kernel."""
+    """Launches the pre-pass of each operand, then the kernel."""
 
-    __slots__ = ("_fronts",)
+    __slots__ = ("_pre_passes",)
 
     def __init__(
         self, loaded: Loaded, blocks: int, integers: tuple[int, ...], extents: Mapping[str, int]
     ) -> None:
         super().__init__(loaded, blocks, integers, extents)
-        self._fronts = _fronts(loaded, loaded.interface, extents)
+        self._pre_passes = _pre_passes(loaded, loaded.interface, extents)
 
     def start(self, stream: int, values: Sequence[Value]) -> None:
-        for front in self._fronts:
-            front.start(stream, values)
+        for pre_pass in self._pre_passes:
+            pre_pass.start(stream, values)
         super().start(stream, values)
 
     def prepared(self, values: Sequence[Value], keep: object) -> Prepared:
-        fronts = tuple(front.prepared(values) for front in self._fronts)
-        return _InOrder(super().prepared(values, keep), fronts)
+        pre_passes = tuple(pre_pass.prepared(values) for pre_pass in self._pre_passes)
+        return _InOrder(super().prepared(values, keep), pre_passes)
 
 
 class _InOrder(Prepared):
-    """A prepared launch, and those in front of it: each packed once, when it was prepared."""
+    """A prepared launch, and its pre-passes: each packed once, when it was prepared."""
 
     __slots__ = ("_starts",)
 
-    def __init__(self, last: Prepared, fronts: tuple[Prepared, ...]) -> None:
-        self._starts = tuple(one.start for one in (*fronts, last))
+    def __init__(self, last: Prepared, pre_passes: tuple[Prepared, ...]) -> None:
+        self._starts = tuple(one.start for one in (*pre_passes, last))
 
     def start(self, stream: int) -> None:
         for start in self._starts:
             start(stream)
 
 
-def _fronts(loaded: Loaded, interface: Interface, extents: Mapping[str, int]) -> tuple[_Front, ...]:
-    """The launches in front; none for an operand without elements."""
+def _pre_passes(
+    loaded: Loaded, interface: Interface, extents: Mapping[str, int]
+) -> tuple[_PrePass, ...]:
+    """The pre-passes; none for an operand without elements."""
     order = (*loaded.tensors, *interface.scratch)
     places = {param.name: at for at, param in enumerate(order)}
-    pitches, found = dict(interface.pitch), list[_Front]()
+    pitches, found = dict(interface.pitch), list[_PrePass]()
     for param in interface.split:
         own = param.planes
         assert own is not None
@@ -121,5 +123,5 @@ def _fronts(loaded: Loaded, interface: Interface, extents: Mapping[str, int]) ->
         if rows * columns:
             integers = rows, columns, extents[pitches[own.source]]
             pair = places[own.source], places[param.name]
-            found.append(_Front(loaded, blocks_of(rows, columns), integers, pair))
+            found.append(_PrePass(loaded, blocks_of(rows, columns), integers, pair))
     return tuple(found)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gemmgen.gpu import front_launches
+from gemmgen.gpu import pre_pass_launches
 from gemmgen.gpu.driver import INVALID_CONTEXT, Prepared
 
 Seen = tuple[int, int, tuple[int, ...]]
@@ -31,7 +31,7 @@ class Driver:
             raise NoContext
         *shape, stream, pointers, extra = rest
         assert function == 42 and extra == 0
-        assert shape == [1, 1, front_launches.THREADS, 1, 1, 0]
+        assert shape == [1, 1, pre_pass_launches.THREADS, 1, 1, 0]
         table = ctypes.cast(pointers, ctypes.POINTER(ctypes.c_void_p))
         given = (ctypes.cast(table[at], ctypes.POINTER(kind))[0] for at, kind in enumerate(NUMBERS))
         self.seen.append((blocks, stream, tuple(given)))
@@ -45,25 +45,25 @@ class Driver:
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     made = Driver()
     cuda = SimpleNamespace(cuda=SimpleNamespace(driver=made))
-    monkeypatch.setattr(front_launches, "cupy", lambda: cuda)
+    monkeypatch.setattr(pre_pass_launches, "cupy", lambda: cuda)
     return made
 
 
-def front(driver: Driver) -> front_launches._Front:
-    loaded = SimpleNamespace(front=SimpleNamespace(ptr=42), adopt_context=driver.adopt_context)
-    return front_launches._Front(loaded, 5, (7, 9, 12), (1, 3))  # type: ignore[arg-type]
+def front(driver: Driver) -> pre_pass_launches._PrePass:
+    loaded = SimpleNamespace(pre_pass=SimpleNamespace(ptr=42), adopt_context=driver.adopt_context)
+    return pre_pass_launches._PrePass(loaded, 5, (7, 9, 12), (1, 3))  # type: ignore[arg-type]
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The memories that are made from here on."""
     made: list[object] = []
-    plain = front_launches._Arguments.__init__
+    plain = pre_pass_launches._Arguments.__init__
 
-    def noted(self: front_launches._Arguments) -> None:
+    def noted(self: pre_pass_launches._Arguments) -> None:
         made.append(self)
         plain(self)
 
-    monkeypatch.setattr(front_launches._Arguments, "__init__", noted)
+    monkeypatch.setattr(pre_pass_launches._Arguments, "__init__", noted)
     return made
 
 
@@ -85,7 +85,7 @@ def test_a_prepared_launch_packs_nothing_when_it_starts(
 ) -> None:
     fronts = tuple(front(driver).prepared((0, at, 0, at + 8)) for at in (16, 32))
     last = front(driver).prepared((0, 64, 0, 72))
-    launch: Prepared = front_launches._InOrder(last, fronts)
+    launch: Prepared = pre_pass_launches._InOrder(last, fronts)
     made = counted(monkeypatch)
     for stream in (1, 2):
         launch.start(stream)

@@ -1,4 +1,4 @@
-"""Expansion of the way out: the output's tile passes through shared memory in slices."""
+"""Expansion of the epilogue store: the output's tile passes through shared memory in slices."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ BY_ENGINE = "store it with TMA, which does not write outside the tensor"
 LAST = "the block must not exit before TMA has read shared memory"
 
 
-def way_out(kernel: Kernel, final: Map, outward: Copy) -> tuple[Timed, ...]:
+def epilogue_store(kernel: Kernel, final: Map, outward: Copy) -> tuple[Timed, ...]:
     """One row of each thread's micro-tile after another: all threads write theirs to the slice,
     which they store together once it is whole, and write again once it is stored."""
     slice_ = kernel.buffer(final.dst)
-    outer, stages = slice_.letters[0], slice_.stages // kernel.producers.turns
+    outer, stages = slice_.letters[0], slice_.stages // kernel.producers.pingpong
     if kernel.spread.axis(outer).registers == 1:
         # The tile before may be stored yet.
         again = _again(outward, 1) if kernel.work.persistent else ()
@@ -41,7 +41,7 @@ def way_out(kernel: Kernel, final: Map, outward: Copy) -> tuple[Timed, ...]:
 def _stage(kernel: Kernel, row: Expr, stages: int) -> Stage:
     """The slice that a row passes through, of the ``stages`` that those have who share a tile."""
     in_turn = None if stages == 1 else Binary("%", row, Int(stages))
-    if kernel.producers.turns == 1:
+    if kernel.producers.pingpong == 1:
         return in_turn
     first = mul(names.CONSUMER_NUMBER, Int(stages))
     return first if in_turn is None else add(first, in_turn)
@@ -58,7 +58,7 @@ def _again(outward: Copy, stages: int) -> tuple[Timed, ...]:
     return (*_has_left(outward, stages - 1), Barrier())
 
 
-def behind_tiles(kernel: Kernel) -> tuple[Timed, ...]:
+def epilogue_drain(kernel: Kernel) -> tuple[Timed, ...]:
     """What is left to do once the block's last tile is stored."""
     outward = copy_outward(kernel)
     if outward is None or outward.mode != "tma":

@@ -1,4 +1,4 @@
-"""The launches in front of a kernel that reads parts of its operands from memory."""
+"""The pre-passes of a kernel that reads parts of its operands from memory."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def splitting_view(kernel: LoweredKernel) -> View:
     return {
         "planes": [_sizes(param, planes) for param in found if (planes := param.planes)],
         "splits": [
-            _launch(kernel.interface, front.interface, param, planes)
-            for front in kernel.splitting
+            _launch(kernel.interface, pre_pass.interface, param, planes)
+            for pre_pass in kernel.splitting
             for param in found
             if (planes := param.planes)
         ],
@@ -38,15 +38,15 @@ def _sizes(param: Param, planes: Planes) -> View:
     }
 
 
-def _launch(interface: Interface, front: Interface, param: Param, planes: Planes) -> View:
-    (_, _), (_, columns) = front.tiles
+def _launch(interface: Interface, pre_pass: Interface, param: Param, planes: Planes) -> View:
+    (_, _), (_, columns) = pre_pass.tiles
     blocks = Binary("*", Wide(Var(planes.rows)), _blocks(Var(planes.columns), columns))
     contracted = next(x for x in (planes.rows, planes.columns) if x not in interface.shaping())
     return {
-        "kernel": front.name,
+        "kernel": pre_pass.name,
         "some": contracted,
         "blocks": c_text(blocks),
-        "threads": front.threads,
+        "threads": pre_pass.threads,
         "arguments": [
             planes.rows,
             planes.columns,

@@ -1,4 +1,4 @@
-"""Programs without what seldom happens.
+"""Programs without what rarely happens.
 
 Sums that are not finite are computed again where products of parts are multiplied.  Of finite
 numbers none is; what is computed again there would hide that something was read that nobody wrote.
@@ -14,8 +14,8 @@ from gemmgen.ir.parts import inside, rebuilt
 T = TypeVar("T")
 
 
-def without_seldom(tree: T) -> T:
-    """Lowered code, a node or a tuple of nodes, without the statements that are seldom reached.
+def drop_rare_paths(tree: T) -> T:
+    """Lowered code, a node or a tuple of nodes, without the statements that are rarely reached.
     Most programs have none, and are not built anew."""
     return tree if all(map(_is_usual, inside(tree))) else _left(tree)
 
@@ -28,4 +28,4 @@ def _left(tree: T) -> T:
 
 
 def _is_usual(node: object) -> bool:
-    return not (isinstance(node, If) and cast("If[Any]", node).seldom)
+    return not (isinstance(node, If) and cast("If[Any]", node).rare)
