@@ -39,7 +39,7 @@ MOVES_NOTHING = (
     expanded.MultiplyAgain,
     Fold,
 )
-"""What comes before and behind multiplications, and what few accumulators need."""
+"""What comes before and after multiplications, and what few accumulators need."""
 
 
 class BlockContents:
@@ -121,7 +121,7 @@ class BlockContents:
         tile = self.loaded[copy.src] = self.tile(origin)
         if direct:
             self.holds[copy.dst, 0] = tile, None
-        return BlockStep("load", copy.src, tile, empty=self.is_behind(tile))
+        return BlockStep("load", copy.src, tile, empty=self.is_past_end(tile))
 
     def store(
         self, what: Literal["store", "copy"], copy: Copy, tile: int, stage: Expr | None
@@ -129,9 +129,9 @@ class BlockContents:
         at = self.stage(stage)
         self.holds[copy.dst, at] = tile, None
         operand = copy.dst.removesuffix("_shared")
-        return BlockStep(what, operand, tile, None, at, empty=self.is_behind(tile))
+        return BlockStep(what, operand, tile, None, at, empty=self.is_past_end(tile))
 
-    def is_behind(self, tile: int) -> bool:
+    def is_past_end(self, tile: int) -> bool:
         return (tile - self.first) * self.step >= self.end
 
     def fetch(self, node: expanded.Fetch) -> Iterator[BlockStep]:
@@ -141,7 +141,7 @@ class BlockContents:
             yield BlockStep("load", copy.src, *held, slot)
         else:
             held = self.in_stage(copy.src, node.stage, k)
-            operand, empty = copy.src.removesuffix("_shared"), self.is_behind(held[0])
+            operand, empty = copy.src.removesuffix("_shared"), self.is_past_end(held[0])
             yield BlockStep("read", operand, *held, slot, empty=empty)
         self.holds[copy.dst, slot] = held
 

@@ -32,7 +32,7 @@ class BlockStep:
     """``operand`` is a tensor's name.  ``tile`` counts steps along k, ``k`` is the element along k
     within the tile, None for a whole tile; ``stage`` is that of the shared tile or the slot of the
     fragments.  At most ``pending`` groups are left in flight by a ``wait``.  ``empty``: the tile
-    lies behind the last one, so nothing is moved.
+    lies after the last one, so nothing is moved.
 
     ``role`` names the warps that take it, if they have a program of their own.  ``barrier`` is the
     array in shared memory with a barrier for each stage, ``phase`` the one that is announced, or

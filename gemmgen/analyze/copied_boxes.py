@@ -24,7 +24,7 @@ from gemmgen.ir.problem import Tensor
 
 @record
 class CopiedBox:
-    """``rows`` times ``columns`` elements of the tile from ``at`` on; they lie row behind row
+    """``rows`` times ``columns`` elements of the tile from ``at`` on; they lie row after row
     from the element ``place`` of the stage on."""
 
     at: Position

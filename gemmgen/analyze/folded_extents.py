@@ -3,7 +3,7 @@
 Along a letter, tiles that lie inside C are of a class again after a period: the least common
 multiple of a tile (of a cluster's) and of the elements after which addresses begin a line again
 (``block_classes``).  So an extent is made shorter by whole periods.  Each tile of the first period
-that is left counts for those of the others, too; tiles behind it, that at the edge among them,
+that is left counts for those of the others, too; tiles after it, that at the edge among them,
 count once.  Matrices of a batch are of a class again after as many of them as a line has elements.
 """
 

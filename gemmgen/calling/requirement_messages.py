@@ -29,7 +29,7 @@ def explain(requirement: Requirement, interface: Interface, values: Mapping[str,
             return (
                 f"{name} = {values[name]}, and the kernel needs {requirement.text()}: "
                 f"TMA stores rows of {stored} in units of 16 bytes, and would write zeros "
-                f"behind them: use the kernel without async_copy {stored} "
+                f"after them: use the kernel without async_copy {stored} "
                 f"({values[name]} % {divisor} = {values[name] % divisor})"
             )
         case MultipleOf(divisor=divisor):

@@ -87,7 +87,7 @@ def _sentences(tiles: Sequence[BoxedTile]) -> Iterator[str]:
         each = ", for each part" if tile.parts > 1 else ""
         yield (
             f"{tile.tensor}: {parts}{sides} elements in {boxes} of {box.rows} x {box.columns}"
-            f"{each}, {tile.bytes} bytes, which lie in {tile.array} row behind row."
+            f"{each}, {tile.bytes} bytes, which lie in {tile.array} row after row."
         )
     stages = counted(tiles[0].stages, "stage")
     total = sum(tile.bytes for tile in tiles)

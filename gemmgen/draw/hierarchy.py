@@ -90,7 +90,7 @@ def _bytes(hop: Hop) -> str:
 
 
 def _sentence(hop: Hop) -> str:
-    """What the number behind the cross says."""
+    """What the number after the cross says."""
     if hop.target == GLOBAL:
         uses = significant(hop.reuse, 4)
         return f"{hop.tensor} is written {hop.elements:,} times, {uses} for an element."

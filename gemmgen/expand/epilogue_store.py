@@ -51,7 +51,7 @@ def _again(outward: Copy, stages: int) -> tuple[Timed, ...]:
     """Until a slice that was stored may be written again, and all threads know it.
 
     Threads that store by themselves do so before they write the next slice: with two of them the
-    barrier behind that one is enough.
+    barrier after that one is enough.
     """
     if outward.mode != "tma":
         return (Barrier(),) if stages == 1 else ()

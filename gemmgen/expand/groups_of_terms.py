@@ -1,7 +1,7 @@
 """When the accumulators of an instruction are folded into the kernel's, and begin anew.
 
-A group of so many terms ends behind the last of some tiles, or within one.  Groups are counted from
-the first term that the block sums; behind the last tile what there is is folded, however many terms
+A group of so many terms ends after the last of some tiles, or within one.  Groups are counted from
+the first term that the block sums; after the last tile what there is is folded, however many terms
 it has.
 """
 
@@ -21,7 +21,7 @@ NOTE = "promote the partial accumulators to f32"
 
 @record
 class Groups:
-    """The groups of a block's terms: ``fold`` is done behind each of them.
+    """The groups of a block's terms: ``fold`` is done after each of them.
 
     ``step``: terms of a tile; ``start``: where those of the block begin along ``letter``.
     """
@@ -33,7 +33,7 @@ class Groups:
 
     @property
     def ends_each_tile(self) -> bool:
-        """Whether no group goes on behind a tile."""
+        """Whether every promotion interval ends at a tile boundary."""
         return self.fold.every <= self.step
 
     @property
@@ -51,18 +51,18 @@ class Groups:
         before = Binary("%", self._summed(names.tile_origin(self.letter)), names.PROMOTE)
         return Binary("||", later, Binary(">", before, Int(0)))
 
-    def behind_step(
+    def after_step(
         self, k: Expr, step: Expr, ended: tuple[Timed, ...] = (), begun: tuple[Timed, ...] = ()
     ) -> tuple[Timed, ...]:
-        """Behind the step at ``k`` within a tile: its group is ``ended``, and the next one may be
+        """After the step at ``k`` within a tile: its group is ``ended``, and the next one may be
         ``begun``."""
         if not self.ends_within:
             return ()
         last = Binary("==", Binary("%", Binary("+", k, step), names.PROMOTE), Int(0))
         return (If(last, (self._folded((*ended, self.fold, *begun)),)),)
 
-    def behind_tile(self, stop: Expr) -> tuple[Timed, ...]:
-        """Behind the steps of a tile, if its group goes no further; the block's terms end at
+    def after_tile(self, stop: Expr) -> tuple[Timed, ...]:
+        """After the steps of a tile, if its group goes no further; the block's terms end at
         ``stop``."""
         if self.ends_within:
             return ()

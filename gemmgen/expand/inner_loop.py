@@ -84,7 +84,7 @@ def multiply(
 
     one = Multiply(contract, k, origin, where(contract.a), where(contract.b))
     groups = groups_of(kernel)
-    return (one, *(groups.behind_step(k, step_of(loop)) if groups else ()))
+    return (one, *(groups.after_step(k, step_of(loop)) if groups else ()))
 
 
 def unroll_of(kernel: Kernel, loop: Loop, usual: bool | int) -> bool | int:
@@ -132,7 +132,7 @@ def group(
     each: tuple[Timed, ...] = ()
     if groups:
         accumulate, ended = groups.goes_on(k), (*ended, end_multiplies(kernel))
-        each = groups.behind_step(k, step_of(loop), ended, (begun,))
+        each = groups.after_step(k, step_of(loop), ended, (begun,))
     one = Multiply(contract, k, None, a, b, accumulate)
     described = DescribeOperands(contract, a, b)
     if kernel.buffer(contract.a).parts > 1:

@@ -91,8 +91,8 @@ def _staged(program: Program, kernel: Kernel, pipeline: Pipeline) -> StagedPipel
 
 
 def _launched(kernel: Kernel) -> tuple[Timed, ...]:
-    """Behind the accumulators: the kernel behind needs no more than room, and waits for what is
-    stored."""
+    """After the accumulators: the dependent kernel may launch once SM resources are free, and waits
+    for what is stored."""
     if not kernel.work.overlap:
         return ()
     origins = tuple(x for x in kernel.work.origins if x == "overlap_launch")
@@ -106,7 +106,7 @@ def _launched(kernel: Kernel) -> tuple[Timed, ...]:
 
 
 def _again(kernel: Kernel) -> tuple[Timed, ...]:
-    """Behind the whole accumulators: those of parts that are not finite, without parts."""
+    """After the accumulators: recompute those that are not finite, without parts."""
     contract = contraction(kernel)
     if ATOMS[contract.atom].splits is None:
         return ()

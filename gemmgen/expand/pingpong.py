@@ -25,7 +25,7 @@ a tile."""
 OTHER = Binary("-", Int(1), names.CONSUMER_NUMBER)
 FIRST_GOES = OTHER
 """The parity of a consumer's first turn: the phase before the first one has ended, so that the
-first consumer goes at once, and the second one behind it."""
+first consumer goes at once, and the second one after it."""
 
 
 def consumers_of_a_tile(kernel: Kernel) -> Var:
@@ -50,7 +50,7 @@ def initialized(kernel: Kernel) -> tuple[Timed, ...]:
 
 
 def begun(kernel: Kernel, ring: Ring, extent: Expr, step: Expr) -> tuple[Timed, ...]:
-    """The ring's variables: the second consumer's first tile is behind the first one's."""
+    """The ring's variables: the second consumer's first tile is after the first one's."""
     number = names.CONSUMER_NUMBER
     steps = Binary("/", Binary("-", plus(extent, step), Int(1)), step)
     before = Binary("*", number, STEPS)
@@ -97,9 +97,9 @@ def _passed() -> Timed:
 
 
 def _skipped(ring: Ring) -> tuple[Timed, ...]:
-    behind = plus(ring.stage, STEPS)
-    rounds = plus(ring.phase, Binary("/", behind, ring.number()))
+    later = plus(ring.stage, STEPS)
+    rounds = plus(ring.phase, Binary("/", later, ring.number()))
     return (
         Assign(ring.phase.name, Binary("%", rounds, Int(2))),
-        Assign(ring.stage.name, Binary("%", behind, ring.number())),
+        Assign(ring.stage.name, Binary("%", later, ring.number())),
     )

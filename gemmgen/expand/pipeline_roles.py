@@ -4,7 +4,7 @@ specialization).
 Each stage has two barriers. The producer waits until the stage is empty, and asks TMA
 for the tiles that go there; the phase of ``full`` ends when their bytes have landed. A consumer
 waits for that, and once its warp has read the stage for the last time one of its lanes arrives at
-``empty``, behind a fence: without it TMA overtakes the warp's last reads. So neither
+``empty``, after a fence: without it TMA overtakes the warp's last reads. So neither
 waits at a barrier of the block, and the producer is ahead by as many tiles as there are stages.
 
 The producer asks for no tile that is not consumed: none is under way when the last consumer ends.

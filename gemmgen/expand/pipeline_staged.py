@@ -164,11 +164,11 @@ class StagedPipeline(ABC):
 
     def _multiply(self, steps: tuple[Timed, ...]) -> Timed:
         """The steps of a tile, under what shaped them and their reads of shared memory; and what
-        is done with the accumulators behind them."""
+        is done with the accumulators after them."""
         read = (o for c in fetches(self.loop) for o in c.origins if ".shared" in o)
         shaped = (*contraction(self.kernel).origins, *read, *self.loop.origins)
         groups = groups_of(self.kernel)
-        folded = groups.behind_tile(self.k_range.stop) if groups else ()
+        folded = groups.after_tile(self.k_range.stop) if groups else ()
         return Block("multiply the tile", tuple(dict.fromkeys(shaped)), (*steps, *folded))
 
     def _multiply_reading_ahead(

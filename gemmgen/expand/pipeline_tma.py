@@ -43,7 +43,7 @@ class TmaPipeline(StagedPipeline):
 
     @property
     def _goes_on(self) -> bool:
-        """Whether the ring goes on from tile to tile: a tile's first stage is the one behind the
+        """Whether the ring goes on from tile to tile: a tile's first stage is the one after the
         last of the tile before, and phases are counted on."""
         return self.kernel.work.persistent
 
@@ -168,6 +168,6 @@ class TmaPipeline(StagedPipeline):
 
 
 def waits(ring: Ring, stage: Expr, unless: Var | None = None) -> tuple[Timed, ...]:
-    """Waits for the tile in ``stage``, unless it is known to have landed; behind the last one the
+    """Waits for the tile in ``stage``, unless it is known to have landed; after the last one the
     ring's next round begins."""
     return (WaitBarrier(ring.full_at(stage), ring.phase, unless), ring.turn_phase(stage))

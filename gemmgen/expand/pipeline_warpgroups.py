@@ -1,9 +1,9 @@
 """Tiles that warpgroups multiply where they lie in shared memory, one step's group of
-multiplications behind another (CUTLASS: warpgroup-wide MMA with one batch in flight).
+multiplications after another (CUTLASS: warpgroup-wide MMA with one batch in flight).
 
 A step waits for its tile, begins its multiplications, and then waits until those of the step before
 have ended: their stage is read.  So tensor cores always have the next group to go on with.  The
-accumulators are read behind the last one.
+accumulators are read after the last one.
 
 The first multiplications of a tile of C do not read the accumulators, which are zeroed only where
 there is nothing to multiply.
@@ -89,7 +89,7 @@ class GroupRolePipeline(RolePipeline):
     def _drain(self) -> tuple[Timed, ...]:
         if not self._is_pingpong or fold_of(self.kernel):
             return (*_ended(self), *self._last_released(), *super()._drain())
-        # The other's first multiplications queue behind this one's last: no tensor core waits.
+        # The other's first multiplications queue after this one's last: no tensor core waits.
         handed = pingpong.handed_on_early(self.kernel)
         skipped = pingpong.skipped(self.kernel, self._ring())
         return (handed, *_ended(self), *self._last_released(), skipped)
@@ -115,7 +115,7 @@ def _issued(pipeline: StagedPipeline, ring: Ring) -> Timed:
 
 def _folded(pipeline: StagedPipeline) -> tuple[Timed, ...]:
     groups = groups_of(pipeline.kernel)
-    return groups.behind_tile(pipeline.k_range.stop) if groups else ()
+    return groups.after_tile(pipeline.k_range.stop) if groups else ()
 
 
 def _ended(pipeline: StagedPipeline) -> tuple[Timed, ...]:

@@ -74,7 +74,7 @@ class Ring:
         return Element(self.empty, (stage,))
 
     def turn_phase(self, stage: Expr) -> Assign:
-        """After a wait for ``stage``: behind the last one, the ring's next round begins."""
+        """After a wait for ``stage``: after the last one, the ring's next round begins."""
         last = Binary("-", self.count, Int(1)) if self.stages > 2 else Int(1)
         other = Binary("-", Int(1), self.phase)
         return Assign(self.phase.name, Select(less(stage, last), self.phase, other))

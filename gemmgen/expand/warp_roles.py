@@ -29,12 +29,12 @@ CONSUMER_BARRIER = Int(1)
 
 
 def with_producers(program: Program, kernel: Kernel, tiles: tuple[Timed, ...]) -> tuple[Timed, ...]:
-    """The block's program, in which the warps behind those that compute ``tiles`` copy their
+    """The block's program, in which the warps after those that compute ``tiles`` copy their
     operands."""
     pipeline = pipeline_of(kernel)
     assert pipeline is not None
     ring = RolePipeline(program, kernel, pipeline)
-    behind = Binary(">=", Var("threadIdx.x"), names.CONSUMERS)
+    is_producer = Binary(">=", Var("threadIdx.x"), names.CONSUMERS)
     count, origins = kernel.consumers, kernel.producers.origins
     fewer, more = _registers(program, kernel)
     producer = (*fewer, ring.produced())
@@ -46,7 +46,7 @@ def with_producers(program: Program, kernel: Kernel, tiles: tuple[Timed, ...]) -
             f"the producer: {PRODUCER}",
             origins,
             producer,
-            behind,
+            is_producer,
         ),
         WarpRole(
             "consumers",

@@ -1,7 +1,7 @@
 """The loops of machine code, and which of them is the main one.
 
 Not each branch to a lower address closes a loop: ptxas places what it expects to run rarely, such
-as another try at a barrier, behind the kernel's end, and a branch leads back from there into the
+as another try at a barrier, after the kernel's end, and a branch leads back from there into the
 middle of the text.  Natural loops tell the two apart.
 """
 
@@ -19,7 +19,7 @@ FETCHES = ("LDG", "LDGSTS", "UTMALDG", "UBLKCP", "SYNCS.PHASECHK")
 def loops(code: Code) -> tuple[Code, ...]:
     """The body of each loop, by the order of where they begin.
 
-    What of it lies behind the kernel's next end is left out: ptxas expects it to run rarely.
+    What of it lies after the kernel's next end is left out: ptxas expects it to run rarely.
     """
     blocks = _blocks(code)
     successors = _successors(code, blocks)

@@ -15,7 +15,7 @@ import numpy as np
 
 from gemmgen.base.record import record
 from gemmgen.calling.launches import Landing
-from gemmgen.interpreter.boxes import behind, boxes_of, lies_at, places
+from gemmgen.interpreter.boxes import boxes_of, lies_at, padding, places
 from gemmgen.interpreter.checked_memory import FlatMemory, OutputMemory
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Boxes, Step
@@ -64,18 +64,18 @@ NODES: Statements = {
 @record
 class _Leaving:
     """A box under way: the elements at ``read`` of a block's shared memory, to ``written``, and
-    zeros to ``behind``."""
+    zeros to ``padding``."""
 
     source: FlatMemory
     read: Ints
     tensor: OutputMemory
     written: Ints
-    behind: Ints
+    padding: Ints
     lane: int
 
     def leave(self) -> None:
         self.tensor.data[self.written] = self.source.data[self.read]
-        self.tensor.data[self.behind] = 0
+        self.tensor.data[self.padding] = 0
 
 
 class CheckedStores:
@@ -98,7 +98,7 @@ class CheckedStores:
                 raise source.trap(lane, begin, f"no box leaves here: no multiple of {LANDS_AT}")
             corner = [int(start[lane]) for start in starts]
             inside, there = places(boxes, corner, lane)
-            beyond = behind(boxes, corner, lane)
+            beyond = padding(boxes, corner, lane)
             lie = lies_at(boxes, source, begin)
             source.check(lie, None)
             boxes.tensor.claim(np.concatenate((there, beyond)), lane)

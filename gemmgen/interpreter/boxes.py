@@ -78,8 +78,8 @@ def places(boxes: Boxes, at: Sequence[int], lane: int) -> tuple[Bools, Ints]:
     return cast(Bools, inside.reshape(-1)), there
 
 
-def behind(boxes: Boxes, at: Sequence[int], lane: int) -> Ints:
-    """What a store of a box writes, too: where the elements are that are behind a row, in the same
+def padding(boxes: Boxes, at: Sequence[int], lane: int) -> Ints:
+    """What a store of a box writes, too: where the elements are that are after a row, in the same
     unit of 16 bytes as its last ones.  They become zeros."""
     unit = ALIGNMENT // BYTES[boxes.tensor.dtype]
     row, *others = boxes.sizes

@@ -84,9 +84,9 @@ class Array:
 @record
 class MatrixInTile:
     """An operand of tensor cores in shared memory, from the element that ``first`` holds on: rows
-    of ``row`` bytes, of which 8 lie one behind another and the next 8 ``stride`` bytes further;
+    of ``row`` bytes, of which 8 lie one after another and the next 8 ``stride`` bytes further;
     ``swizzle``: the bytes in which its chunks are permuted, or 0.  Where rows lie along m or n,
-    what is behind their end is ``leading`` bytes further."""
+    what is after their end is ``leading`` bytes further."""
 
     tile: Memory
     first: FrameSlot

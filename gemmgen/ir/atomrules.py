@@ -49,7 +49,7 @@ def operands_lie_along_k(program: Program, kernel: Kernel) -> Iterator[str]:
 
 def folds_end_whole_steps(program: Program, kernel: Kernel) -> Iterator[str]:
     """An instruction's accumulators are of the shape and spread of those that they are folded into,
-    which happens behind whole steps of a tile, or behind whole tiles."""
+    which happens after whole steps of a tile, or after whole tiles."""
     for pipeline in (s for s in kernel.body if isinstance(s, Pipeline)):
         for loop, fold in ((x, o) for x in pipeline.consume for o in x.body if isinstance(o, Fold)):
             acc, part, every = kernel.buffer(fold.dst), kernel.buffer(fold.part), fold.every

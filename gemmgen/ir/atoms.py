@@ -254,7 +254,7 @@ ATOMS: dict[Atom, AtomTraits] = {
     "m64nNk32": _of_a_warpgroup(32, _OF_BYTES, fraction=13),
     # The PTX ISA, "wgmma.mma_async", integers: N is 8, 16, 24, 32, 48, 64 and on in steps of 16.
     "m64nNk32_i8": _of_a_warpgroup(32, _OF_INTEGERS, odd_n=3),
-    # It reads 32 bits of an element, behind which no conversion can stand, and multiplies the upper
+    # It reads 32 bits of an element, so no conversion can follow the load, and multiplies the upper
     # 19 (decision 66).
     "m64nNk8": _of_a_warpgroup(8, (("tf32", "tf32", "f32"),), cuts=True),
 }

@@ -44,7 +44,7 @@ class InitBarrier:
 @record
 class FenceBarriers:
     """The barriers that the thread has initialized are visible to TMA; threads need a
-    ``Barrier`` behind it."""
+    ``Barrier`` after it."""
 
 
 @record

@@ -31,7 +31,7 @@ class StoreBox:
 class FenceAsync:
     """What the thread has written to shared memory, TMA sees, and what the thread has
     read there, it may overwrite, if it is asked by a thread that knows of the fence: by one that
-    meets this one at a barrier behind it."""
+    meets this one at a barrier after it."""
 
 
 @record
@@ -42,7 +42,7 @@ class CommitBoxes:
 @record
 class AwaitBoxes:
     """Until at most ``pending`` of the thread's groups have shared memory to read yet.  Others
-    know of that behind a barrier alone."""
+    know of that after a barrier alone."""
 
     SYNTAX = "{pending}"
 

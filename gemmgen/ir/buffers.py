@@ -184,7 +184,7 @@ class Buffer:
     buffer's extents are None (the problem's).  A tile has ``stages``, rows with ``pad`` additional
     elements, and chunks of rows that ``swizzle`` permutes. With ``atom_width`` so many elements
     along the last letter are a row: the tile is cut along it into atom columns, which lie one
-    behind another. ``spare`` rows after each atom column of each stage are unused: the next atom
+    after another. ``spare`` rows after each atom column of each stage are unused: the next atom
     column starts at an address that TMA accepts. ``spread`` belongs to register buffers. Of a
     fragment whose elements are split there are ``parts``, and so of a tile, and of a tensor's
     planes, whose parts lie in memory.

@@ -22,7 +22,7 @@ MOST_BLOCKS = 8
 @record
 class ClusterBarrier:
     """Until all threads of all blocks of the cluster have come; what they wrote before, all see
-    behind it (PTX: barrier.cluster).  The expanded and the lowered IR have it in common."""
+    after it (PTX: barrier.cluster).  The expanded and the lowered IR have it in common."""
 
 
 def blocks_of(work: Work) -> int:

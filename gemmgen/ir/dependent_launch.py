@@ -15,7 +15,7 @@ class WaitGrid:
 
 @record
 class LaunchDependents:
-    """The kernel behind may begin as soon as every block has come here, or ended (PTX:
+    """The dependent kernel may begin as soon as every block has come here, or ended (PTX:
     griddepcontrol.launch_dependents)."""
 
     SYNTAX = ""

@@ -95,7 +95,7 @@ class Interface:
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory of a block; dynamic memory behind static begins where a box of TMA
+        """Bytes of shared memory of a block; dynamic memory after static begins where a box of TMA
         may land."""
         swizzles = (REPEATS * one.swizzle for one in self.maps)
         unit = max(LANDS_AT, *swizzles) if self.maps else LANDS_AT

@@ -63,7 +63,7 @@ class SharedArray:
 
 def ends_at(arrays: tuple[SharedArray, ...]) -> tuple[int, ...]:
     """Bytes to which the end of each array is rounded up where one follows another: those to which
-    the arrays behind it begin."""
+    the arrays after it begin."""
     aligned = [array.aligned for array in arrays]
     return tuple(max(aligned[i + 1 :], default=1) for i in range(len(arrays)))
 

@@ -85,7 +85,7 @@ class Bounds:
 
 @record
 class Producers:
-    """Warpgroups of a block, behind the threads that multiply, which copy the tiles and do nothing
+    """Warpgroups of a block, after the threads that multiply, which copy the tiles and do nothing
     else.
 
     ``pingpong``: groups of consumers that alternate, each with the accumulators of a whole tile.
@@ -165,7 +165,7 @@ class Contract:
 
 @record
 class Fold:
-    """``dst += part`` behind each ``every`` terms along k that a block sums, and behind its last
+    """``dst += part`` after each ``every`` terms along k that a block sums, and after its last
     ones; then ``part`` begins at zero again."""
 
     SYNTAX = "{dst} += {part}"
@@ -268,7 +268,7 @@ class Kernel:
 
     @property
     def threads(self) -> int:
-        """All threads of a block: those that multiply, and the producers behind them."""
+        """All threads of a block: those that multiply, and the producers after them."""
         return self.consumers + self.producers.threads
 
     @property

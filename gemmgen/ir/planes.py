@@ -1,6 +1,6 @@
 """Planes of parts in scratch memory: where a pre-pass leaves what it has split.
 
-A tensor's parts lie one plane behind another.  Each plane has the tensor's rows, and each row
+A tensor's parts lie one plane after another.  Each plane has the tensor's rows, and each row
 begins at a multiple of 16 bytes, as a tensor map asks.
 """
 

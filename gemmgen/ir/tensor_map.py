@@ -7,7 +7,7 @@ from gemmgen.ir.dtypes import DType
 
 ALIGNMENT = 16
 """Bytes: addresses and strides of a map are their multiples, and so are the innermost side of a box
-and where it begins in a row.  A store leaves out what is behind a row in whole units of them."""
+and where it begins in a row.  A store leaves out what is after a row in whole units of them."""
 LONGEST_SIDE = 256
 """Elements of a box along each dimension, at most."""
 LANDS_AT = 128

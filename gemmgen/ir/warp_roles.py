@@ -17,7 +17,7 @@ S = TypeVar("S", covariant=True)
 @record
 class WarpRole(Generic[S]):
     """What ``threads`` threads of a block do, from the thread ``first`` on, under a comment; they
-    are whole warps.  Of ``groups`` of so many threads, one behind the other, each goes its own
+    are whole warps.  Of ``groups`` of so many threads, one after the other, each goes its own
     way in time.
 
     ``condition`` holds in these threads alone, of those that an earlier role leaves; None: of the

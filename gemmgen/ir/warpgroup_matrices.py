@@ -16,14 +16,14 @@ from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Element, Expr, Int
 
 ROWS = 8
-"""Rows of an operand that lie one behind another, whatever is behind them."""
+"""Rows of an operand that lie one after another, whatever is after them."""
 UNIT = 16
 """Bytes that an address in a descriptor counts in."""
 
 
 @record
 class FenceMultiplies:
-    """What threads did to their registers, the multiplications behind it find (wgmma.fence): in
+    """What threads did to their registers, the multiplications after it find (wgmma.fence): in
     front of the first one, and wherever a thread has read or written accumulators since."""
 
 
@@ -45,7 +45,7 @@ class AwaitMultiplies:
 @record
 class EndMultiplies:
     """Until no group is under way; ``accumulators``, an array of ``dtype`` in registers, may be
-    read behind it."""
+    read after it."""
 
     SYNTAX = "{accumulators}"
 
@@ -59,12 +59,12 @@ class DescribeMatrix:
 
     Each of its rows, along m or n, has ``swizzle`` bytes along k (128, 64 or 32), whose chunks of
     16 bytes are permuted as TMA's swizzle of that many bytes does.  Eight rows lie one
-    behind another; the next eight are ``stride`` bytes behind the first of these (PTX: stride
+    after another; the next eight are ``stride`` bytes after the first of these (PTX: stride
     dimension byte offset).  ``first`` is at a multiple of ``8 * swizzle`` bytes.
 
     With ``mn_major`` the tile has a row for each k, of ``swizzle`` bytes along m or n, all of them
-    one behind another: an atom column. The next atom column, with what is further along m or n, is
-    ``stride`` bytes behind it (PTX: leading dimension byte offset).
+    one after another: an atom column. The next atom column, with what is further along m or n, is
+    ``stride`` bytes after it (PTX: leading dimension byte offset).
 
     Of a program whose tiles are not swizzled yet ``swizzle`` is 0: rows lie as they are, which no
     instruction reads.

@@ -1,7 +1,7 @@
 """The block's matrices: their numbers along the batch letters, and the pointers moved to them.
 
 A block's number counts the tiles of a matrix fastest, then the matrices, the output's last batch
-letter first.  Behind these lines each tensor's name means the block's own matrix, and the rest of
+letter first.  After these lines each tensor's name means the block's own matrix, and the rest of
 the kernel knows of no other.
 """
 

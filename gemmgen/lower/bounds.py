@@ -46,7 +46,7 @@ def is_whole(context: Context, letter: str) -> bool:
 
 def reach(context: Context, letter: str) -> int:
     """The extent along ``letter`` of all tiles of a cluster, or of a block that runs alone: a tile
-    may begin that far behind the first one that is inside."""
+    may begin that far after the first one that is inside."""
     return tile(context, letter) * clusters.along(context.kernel.work, letter)
 
 

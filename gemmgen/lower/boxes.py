@@ -59,7 +59,7 @@ def copy_box(context: Context, node: CopyBox) -> tuple[Node, ...]:
 
 
 def _range(context: Context, copy: Copy, letter: str) -> tuple[Expr, Expr]:
-    """The first row, or column, of a tile that the block copies, and the one behind the last."""
+    """The first row, or column, of a tile that the block copies, and the one after the last."""
     work, tile = context.kernel.work, context.buffer(copy.dst)
     across = shared_along(work, tile)
     if across is None or letter != tile.letters[0]:

@@ -94,7 +94,7 @@ def row(
 
 
 def with_indices(defines: tuple[Define, ...], body: tuple[Node, ...]) -> tuple[Node, ...]:
-    """``body`` behind those of ``indices`` that it uses: of what goes to shared memory not all."""
+    """``body`` after those of ``indices`` that it uses: of what goes to shared memory not all."""
     used = names_in(body)
     return (*(index for index in defines if index.name in used), *body)
 

@@ -1,5 +1,5 @@
 """Where a kernel that overlaps with the preceding one waits for it: before its first access to
-global memory, behind what needs none."""
+global memory, after what needs none."""
 
 from __future__ import annotations
 

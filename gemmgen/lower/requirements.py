@@ -67,7 +67,7 @@ def _ranges(context: Context) -> Iterator[Requirement]:
 
 
 def _whole_units(context: Context) -> Iterator[Requirement]:
-    """TMA stores rows in units of 16 bytes: what is behind a row in its last one would
+    """TMA stores rows in units of 16 bytes: what is after a row in its last one would
     become zeros."""
     outward = context.boxed_outward
     if outward is None:

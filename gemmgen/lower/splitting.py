@@ -1,7 +1,7 @@
 """The pre-pass that splits tensors: a block has part of a row, a thread some elements of it,
 each as many threads from the next as the block has.
 
-x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1) go to a plane each.  What is behind a row in
+x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1) go to a plane each.  What is after a row in
 its last 16 bytes nobody reads: the map of the planes ends with the row.
 """
 

@@ -40,7 +40,7 @@ def check_boxes(kernel: Kernel, fact: OperandArgument, tile: Buffer, copy: Copy)
         raise Refusal(
             f"async_copy {tensor} via=tma: TMA writes rows without padding",
             at=fact.operand.span,
-            notes=(f"rows of {tile.extent(tile.letters[-1])} elements, {tile.pad} behind each",),
+            notes=(f"rows of {tile.extent(tile.letters[-1])} elements, {tile.pad} after each",),
             hint=f"leave pad out, or {OTHERWISE}",
         )
     if copy.width > 1:

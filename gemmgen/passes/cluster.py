@@ -147,7 +147,7 @@ class Cluster:
             raise Refusal(
                 "cluster needs a producer, which waits for the consumers of all blocks",
                 at=self.stated.span,
-                notes=("without one a block asks for tiles behind a barrier of its own threads",),
+                notes=("without one a block asks for tiles after a barrier of its own threads",),
                 hint="warp_specialize producers=1",
             )
 

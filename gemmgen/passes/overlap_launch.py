@@ -1,11 +1,11 @@
-"""overlap_launch: begin while the preceding kernel still runs, and let the one behind do so.
+"""overlap_launch: begin while the preceding kernel still runs, and let the dependent one do so.
 
 A launch on a stream begins when the preceding one has ended: its blocks leave, its writes are made
 visible, the next blocks are set up.  With programmatic dependent launch (sm_90 on) the blocks of
 this kernel are set up meanwhile: what needs no global memory (index arithmetic, barriers in shared
 memory) comes before ``griddepcontrol.wait``, which every thread executes before it touches global
-memory. Behind the accumulators ``griddepcontrol.launch_dependents`` lets the kernel behind begin in
-turn. The launcher asks for the overlap, and so do launches from Python.
+memory. After the accumulators ``griddepcontrol.launch_dependents`` lets the dependent kernel begin
+in turn. The launcher asks for the overlap, and so do launches from Python.
 
     work [m=16, n=16]
 ==> overlap_launch

@@ -2,7 +2,7 @@
 place.
 
 No lane holds an operand that it could split.  So a pre-pass splits A and
-B, and their parts lie in memory as planes, one behind another: each is stored as the operand is.
+B, and their parts lie in memory as planes, one after another: each is stored as the operand is.
 TMA copies a tile of each plane, and a stage has the tiles of all parts.
 """
 

@@ -105,7 +105,7 @@ def _check_accumulators(kernel: Kernel, problem: Problem, via: Via, stated: Stat
 
 
 def _check_terms(kernel: Kernel, terms: int, via: Via, stated: Stated) -> None:
-    """Checks that accumulators are folded behind whole steps: some of a tile, or some tiles."""
+    """Checks that accumulators are folded after whole steps: some of a tile, or some tiles."""
     pipeline = pipeline_of(kernel)
     assert pipeline is not None
     step, each = pipeline.step, ATOMS[contraction(kernel).atom].k

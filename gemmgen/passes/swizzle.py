@@ -8,7 +8,7 @@ are left out are chosen for the fewest conflicts; ``explain`` shows how many rem
 
 A tile that TMA copies (``async_copy via=tma``) has TMA's own pattern: its rows
 are 128, 64 or 32 bytes, ``by`` is 8, 4 or 2, ``every`` 1, 2 or 4, and ``chunk`` 16 bytes.  Longer
-rows are cut into atom columns of such rows, as long as possible, which lie one behind another. So
+rows are cut into atom columns of such rows, as long as possible, which lie one after another. So
 has the slice in which C leaves by TMA; atom columns of fewer than 8 rows take the room of 8.
 
     shared A_shared[k=16, m=64] f32

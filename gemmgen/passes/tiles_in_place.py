@@ -115,7 +115,7 @@ def _check_copied(tensors: tuple[str, ...], said: TileStatements, via: Via, at: 
         at=at,
         notes=(
             f"threads write those of {' and '.join(others)}, which its instructions would see "
-            "behind a proxy fence of each thread",
+            "after a proxy fence of each thread",
         ),
         hint=f"{stages}async_copy {' '.join(others)} via=tma",
     )

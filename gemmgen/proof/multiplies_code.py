@@ -1,5 +1,5 @@
 """What a kernel's machine code must have where warpgroups multiply, and must not: as many
-instructions for a tile along k as the schedule says, one behind another."""
+instructions for a tile along k as the schedule says, one after another."""
 
 from __future__ import annotations
 

@@ -29,12 +29,12 @@ struct Box {
 };
 
 // A row of a box: `inside` of its bytes are the tensor's, from `first` on; `before` and `after` them
-// are those outside.  A store writes zeros to so many of those after them as are `behind` the row of
+// are those outside.  A store writes zeros to so many of those after them as are `padding` of the row of
 // the tensor in its last unit.
 struct BoxRow {
   uint32_t offset;  // in the box
   unsigned char *first;
-  uint32_t before, inside, after, behind;
+  uint32_t before, inside, after, padding;
 };
 
 inline uint32_t row_bytes(const Box &box) {
@@ -75,7 +75,7 @@ inline BoxRow box_row(const Box &box, uint32_t number) {
   row.inside = static_cast<uint32_t>((high - low) * element);
   row.after = bytes - row.before - row.inside;
   const auto rest_of_unit = static_cast<uint32_t>(-(box.sizes[0] * box.strides[0]) % UNIT);
-  row.behind = row.after < rest_of_unit ? row.after : rest_of_unit;
+  row.padding = row.after < rest_of_unit ? row.after : rest_of_unit;
   return row;
 }
 
@@ -114,7 +114,7 @@ inline void store_box(const Box &box, const unsigned char *shared, uint32_t sour
     const BoxRow row = box_row(box, i);
     take_row(shared, source + row.offset, values, row_bytes(box), box.swizzle);
     memcpy(row.first, values + row.before, row.inside);
-    memset(row.first + row.inside, 0, row.behind);
+    memset(row.first + row.inside, 0, row.padding);
   }
 }
 

@@ -206,7 +206,7 @@ extern "C" void gg_note_launch(const GgLaunch *launch, const GgArgument *argumen
 // Whether the pre-pass is to be run.
 extern "C" int gg_begin_pre_pass(const GgLaunch *launch) {
   using namespace gg;
-  if (called.launches != 0) fault("the launcher launches what splits operands behind the kernel");
+  if (called.launches != 0) fault("the launcher launches what splits operands after the kernel");
   if (reinterpret_cast<uintptr_t>(launch->stream) != answers.stream) {
     fault("the launcher launches what splits operands on another stream");
   }

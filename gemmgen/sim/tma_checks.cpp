@@ -33,15 +33,15 @@ unsigned storer(const BoxCopy &copy) {
   return started(beside(copy.rank, number), copy.by.thread);
 }
 
-// The elements of a tensor that TMA reads or writes, and what it writes behind rows.
+// The elements of a tensor that TMA reads or writes, and what it writes after rows.
 void check_inside(const BoxCopy &copy, bool write) {
   for (uint32_t i = 0; i < box_rows(copy.box); ++i) {
     const BoxRow row = box_row(copy.box, i);
     if (row.inside == 0) continue;
     check_access({row.first, row.inside, write, copy.by.pc, false, BESIDE_THREAD}, state.thread);
-    if (!write || row.behind == 0) continue;
+    if (!write || row.padding == 0) continue;
     unsigned char *const end = row.first + row.inside;
-    check_access({end, row.behind, true, copy.by.pc, false, BESIDE_THREAD}, state.thread);
+    check_access({end, row.padding, true, copy.by.pc, false, BESIDE_THREAD}, state.thread);
   }
 }
 

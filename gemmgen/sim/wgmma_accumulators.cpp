@@ -1,5 +1,5 @@
 // The variables of accumulators of multiplications. From the beginning of one they hold NaN; they
-// get their values where the text names them behind a wait that covers it.
+// get their values where the text names them after a wait that covers it.
 
 #include "wgmma.h"
 

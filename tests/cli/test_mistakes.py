@@ -103,7 +103,7 @@ def test_all_mistakes_of_a_file_are_told_with_their_places():
     assert "did you mean `vectorize`?" in result.stderr
 
 
-def test_check_goes_on_behind_a_wrong_file(tmp_path: Path):
+def test_check_goes_on_after_a_wrong_file(tmp_path: Path):
     wrong = tmp_path / "wrong.sched"
     wrong.write_text("tile m=\n")
     result = gemmgen("check", wrong, NAIVE)

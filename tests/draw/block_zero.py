@@ -162,9 +162,9 @@ class LoggedBarriers(CheckedBarriers):
 
 
 class LoggedMachine(CheckedMachine):
-    """A machine whose memories and barriers log; the ``sums`` of its products log their stores."""
+    """A machine whose memories and barriers log; the ``acc`` of its products log their stores."""
 
-    sums = "acc"
+    acc = "acc"
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class LoggedMachine(CheckedMachine):
         self, array: RegisterArray | FragmentArray, size: int
     ) -> tuple[Memory, Step | None]:
         memory, declare = super().registers(array, size)
-        if array.name == self.accumulators:
+        if array.name == self.acc:
             store, log = memory.store, self.log
 
             def logged(index: Index, value: Value, mask: Mask) -> None:
@@ -219,10 +219,10 @@ class LoggedMachine(CheckedMachine):
         self.log.events.append(("barrier", ""))
         super().barrier(mask)
 
-    def meet(self, number: int, threads: int, mask: Mask) -> None:
+    def sync(self, number: int, threads: int, mask: Mask) -> None:
         if number:  # 0 is the block's own barrier, which is logged already
             self.log.events.append(("barrier", ""))
-        super().meet(number, threads, mask)
+        super().sync(number, threads, mask)
 
     def meet_cluster(self, mask: Mask) -> None:
         self.log.events.append(("barrier", ""))
@@ -268,13 +268,13 @@ def run_roles(
     }
 
     def running(machine: LoggedMachine) -> None:
-        machine.sums = contraction(kernel.program.main).acc
+        machine.acc = contraction(kernel.program.main).acc
         step = code_for(machine).kernel(kernel.lowered)
         assert step is not None
         step(None)
 
     with np.errstate(all="ignore"):
-        together.turns.run([(name, partial(running, m)) for name, m in machines.items()])
+        together.scheduler.run([(name, partial(running, m)) for name, m in machines.items()])
     return {name: machine.log for name, machine in machines.items()}
 
 

@@ -42,7 +42,7 @@ def drawn(name: str, kind: str, shape: Shape | None = None) -> Drawing:
 
 def told(drawing: Drawing, form: str) -> Iterator[tuple[tuple[str, ...], dict[str, range]]]:
     """Of cells whose words begin with ``form`` (a regular expression): its groups, and the ranges
-    of the letters in the brackets behind it."""
+    of the letters in the brackets after it."""
     for cell in drawing.cells:
         found = re.fullmatch(rf"{form}: (\w+)\[(.*)\]", cell.about)
         if found:

@@ -121,7 +121,7 @@ def hostile(template: str, place: str) -> list[str]:
 def _after_a_word(name: str) -> Iterator[str]:
     """What the name has behind a word of the template's and ``_``: all of it, and its beginnings.
 
-    Behind the same word these are names of the text; behind another they begin one.
+    After the same word these are names of the text; behind another they begin one.
     """
     for word in USUAL.values():
         first, _, rest = name.partition(f"{word}_")

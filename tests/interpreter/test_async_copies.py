@@ -101,7 +101,7 @@ def test_refuses_to_end_with_a_copy_under_way(landing: Landing) -> None:
 
 @both
 @pytest.mark.parametrize("valid", range(5))
-def test_zeros_stand_behind_the_valid_elements(landing: Landing, valid: int) -> None:
+def test_zeros_stand_after_the_valid_elements(landing: Landing, valid: int) -> None:
     first = If(of("<", X, 1), (copy(4, 0, 4, valid),))
     got = run(landing, first, COMMIT, Wait(Int(0)), BARRIER, READ)
     assert got == [14.0, 15.0, 16.0, 17.0][:valid] + [0.0] * (4 - valid)

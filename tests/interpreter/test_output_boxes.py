@@ -26,7 +26,7 @@ from gemmgen.proof.equivalence import same_meaning
 
 NAME, SHAPE = "C by TMA", (35, 68, 12)
 SHARED_UNITS = (35, 69, 12)
-"""Three elements behind each row of C are in the last 16 bytes of the row."""
+"""Three elements after each row of C are in the last 16 bytes of the row."""
 
 Rule = Callable[[Timed], tuple[Timed, ...]]
 
@@ -58,12 +58,12 @@ def waits_at_the_end_alone(patch: pytest.MonkeyPatch) -> None:
     right = epilogue_store._has_left
     patch.setattr(epilogue_store, "_has_left", lambda *_: ())
 
-    def behind(kernel: Kernel) -> tuple[Timed, ...]:
+    def after(kernel: Kernel) -> tuple[Timed, ...]:
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(epilogue_store, "_has_left", right)
             return last(kernel)
 
-    patch.setattr("gemmgen.expand.kernel.epilogue_drain", behind)
+    patch.setattr("gemmgen.expand.kernel.epilogue_drain", after)
 
 
 def never_waits_at_the_end(patch: pytest.MonkeyPatch) -> None:
@@ -121,8 +121,8 @@ def test_rows_that_do_not_end_with_16_bytes_are_required_not_to_be_stored() -> N
         difference(SHARED_UNITS)
 
 
-def test_zeros_behind_rows_are_found() -> None:
-    """TMA leaves out what is behind a row in whole units of 16 bytes alone."""
+def test_zeros_after_rows_are_found() -> None:
+    """TMA leaves out what is after a row in whole units of 16 bytes alone."""
     with pytest.MonkeyPatch.context() as patch:
         requires_no_whole_units(patch)
         assert difference() is None

@@ -125,7 +125,7 @@ STAGED = (
     ],
 )
 def test_rows_of_a_stored_tensor_end_with_16_bytes(lines: str, wanted: set[MultipleOf]) -> None:
-    """TMA leaves out what is behind a row in whole units of them alone."""
+    """TMA leaves out what is after a row in whole units of them alone."""
     known = compile_source(Source(f"target sm_90\n{STAGED}{lines}")).interface
     rules = [r for r in known.requirements if isinstance(r, MultipleOf) and r.name in ("N", "K")]
     assert set(rules) == wanted and len(rules) == len(wanted)
@@ -136,7 +136,7 @@ def test_a_row_that_ends_within_16_bytes_is_explained() -> None:
     (rule,) = (r for r in known.requirements if r == MultipleOf("N", 4))
     assert explain(rule, known, {"N": 5}) == (
         "N = 5, and the kernel needs N % 4 == 0: TMA stores rows of C in units of 16 "
-        "bytes, and would write zeros behind them: use the kernel without async_copy C (5 % 4 = 1)"
+        "bytes, and would write zeros after them: use the kernel without async_copy C (5 % 4 = 1)"
     )
 
 

@@ -119,7 +119,7 @@ PLANTS: dict[str, tuple[str, Callable[[LoweredKernel], LoweredKernel], str]] = {
         lambda k: in_array(k, "C_shared", aligned=128),
         "aligned to 128",
     ),
-    "an array behind odd ones": (
+    "an array after odd ones": (
         DYNAMIC,
         lambda k: in_array(
             replace(k, shared=tuple(replace(a, aligned=128) for a in k.shared)),

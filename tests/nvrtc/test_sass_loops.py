@@ -36,7 +36,7 @@ retry: {WAIT}
 BRA waited
 end: BRA end
 """
-"""Another try at a barrier lies behind the kernel's end."""
+"""Another try at a barrier lies after the kernel's end."""
 
 ROLES = f"""
 @P6 BRA producer
@@ -84,7 +84,7 @@ def texts(body: sass.Code | None) -> list[str]:
     return [f"{one.guard} {one.opcode}".strip() for one in body]
 
 
-def test_another_try_behind_the_end_widens_no_loop() -> None:
+def test_another_try_after_the_end_widens_no_loop() -> None:
     code = code_of(RETRIED)
     main, retry = sass_loops.loops(code)
     assert texts(main) == ["MOV", WAIT.split()[0], "@!P0 BRA", "FFMA", "FFMA", "@P1 BRA"]

@@ -196,7 +196,7 @@ STORES = {
         WRITTEN,
         "values, clocks",
     ),
-    "the barrier behind the wait for a store dropped": BoxPlant(
+    "the barrier after the wait for a store dropped": BoxPlant(
         OUT, "__syncthreads();", "", "race", WRITTEN, "values, clocks"
     ),
     "the last stores not waited for": BoxPlant(

@@ -129,7 +129,7 @@ PLANTS = {
         "",
         "accounting",
     ),
-    "blocks beyond the matrix leave behind the first barrier": edit(
+    "blocks beyond the matrix leave after the first barrier": edit(
         START,
         "gg_sync_cluster();\n    if (tile_m >= M) return;\n\n    if (threadIdx.x < 32)",
         "block ended",

@@ -110,7 +110,7 @@ def test_a_load_is_a_slice_with_zeros_outside(library: ctypes.CDLL, rank: int, i
 
 @pytest.mark.parametrize(("rank", "item"), RANKS_AND_ITEMS)
 def test_a_store_ends_with_a_unit_of_each_row(library: ctypes.CDLL, rank: int, item: int) -> None:
-    """What is behind a row of the tensor in its last 16 bytes becomes zeros, and no more."""
+    """What is after a row of the tensor in its last 16 bytes becomes zeros, and no more."""
     for seed in range(60):
         drawn = Drawn(seed, rank, item)
         unit = 16 // item

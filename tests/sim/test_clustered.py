@@ -176,7 +176,7 @@ def test_finds(mistake: str) -> None:
 
 
 def test_tiles_need_guards_unless_clusters_are_whole() -> None:
-    """Tiles of a cluster may begin behind C, also where each that is in C is full."""
+    """Tiles of a cluster may begin after C, also where each that is in C is full."""
     guard = "if (m < M)"
     assert guard in emitted("whole tiles").text and guard not in emitted("whole clusters").text
 

@@ -82,7 +82,7 @@ PLANTS = {
     "a map that is not swizzled": ("persistent", "{BK, BM}, 3)", "{BK, BM}, 0)", 1),
     "eight rows in another place": ("persistent", "[warpgroup_m], 1024)", "[warpgroup_m], 512)", 1),
     "sums are read before the wait": ("persistent", "gg_wgmma_end(acc);", "", 1),
-    "sums are read behind a wait for all but one": (
+    "sums are read after a wait for all but one": (
         "persistent",
         "gg_wgmma_end(acc);",
         WAIT,
@@ -91,7 +91,7 @@ PLANTS = {
     "the present stage is released": ("persistent", BEFORE, "gg_arrive(empty[stage]);", 1),
     "a stage is released that is read yet": ("persistent", WAIT, "gg_wgmma_wait<2>();", 1),
     "no wait in a step": ("persistent", WAIT, "", 1),
-    "no stage is released behind the first step": ("persistent", "if (tile_k > 0) {", "{", 1),
+    "no stage is released after the first step": ("persistent", "if (tile_k > 0) {", "{", 1),
     "the last stage is not released": ("persistent", "if (K > 0) {", "if (K < 0) {", 1),
     "no fence in front": ("persistent", "gg_wgmma_fence();", "", 1),
     "sums begin anew with each tile of k": ("persistent", "tile_k + k > 0)", "k > 0)", 1),

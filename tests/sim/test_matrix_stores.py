@@ -72,7 +72,7 @@ PLANTS = {
     "a row at no multiple of 16 bytes": ("lane / 16 * 8]", "lane / 16 * 4]", "misaligned: a row"),
     "a row outside the tile": ("tile[lane % 16]", "tile[lane % 16 + 1]", "out of bounds"),
     "a lane that stores nothing": (CALL, f"if (lane != 9) {CALL}", "divergent warp"),
-    "no barrier behind the stores": ("__syncwarp();", "", "race: "),
+    "no barrier after the stores": ("__syncwarp();", "", "race: "),
     "matrices exchanged": ("pairs[i * 2] =", "pairs[i % 2 * 4 + i / 2 * 2] =", ""),
     "turned, and not meant so": ("gg_stmatrix_x4(", "gg_stmatrix_x4_turned(", ""),
     "half of the matrices": (CALL, HALF, "never written"),

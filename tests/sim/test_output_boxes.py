@@ -60,7 +60,7 @@ STORE = "gg_store_box_2d(C_map, C_shared[box_m], tile_n, tile_m + box_m * TM + r
 PLANTS: dict[str, tuple[str, str, str, int, tuple[str, ...]]] = {
     "no fence": (BLOCK, f"        {FENCE}", "", 1, ("fence",)),
     "a fence by one thread": (BLOCK, FENCE, f"if (tid == 0) {FENCE}", 1, ("fence",)),
-    "a fence behind the barrier": (
+    "a fence after the barrier": (
         BLOCK,
         f"{FENCE}        {SYNC}",
         f"{SYNC}\n{FENCE}",
@@ -75,7 +75,7 @@ PLANTS: dict[str, tuple[str, str, str, int, tuple[str, ...]]] = {
         1,
         ("race", "wrong bits"),
     ),
-    "no barrier behind the wait": (BLOCK, f"{AWAIT}\n        {SYNC}", AWAIT, 1, ("race",)),
+    "no barrier after the wait": (BLOCK, f"{AWAIT}\n        {SYNC}", AWAIT, 1, ("race",)),
     "a group too few is waited for": (
         BLOCK,
         f"{AWAIT}\n        {SYNC}",
@@ -143,7 +143,7 @@ PLANTS: dict[str, tuple[str, str, str, int, tuple[str, ...]]] = {
         ("wrong bits",),
     ),
     "the consumers' barrier before the store": (DUTIES, MEET, "", 2, ("race",)),
-    "the consumers' barrier behind the wait": (DUTIES, MEET, "", 1, ("race",)),
+    "the consumers' barrier after the wait": (DUTIES, MEET, "", 1, ("race",)),
     "the block's barrier among consumers": (DUTIES, MEET, SYNC, 2, ("divergent barrier",)),
     "no wait before a slice of two is written again": (
         SLICES,
@@ -159,7 +159,7 @@ PLANTS: dict[str, tuple[str, str, str, int, tuple[str, ...]]] = {
         1,
         ("race", "wrong bits"),
     ),
-    "no barrier behind the wait for a slice of two": (
+    "no barrier after the wait for a slice of two": (
         SLICES,
         FREED,
         FREED.replace(MEET, ""),
@@ -253,8 +253,8 @@ def without_whole_units(name: str) -> tuple[Emitted, str]:
 @pytest.mark.by_default("*watched-shape1")
 @pytest.mark.parametrize("shape", [(35, 68, 12), (35, 69, 12), (3, 5, 9), (33, 62, 8)])
 @pytest.mark.parametrize("watched", [True, False], ids=["watched", "unwatched"])
-def test_zeros_behind_rows_are_found(shape: Shape, watched: bool) -> None:
-    """TMA stores whole units of 16 bytes: what is behind a row in its last one, too."""
+def test_zeros_after_rows_are_found(shape: Shape, watched: bool) -> None:
+    """TMA stores whole units of 16 bytes: what is after a row in its last one, too."""
     looser, text = without_whole_units(BLOCK)
     _, n, _ = shape
     found = first_complaint(

@@ -93,7 +93,7 @@ PLANTS = {
         1,
         "too early",
     ),
-    "a wait behind the first load": (
+    "a wait after the first load": (
         "registers",
         WAIT,
         "if (beta != 0.0f && C[0] == 12345.0f) return; " + WAIT,
@@ -147,7 +147,7 @@ def test_finds(plant: str) -> None:
     assert found is not None and kind in found, found
 
 
-def test_the_kernel_behind_may_begin_before_the_stores() -> None:
+def test_the_dependent_kernel_may_begin_before_the_stores() -> None:
     """It waits for the end of this one before it touches memory, so that where it is told to begin
     changes when it is set up, and no result."""
     text = emitted("cp_async").text

@@ -132,7 +132,7 @@ PLANTS = {
         "(stage + ahead + STAGES - 1) % STAGES",
         1,
     ),
-    "no turn behind the wait for the first fragments": ("reads ahead", TURN, "", 1),
+    "no turn after the wait for the first fragments": ("reads ahead", TURN, "", 1),
     "the first fragments of the first stage": (
         "reads ahead",
         "A_frag[0][reg_m] = A_shared[stage][0]",
@@ -193,7 +193,7 @@ PLANTS = {
         ARRIVE.replace("% 32 == 0", "% 32 == 0 && tile_k + BK < K"),
         1,
     ),
-    "a stage is released again behind the loop": (
+    "a stage is released again after the loop": (
         "a producer",
         "// the epilogue",
         f"__syncwarp();\n{ARRIVE}\n// the epilogue",
@@ -213,7 +213,7 @@ PLANTS = {
         1,
     ),
     "the first fragments without a wait": ("a producer, reads ahead", FULL, "", 1),
-    "no wait for an empty stage behind the first tile": (
+    "no wait for an empty stage after the first tile": (
         "a producer",
         EMPTY,
         f"if (own_tile == (int)blockIdx.x) {EMPTY}",

@@ -137,7 +137,7 @@ PLANTS = {
     "the second consumer does not wait for its turn": (ONE, WAIT, f"if (consumer == 0) {WAIT}", 1),
     "the first consumer does not wait for its turn": (ONE, WAIT, f"if (consumer == 1) {WAIT}", 1),
     "the turn is handed on before the steps": (ONE, WAIT, f"{WAIT}\n{HAND_ON}", 1),
-    "the turn is handed on at once, and not behind the steps": (
+    "the turn is handed on at once, and not after the steps": (
         ONE,
         f"{HAND_ON}|{WAIT}",
         f"|{WAIT}\n__syncwarp();\n{HAND_ON}",
@@ -176,7 +176,7 @@ PLANTS = {
         "",
         1,
     ),
-    "the phase is advanced behind the stage": (
+    "the phase is advanced after the stage": (
         ONE,
         f"{SKIPPED}|stage = (stage + steps) % STAGES;",
         f"|stage = (stage + steps) % STAGES; {SKIPPED}",

@@ -118,7 +118,7 @@ def test_finds_shared_memory_beyond_what_the_interface_says() -> None:
         complaint("double_buffered", checked("double_buffered", changed), RAGGED)
 
 
-def test_finds_a_variable_never_set_behind_a_product_with_zero() -> None:
+def test_finds_a_variable_never_set_after_a_product_with_zero() -> None:
     changed = planted(emitted("vectorized").text, "e < VEC", "e < VEC - 1")
     with pytest.raises(KernelFault, match=r"^never written: .* reads [AB]_shared"):
         complaint("vectorized", checked("vectorized", changed), RAGGED)

@@ -49,7 +49,7 @@ COPIES = f"{LANES}vectorize A.global B.global width=8\n{AHEAD}async_copy A B via
 
 
 def every(lines: str, terms: int) -> str:
-    """A schedule that folds behind so many terms."""
+    """A schedule that folds after so many terms."""
     return lines.replace("promote=192", f"promote={terms}").replace(
         "promote=96", f"promote={terms}"
     )
@@ -130,14 +130,14 @@ FOLDED = "acc[reg_m][reg_n] += part[reg_m][reg_n];"
 PLANTS = {
     "the last group is forgotten": ("producer", RAGGED, "", 1),
     "only the last group is folded": ("producer", WHOLE, "false", 1),
-    "sums go on behind a fold": ("producer", "tile_k % PROMOTE > 0", "tile_k > 0", 1),
+    "sums go on after a fold": ("producer", "tile_k % PROMOTE > 0", "tile_k > 0", 1),
     "sums begin anew with each tile": ("producer", " || tile_k % PROMOTE > 0", "", 1),
     "sums go on from tile to tile of C": ("producer", "k > 0 || tile_k % PROMOTE > 0", "1", 1),
-    "a group is folded behind each of its tiles": ("producer", WHOLE, "true", 1),
+    "a group is folded after each of its tiles": ("producer", WHOLE, "true", 1),
     "a fold takes the place of the sums": ("producer", FOLDED, FOLDED.replace("+=", "="), 1),
     "a fold counts twice": ("producer", FOLDED, FOLDED.replace("+= ", "+= 2.0f * "), 1),
     "a fold before the wait": ("producer", WAIT, "", 1),
-    "a fold behind a wait that names no sums": ("producer", NAMED, ";", 1),
+    "a fold after a wait that names no sums": ("producer", NAMED, ";", 1),
     "totals go on from tile to tile of C": (
         "producer",
         "acc[reg_m][reg_n] = 0.0f;",
@@ -146,10 +146,10 @@ PLANTS = {
     ),
     "groups are counted from k = 0": ("parts of k", "(tile_k - start_k) %", "tile_k %", 1),
     "sums go on within a tile": ("producer, within a tile", "k % PROMOTE > 0", "k > 0", 1),
-    "no fence behind a fold": ("producer, within a tile", "gg_wgmma_fence();", "", 2),
+    "no fence after a fold": ("producer, within a tile", "gg_wgmma_fence();", "", 2),
     "the stage is released before it is read": ("producer", WAIT + RELEASE, RELEASE + WAIT, 1),
     "the last group of lanes is forgotten": ("lanes", RAGGED, "", 1),
-    "lanes' sums go on behind a fold": ("lanes", "part[reg_m][reg_n] = 0.0f;", "", 1),
+    "lanes' sums go on after a fold": ("lanes", "part[reg_m][reg_n] = 0.0f;", "", 1),
     "lanes' sums are not zero at first": ("lanes", "part[TM][TN] = {};", "part[TM][TN];", 1),
     "folds of the step before": ("lanes, within a tile", "(k + IK) % PROMOTE", "k % PROMOTE", 1),
 }
@@ -170,12 +170,12 @@ def _never_anew(patch: Patch) -> None:
 
 
 def _ragged_forgotten(patch: Patch) -> None:
-    folded = Groups.behind_tile
+    folded = Groups.after_tile
 
-    def behind_tile(own: Groups, _stop: Expr) -> tuple[Timed, ...]:
+    def after_tile(own: Groups, _stop: Expr) -> tuple[Timed, ...]:
         return folded(own, Int(1 << 30))
 
-    patch.setattr(Groups, "behind_tile", behind_tile)
+    patch.setattr(Groups, "after_tile", after_tile)
 
 
 def _never_folded(patch: Patch) -> None:

@@ -125,7 +125,7 @@ PLANTS = {
         1,
     ),
     "the barriers are not fenced": ("three stages", "gg_fence_barrier_init();", "", 1),
-    "no barrier behind their initialization": ("three stages", "__syncthreads();", "", 1),
+    "no barrier after their initialization": ("three stages", "__syncthreads();", "", 1),
     "the producer keeps its registers": ("registers", "gg_fewer_registers<24>();", "", 1),
     "consumers take too many registers": ("registers", "<104>", "<112>", 1),
 }

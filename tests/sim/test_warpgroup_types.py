@@ -30,7 +30,7 @@ class Variant:
     product: str
 
     @property
-    def sums(self) -> DType:
+    def accumulators(self) -> DType:
         return "i32" if self.a == "i8" else "f32"
 
     def text(self) -> str:
@@ -74,7 +74,7 @@ def test_sums_are_exact(variant: Variant) -> None:
     m, n, k = 70, 37, 150
     a, b = (rng.integers(-3, 4, (side, k)).astype(np.float32) for side in (m, n))
     kept = {"A": _kept(a, variant.a), "B": _kept(b, variant.b)}
-    c = np.zeros((m, n), np.int32 if variant.sums == "i32" else np.float32)
+    c = np.zeros((m, n), np.int32 if variant.accumulators == "i32" else np.float32)
     sizes = {"M": m, "N": n, "K": k, "lda": k, "ldb": k, "ldc": n}
     for landing in ("early", "late"):
         kernel.run({**sizes, **kept, "C": c}, order="shuffled", landing=landing, seed=1)
@@ -91,4 +91,7 @@ def test_compiles_for_hopper(variant: Variant) -> None:
     compilers.needed()
     found = compiler.compile_text(variant.text(), "sm_90a")
     kind = {"f32": "tf32", "i8": "s8"}.get(variant.a, variant.a)
-    assert f"{variant.product.split('_')[0]}.{variant.sums.replace('i', 's')}.{kind}" in found.ptx
+    assert (
+        f"{variant.product.split('_')[0]}.{variant.accumulators.replace('i', 's')}.{kind}"
+        in found.ptx
+    )

@@ -84,7 +84,7 @@ OPERANDS = {
     "operands written without a fence": BoxPlant(
         WRITTEN, "gg_fence_async();", "", "not fenced", MULTIPLY, "clocks"
     ),
-    "the fence of operands behind the barrier": BoxPlant(
+    "the fence of operands after the barrier": BoxPlant(
         WRITTEN,
         "gg_fence_async();",
         "",
@@ -191,7 +191,7 @@ ALONG = {
     "slabs as far apart as rows": BoxPlant(
         TURNED, "A_shared[stage], BK * SPAN", "A_shared[stage], SPAN", "", "", "values"
     ),
-    "slabs behind shared memory": BoxPlant(
+    "slabs after shared memory": BoxPlant(
         TURNED,
         "B_shared[stage], BK * SPAN",
         "B_shared[stage], BK * SPAN * 8",

@@ -117,7 +117,7 @@ MUTANTS = {
     "not computed again": ("!gg_is_finite(", "false && !gg_is_finite(", "C: "),
     "the other operand": ("N, K, B, ldb, B_parts", "N, K, A, lda, B_parts", ""),
     "parts of A for B": ("N, K, B, ldb, B_parts", "N, K, B, ldb, A_parts", ""),
-    "behind the kernel": ("256, 0, stream>>>", "256, 0, nullptr>>>", "another stream"),
+    "after the kernel": ("256, 0, stream>>>", "256, 0, nullptr>>>", "another stream"),
     "a row less": ("{K, M, 3}", "{K, M - 1, 3}", "sizes"),
     "a plane less": ("{K, M, 3}", "{K, M, 2}", "sizes"),
     "a plane's distance": ("2LL * A_plane", "2LL * A_pitch", "strides"),
