@@ -46,6 +46,9 @@ class Emitted:
     program: Program = field(repr=False)
     lowered: LoweredProgram = field(repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        return f"<Emitted {self.name} for {self.target}: {self.text.count(chr(10))} lines>"
+
 
 def compile_source(source: Source, settings: tuple[tuple[str, int], ...] = ()) -> Emitted:
     """A ``.sched`` text to a CUDA C kernel; raises ``ScheduleError`` with all of its mistakes."""

@@ -65,6 +65,11 @@ class ScheduleBuilder:
     def __str__(self) -> str:
         return self.text()
 
+    def __repr__(self) -> str:
+        count = len(self.lines) + bool(self.gemm_line)
+        statements = f"{count} statement{'' if count == 1 else 's'}"
+        return f"<Schedule {self.gemm_line or 'without a gemm line'}: {statements}>"
+
     def build(self, settings: Settings = ()) -> model.Schedule:
         """The canonical schedule; raises ``ScheduleError`` with positions in ``text()``."""
         return parse_schedule(Source(self.text()), settings)

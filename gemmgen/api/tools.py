@@ -43,6 +43,10 @@ class Verification:
         """Whether all layers that this machine can run held, the needed ones among them."""
         return self.exit_code == 0
 
+    def __repr__(self) -> str:
+        outcomes = ", ".join(f"{o.layer} {o.status}" for o in self.outcomes)
+        return f"<Verification: {outcomes}>"
+
     def __str__(self) -> str:
         found = ((o, *o.lines()) for o in self.outcomes)
         return "\n".join(
@@ -56,6 +60,10 @@ class Explained:
 
     name: str
     explanation: Explanation
+
+    def __repr__(self) -> str:
+        e = self.explanation
+        return f"<Explained {self.name} at {'x'.join(map(str, e.shape))} on {e.gpu.name}>"
 
     def figures(self) -> Mapping[str, object]:
         """The figures of ``gemmgen explain --json``."""

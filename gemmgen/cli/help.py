@@ -10,6 +10,7 @@ from gemmgen.base.errors import UsageError
 from gemmgen.base.source import shown
 from gemmgen.cli.files import put
 from gemmgen.cli.group import COMMANDS
+from gemmgen.cli.help_statements import DETAILS
 from gemmgen.language import VOCABULARY
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.ladder import LADDER
@@ -25,7 +26,8 @@ def command(directive: str | None) -> None:
     elif directive in (docs := _docstrings()):
         put(_written(docs[directive].strip(), directive))
     elif directive in HEADS:
-        put(_written(f"{directive}: {HEADS[directive].summary}", directive))
+        summary = f"{directive}: {HEADS[directive].summary}"
+        put(_written("\n\n".join([summary, *_details(directive)]), directive))
     elif directive in COMMANDS:
         put(_usage(directive))
     else:
@@ -36,6 +38,10 @@ def command(directive: str | None) -> None:
 
 def _written(text: str, word: str) -> str:
     return f"{text}\n\nwritten:  {VOCABULARY.example(word)}\n"
+
+
+def _details(word: str) -> tuple[str, ...]:
+    return (DETAILS[word],) if word in DETAILS else ()
 
 
 def _docstrings() -> dict[str, str]:

@@ -37,7 +37,7 @@ settings = click.option(
     type=setting,
     metavar="KEY=VALUE",
     multiple=True,
-    help="Fixes a set of the schedule: --set tile.m=128.",
+    help="Replaces a value of the schedule, or chooses one of a set: --set tile.m=128.",
 )
 output = click.option("-o", "--output", metavar="OUT", help="A file in place of standard output.")
 shapes = click.option(

@@ -180,7 +180,7 @@ class _DtypeChecker:
             )
         if (types[a], types[b]) == ("i8", "i8") and types[ACC] != "i32":
             raise Refusal(
-                f"sums of products of i8 are kept in i32, not {types[ACC]}",
+                f"products of i8 accumulate in i32, not {types[ACC]}",
                 at=self._said(ACC),
                 notes=("that is exact, and f32 holds integers up to 16,777,216",),
                 hint=(
@@ -192,7 +192,7 @@ class _DtypeChecker:
             raise Refusal(
                 f"{c}=i32 stores i32 accumulators, and acc={types[ACC]}",
                 at=self._said(c),
-                hint=f"{c}=f32; or dtype {a}=i8 {b}=i8, whose sums are i32",
+                hint=f"{c}=f32; or dtype {a}=i8 {b}=i8, which accumulate in i32",
             )
         others = [n for n in self.own if n in self.stated and self.dtype(n) not in INTEGERS]
         if types[c] == "i32" and others:

@@ -16,7 +16,7 @@ COLUMN = 16
 def format_schedule(schedule: Schedule) -> str:
     """The text that parses back to ``schedule``; its first line is the ``gemm`` line."""
     plain = Schedule(schedule.gemm)
-    lines = [_gemm(schedule.gemm)]
+    lines = [f"gemm {format_gemm(schedule.gemm)}"]
     if schedule.kernel != plain.kernel:
         lines.append(f"kernel {schedule.kernel}")
     known = {*tensors(schedule.gemm).values(), "acc"}
@@ -56,9 +56,10 @@ def format_access(access: Access) -> str:
     return indexed(access.tensor, access.indices)
 
 
-def _gemm(gemm: Gemm) -> str:
+def format_gemm(gemm: Gemm) -> str:
+    """``C[m, n] = A[m, k] * B[k, n]``."""
     c, a, b = (format_access(access) for access in (gemm.c, gemm.a, gemm.b))
-    return f"gemm {c} = {a} * {b}"
+    return f"{c} = {a} * {b}"
 
 
 def _operand(operand: Operand) -> str:

@@ -142,6 +142,19 @@ class Schedule:
     dtype_span: Span = field(default=NOWHERE, compare=False)
     source: Source = field(default=Source(""), compare=False)
 
+    def __repr__(self) -> str:
+        from gemmgen.schedule.formatting import format_gemm
+
+        count = len(self.directives)
+        directives = f"{count} directive{'' if count == 1 else 's'}"
+        return f"<Schedule {self.kernel}: {format_gemm(self.gemm)}, {directives}>"
+
+    def __str__(self) -> str:
+        """The canonical text, as ``gemmgen fmt`` aligns it, without a last line end."""
+        from gemmgen.schedule.formatting import format_schedule
+
+        return format_schedule(self).removesuffix("\n")
+
     @property
     def problem_alone(self) -> Schedule:
         """The problem: without directives, assumptions and ``require`` lines."""

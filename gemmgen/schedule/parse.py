@@ -26,6 +26,7 @@ from gemmgen.schedule.model import (
     Schedule,
 )
 from gemmgen.schedule.name_lines import check_default_kernel, check_kernel, check_target
+from gemmgen.schedule.overrides import keys_of_values, overridden
 from gemmgen.schedule.require_lines import check_require
 from gemmgen.schedule.roles import letters, tensors
 from gemmgen.schedule.sets import Settings, Values, check_lets, choose, find_knobs
@@ -159,7 +160,10 @@ class _Checker:
 
     def _directives(self, settings: Settings, fixed: bool) -> tuple[Directive, ...]:
         lets, raws = self.contents.lets, self.contents.directives
-        chosen = choose(find_knobs(lets, raws), settings, self.mistakes, fixed)
+        keys = keys_of_values(lets, raws)
+        lets, raws, settings = overridden(lets, raws, settings)
+        others = [key for own in keys.values() for key in own[:1]]
+        chosen = choose(find_knobs(lets, raws), settings, self.mistakes, fixed, others)
         values = Values(self.mistakes.source, lets, chosen)
         specs = {spec.name: spec for spec in self.specs}
         checked: dict[str, list[Checked]] = {name: [] for name in specs}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from gemmgen.base.errors import Mistake, Mistakes, Refusal
 from gemmgen.base.record import record
@@ -109,14 +110,18 @@ class Values:
 
 
 def choose(
-    knobs: tuple[Knob, ...], settings: Settings, mistakes: Mistakes, fixed: bool = True
+    knobs: tuple[Knob, ...],
+    settings: Settings,
+    mistakes: Mistakes,
+    fixed: bool = True,
+    others: Sequence[str] = (),
 ) -> dict[Span, Word]:
     """The chosen item of each set, by the set's span; records the sets that ``settings`` leave
-    open."""
+    open, and keys that are neither of a set nor among the ``others``."""
     wanted = {key: str(value) for key, value in settings}
     chosen: dict[Span, Word] = {}
     for key in wanted.keys() - {knob.key for knob in knobs}:
-        mistakes.append(_unknown_key(key, wanted[key], knobs))
+        mistakes.append(_unknown_key(key, wanted[key], [*(knob.key for knob in knobs), *others]))
     for knob in knobs:
         with mistakes.caught():
             _check_items(knob)
@@ -159,12 +164,11 @@ def _open(knob: Knob) -> Refusal:
     )
 
 
-def _unknown_key(key: str, value: str, knobs: tuple[Knob, ...]) -> Mistake:
-    keys = [knob.key for knob in knobs]
+def _unknown_key(key: str, value: str, keys: list[str]) -> Mistake:
     near = close(key, keys)
     hint = f"did you mean --set {near}={shown(value)}? " if near else ""
-    known = f"the sets of this file are {', '.join(keys)}" if keys else "this file has no set"
-    message = f"--set {shown(key)}={shown(value)}: no set of this file has that key"
+    known = f"the keys of this file are {', '.join(keys)}" if keys else "this file has no argument"
+    message = f"--set {shown(key)}={shown(value)}: no argument of this file has that key"
     return Mistake(message, None, hint + known)
 
 

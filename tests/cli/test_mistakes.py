@@ -34,7 +34,7 @@ USAGE = [
     (["emit", NAIVE, "--arch", "sm_13"], "'sm_13' is not one of"),
     (["emit", NAIVE, "--format", "exe"], "'exe' is not one of"),
     (["emit", NAIVE, "--set", "tile.m"], "KEY=VALUE"),
-    (["emit", NAIVE, "--set", "tile.m=4"], "this file has no set"),
+    (["emit", NAIVE, "--set", "tile.q=4"], "no argument of this file has that key"),
     (["emit", NAIVE, "--set", "t=4", "--set", "t=8"], "given twice"),
     (["emit", NAIVE, "--shape", "12", "--shape", "ax2"], "a shape is MxNxK"),
     (["emit", NAIVE, "--shape", "9999999999"], "at most 2147483647"),

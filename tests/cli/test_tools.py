@@ -7,6 +7,7 @@ import gemmgen
 from gemmgen.base.source import Source
 from gemmgen.gpu import device
 from gemmgen.language import parse_schedule
+from gemmgen.pipeline import compile_schedule
 from gemmgen.proof import compiled
 from gemmgen.schedule.extents import AnyShape, shape_of
 
@@ -20,6 +21,7 @@ def test_verify_proves(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.proved and found.exit_code == 0
     assert [o.layer for o in found.outcomes] == ["C0", "C1", "C2", "C3", "G2"]
     assert "C2  passed" in str(found)
+    assert repr(found).startswith("<Verification: C0 passed, C1 passed, C2 passed, ")
 
 
 @pytest.mark.skipif(device.missing() is None, reason="there is a GPU here")
@@ -96,3 +98,21 @@ def test_every_error_has_one_base() -> None:
     with pytest.raises(gemmgen.GemmgenError):
         gemmgen.compile(TILED, device="cpu")(np.zeros((2, 3), "f4"), np.zeros((4, 5), "f4"))
     assert issubclass(gemmgen.KernelFailure, gemmgen.GemmgenError)
+
+
+def test_representations_are_one_line() -> None:
+    """The interactive shell shows them; ``print`` shows a schedule's text."""
+    built = gemmgen.Schedule("C[m, n] = A[m, k] * B[k, n]").tile(m=32, n=32, k=8)
+    schedule = built.build()
+    assert repr(built) == "<Schedule C[m, n] = A[m, k] * B[k, n]: 2 statements>"
+    assert repr(schedule) == "<Schedule gemm: C[m, n] = A[m, k] * B[k, n], 1 directive>"
+    assert str(schedule) + "\n" == built.text()
+    emitted = compile_schedule(schedule)
+    assert repr(emitted) == f"<Emitted gemm for sm_80: {len(emitted.text.splitlines())} lines>"
+
+
+@pytest.mark.usefixtures("estimated")
+def test_a_shape_is_a_tuple() -> None:
+    explained = gemmgen.explain(TILED, (64, 48, 32))
+    assert repr(explained) == "<Explained gemm at 64x48x32 on H200>"
+    assert gemmgen.suggest(shape=(64, 48, 32)).text == gemmgen.suggest(shape="64x48x32").text

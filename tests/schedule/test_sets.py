@@ -8,6 +8,7 @@ from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.language import choices
 from gemmgen.schedule.model import Choice
+from gemmgen.schedule.sets import Settings
 
 from .helpers import refused, schedule
 
@@ -62,10 +63,41 @@ def test_every_open_set_is_told() -> None:
 def test_an_unknown_key_lists_the_keys() -> None:
     error = refused("tile m={64, 128} n=64", (("tile.m", 64), ("tile.q", 1)))
     assert error.render() == (
-        "x.sched: error: --set tile.q=1: no set of this file has that key\n"
-        "  hint: did you mean --set tile.m=1? the sets of this file are tile.m"
+        "x.sched: error: --set tile.q=1: no argument of this file has that key\n"
+        "  hint: did you mean --set tile.n=1? the keys of this file are tile.m, tile.n"
     )
-    assert "no set" in refused("tile m=64 n=64", (("tile.m", 64),)).hint
+    assert "this file has no argument" in refused("cache_shared A B", (("tile.m", 64),)).hint
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ((("tile.m", 16),), "tile m=16 n=64 k=8\nvectorize A width=4\nvectorize B width=2"),
+        ((("t", "32"),), "tile m=64 n=32 k=8\nvectorize A width=4\nvectorize B width=2"),
+        (
+            (("vectorize.B.width", 4), ("tile.k", 16)),
+            "tile m=64 n=64 k=16\nvectorize A B width=4",
+        ),
+    ],
+)
+def test_a_setting_replaces_any_value(settings: Settings, text: str) -> None:
+    stated = "let t = 64\ntile m=64 n=t k=8\nvectorize A width=4\nvectorize B width=2\n"
+    assert schedule(stated, settings) == schedule(text)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ((("tile.m", "some"),), "some"),
+        ((("tile.m", "8 n=9"),), "8 n=9"),
+        ((("tile.m", -8),), "-8"),
+        ((("vectorize.width", 4),), "no argument of this file has that key"),  # of two statements
+        ((("tile.n", 4),), "no argument of this file has that key"),  # a let gives it
+    ],
+)
+def test_a_wrong_setting_is_refused(settings: Settings, message: str) -> None:
+    stated = "let t = 64\ntile m=64 n=t k=8\nvectorize A width=4\nvectorize B width=2\n"
+    assert message in refused(stated, settings).message
 
 
 def test_a_value_outside_the_set_is_refused() -> None:
