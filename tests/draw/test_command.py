@@ -43,7 +43,7 @@ def test_the_format_is_chosen_for_any_file(tmp_path: Path) -> None:
         (["-o", "x.png"], "x.png: a drawing's file ends in .svg or .txt, or give --format"),
         (["-o", "missing/x.svg"], "x.svg can't be written: there is no folder"),
         (["-o", TILED, "--format", "svg"], "is the schedule itself"),
-        (["--set", "tile.m=3"], "tile.m"),
+        (["--set", "tile.q=3"], "tile.q"),
     ],
 )
 def test_mistakes_are_one_message(options: list[str], message: str) -> None:
