@@ -8,17 +8,20 @@ from __future__ import annotations
 import posixpath
 import sys
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
+from mkdocs.utils import get_relative_url
 from mkdocs.utils.templates import TemplateContext
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # this checkout's gemmgen, installed or not
 
-from gemmgen_docs import compared, lexer, translation  # noqa: E402
+from gemmgen_docs import compared, lexer, records, terms, translation  # noqa: E402
+from gemmgen_docs.kept import kept  # noqa: E402
 from gemmgen_docs.pages import render  # noqa: E402
 
 lexer.register()
@@ -27,33 +30,47 @@ DECISIONS = "adr"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Adds the pages of the examples beyond the ladder, those of the second ladder's rungs and
-    every decision record to the navigation."""
-    folder = Path(config.docs_dir) / DECISIONS
-    found = [path.relative_to(config.docs_dir).as_posix() for path in sorted(folder.glob("*.md"))]
-    if found and config.nav is not None:
-        config.nav = [*map(_with_pages, config.nav), {"Decisions": found}]
+    """Adds the pages of the examples beyond the ladder and those of the second ladder's rungs to
+    the navigation."""
+    if config.nav is not None:
+        config.nav = _with_pages(config.nav)
     return config
 
 
-def _with_pages(section: str | dict[str, list[str]]) -> str | dict[str, list[str]]:
-    """A section of the navigation; one that names its first page, of a folder with a list of
+def _with_pages(part: Any) -> Any:
+    """A part of the navigation; a section that names its first page, of a folder with a list of
     examples, with the pages of them all."""
-    if isinstance(section, dict):
-        for title, pages in section.items():
-            folder = posixpath.dirname(pages[0])
-            if pages == [f"{folder}/index.md"] and folder in compared.FOLDERS:
-                names = compared.pages_of(compared.FOLDERS[folder])
-                return {title: [*pages, *(f"{folder}/{page}" for page in names)]}
-    return section
+    if isinstance(part, dict):
+        return {title: _with_pages(pages) for title, pages in part.items()}
+    if not isinstance(part, list):
+        return part
+    folder = posixpath.dirname(part[0]) if part and isinstance(part[0], str) else ""
+    if part == [f"{folder}/index.md"] and folder in compared.FOLDERS:
+        names = compared.pages_of(compared.FOLDERS[folder])
+        return [*part, *(f"{folder}/{page}" for page in names)]
+    return [_with_pages(each) for each in part]
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """A page with its calls replaced by what they give."""
-    if page.file.src_uri.startswith(f"{DECISIONS}/"):
-        return markdown
     path = page.file.src_uri
-    return render(_linked(markdown, path, files), translation.language(path))
+    if path.startswith(f"{DECISIONS}/"):
+        return markdown
+    if path == terms.PAGE:
+        return terms.anchored(markdown)
+    text, lang = _linked(markdown, path, files), translation.language(path)
+    if records.CALL in text:  # it reads other pages
+        return render(text, lang)
+    return kept("page", lambda: render(text, lang), text, lang)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """A page whose first use of each term of the glossary leads there."""
+    path, glossary = page.file.src_uri, files.get_file_from_path(terms.PAGE)
+    own = path in (terms.PAGE, "index.md") or path.startswith(f"{DECISIONS}/")
+    if own or glossary is None or translation.language(path) != translation.ENGLISH:
+        return html
+    return terms.with_links(html, get_relative_url(glossary.url, page.url))
 
 
 def on_page_context(

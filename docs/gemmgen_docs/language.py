@@ -15,6 +15,7 @@ from gemmgen.ir.target import TARGETS
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.ladder import LADDER
 from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.proof.cpu import MOST
 from gemmgen.proof.layers import LAYERS
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 from gemmgen.schedule.words import HEADS, QUANTITIES
@@ -226,3 +227,8 @@ def combinations() -> str:
 
 
 assert set(MEANINGS) == set(FUNCTIONS), "an epilogue's function has no description here"
+
+
+def most() -> str:
+    """The largest number of multiply-adds that C2 runs."""
+    return f"{MOST:,}"
