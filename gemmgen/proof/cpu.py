@@ -46,7 +46,8 @@ def check(subject: Subject) -> Outcome:
             lambda: first_complaint(Caller(emitted), emitted.text, chosen),
             LAYER,
             programs.identity(),
-            emitted,
+            emitted.text,  # `repr(emitted)` does not have it
+            emitted.interface,
             emitted.program,
             chosen,
         )
