@@ -26,8 +26,8 @@ from gemmgen_docs import (
     quoted,
     records,
     schedules,
-    teaching,
     steps,
+    teaching,
     translation,
     uses,
 )
