@@ -16,6 +16,7 @@ from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.recorder import record_accesses
 from gemmgen.analyze.whole_tiles import boxed_tiles, k_step, whole_tiles
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import Swizzle
 from gemmgen.ir.clusters import sharers
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.interface import Interface
@@ -25,12 +26,13 @@ from gemmgen.ir.problem import Tensor
 @record
 class CopiedBox:
     """``rows`` times ``columns`` elements of the tile from ``at`` on; they lie row after row
-    from the element ``place`` of the stage on."""
+    from the element ``place`` of the stage on.  ``block`` of the cluster requests it."""
 
     at: Position
     rows: int
     columns: int
     place: int
+    block: int = 0
 
 
 @record
@@ -54,6 +56,7 @@ class BoxedTile:
     boxes: tuple[CopiedBox, ...]
     source: str
     parts: int = 1
+    swizzle: Swizzle | None = None
 
     @property
     def bytes(self) -> int:
@@ -105,14 +108,18 @@ def _tile(
 ) -> BoxedTile:
     name = f"{tensor.name}_shared"
     buffer = kernel.program.main.buffer(name)
-    of_each = [one for rank in sharers(kernel.program.main.work, buffer) for one in seen[rank]]
+    ranks = sharers(kernel.program.main.work, buffer)
+    of_each = [(rank, *one) for rank in ranks for one in seen[rank]]
     read, written = (
-        [rows for site, rows in of_each if (site.buffer, site.write) == wanted]
+        [(rows, rank) for rank, site, rows in of_each if (site.buffer, site.write) == wanted]
         for wanted in ((source, False), (name, True))
     )
     row, column = kernel.program.problem.matrix(tensor.letters)
     shape = buffer.extent(row), buffer.extent(column)
-    every = [_box(*ends, pitch) for ends in zip(read, written, strict=True)]
+    every = [
+        _box(rows, target, pitch, rank)
+        for (rows, rank), (target, _) in zip(read, written, strict=True)
+    ]
     boxes = tuple(box for box in every if box.place < shape[0] * shape[1])
     assert len(every) == buffer.parts * len(boxes), every
     assert sum(box.rows * box.columns for box in boxes) == shape[0] * shape[1], boxes
@@ -127,10 +134,12 @@ def _tile(
         boxes,
         source,
         buffer.parts,
+        buffer.swizzle,
     )
 
 
-def _box(source: Rows, target: Rows, pitch: int) -> CopiedBox:
+def _box(source: Rows, target: Rows, pitch: int, block: int) -> CopiedBox:
     (place,) = set(target.first.tolist())  # the same in each block that it goes to
     columns = int(source.length[0])
-    return CopiedBox(divmod(int(source.first[0]), pitch), len(source.first), columns, place)
+    at = divmod(int(source.first[0]), pitch)
+    return CopiedBox(at, len(source.first), columns, place, block)

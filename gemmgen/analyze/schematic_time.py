@@ -21,6 +21,8 @@ READING = 0.6
 """From the issue of a read of shared memory until it is there, in steps of arithmetic."""
 STORE, BARRIER, END = 0.06, 0.02, 0.3
 """What the block itself spends on a store of a tile, on a barrier, and on writing C."""
+EPILOGUE = 1.2
+"""The same on all slices of C together, where it is written in several."""
 ISSUE, READ = 0.2, 0.05
 """What it spends on issuing a tile's load, and a read of shared memory, in steps of arithmetic."""
 
@@ -41,7 +43,7 @@ class StepTime:
 def times_of(steps: Sequence[BlockStep]) -> tuple[StepTime, ...]:
     """Each of ``steps``, but commits, in time."""
     per_tile = sum(s.what == "multiply" and s.tile == 0 for s in steps)
-    clock = _Clock(TILE / max(1, per_tile), single=per_tile <= 1)
+    clock = _Clock(TILE / max(1, per_tile), _slices(steps), single=per_tile <= 1)
     for step in steps:
         clock.take(step)
     return tuple(
@@ -50,15 +52,29 @@ def times_of(steps: Sequence[BlockStep]) -> tuple[StepTime, ...]:
     )
 
 
+def _slices(steps: Sequence[BlockStep]) -> int:
+    """The longest run of writes of one role between its multiplications."""
+    longest, runs = 1, dict[str, int]()
+    for step in steps:
+        if step.what == "write":
+            runs[step.role] = runs.get(step.role, 0) + 1
+            longest = max(longest, runs[step.role])
+        elif step.what == "multiply":
+            runs[step.role] = 0
+    return longest
+
+
 class _Clock:
-    """``step``: the arithmetic of one step; ``single``: a tile is one step.
+    """``step``: the arithmetic of one step; ``slices`` of C are written one by one; ``single``: a
+    tile is one step.
 
     What is on its way is known by the numbers of its times, until something waits for it;
     ``phases`` has those that a phase of a barrier waits for.
     """
 
-    def __init__(self, step: float, *, single: bool):
+    def __init__(self, step: float, slices: int, *, single: bool):
         self.step, self.single = step, single
+        self.end = END if slices == 1 else EPILOGUE / slices
         self.clocks, self.role = {"": 0.0}, ""
         self.phases: dict[tuple[str, int | None, int], list[int]] = {}
         self.times: list[tuple[BlockStep, float, float, float]] = []
@@ -97,7 +113,7 @@ class _Clock:
             case "multiply":
                 self.spend(step, self.step, self.operands(step))
             case "reduce" | "write":
-                self.spend(step, END)
+                self.spend(step, self.end)
             case "release":
                 self.count(step)
                 self.spend(step, BARRIER)

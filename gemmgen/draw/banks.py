@@ -9,7 +9,8 @@ from gemmgen.analyze.unpadded import BankMaps, bank_maps
 from gemmgen.base.errors import UsageError
 from gemmgen.draw.marks import Drawing, Mark
 from gemmgen.draw.requests import conflict, request, size_of
-from gemmgen.draw.scene import Scene, check_threads_read
+from gemmgen.draw.scene import Scene
+from gemmgen.draw.wgmma import core_matrices, multiplies_in_place
 
 
 def draw(scene: Scene) -> Drawing:
@@ -18,7 +19,8 @@ def draw(scene: Scene) -> Drawing:
 
     Raises ``UsageError`` for a kernel that stages nothing in shared memory.
     """
-    check_threads_read(scene)
+    if multiplies_in_place(scene):
+        return core_matrices(scene)
     found = bank_maps(scene.kernel)
     if not found:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""In which boxes TMA copies a tile: in global memory, and beside it where they land."""
+"""The TMA boxes of a tile: in global memory, and beside it where they land in shared memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from gemmgen.analyze.copied_boxes import BoxedTile, CopiedBox
 from gemmgen.base.source import counted
 from gemmgen.draw.marks import Cell, Drawing, Label, Mark, thread
+from gemmgen.ir.buffers import Swizzle
 
 LONGEST, LEAST = 512.0, (88.0, 32.0)
 """Pixels of the longest side of a tile, and of a box at least, across and down."""
@@ -33,7 +34,12 @@ def drawing_of(name: str, tiles: Sequence[BoxedTile]) -> Drawing:
                 size = across * box.columns, down * box.rows
                 marks.append(Cell(*at, *size, thread(number), text, about))
         y += _TOP + down * tile.shape[0] + _BELOW
-    width = max(m.x + m.width for m in marks if isinstance(m, Cell)) + 48
+        if tile.swizzle is not None:
+            marks += _swizzled(tile, tile.swizzle, y)
+            y += _TOP + 2 * _CHUNK_ROW + _CHUNK_ROW * rows_of(tile.swizzle) + _BELOW
+    ends = [m.x + m.width for m in marks if isinstance(m, Cell)]
+    ends += [m.x + 9 * len(m.text) for m in marks if isinstance(m, Label) and m.anchor == "start"]
+    width = max(ends) + 48
     title = f"{name}: what TMA copies for one step along k"
     return Drawing(title, " ".join(_sentences(tiles)), width, y, tuple(marks))
 
@@ -61,7 +67,11 @@ def _labels(
 def _read(tile: BoxedTile, number: int, box: CopiedBox) -> tuple[str, str]:
     row, column = box.at
     ranges = f"{_range(row, box.rows)}, {_range(column, box.columns)}"
-    return f"box {number}", f"box {number}: {tile.source}[{ranges}]{_of_part(tile, 'plane')}"
+    by = f", block {box.block}" if _is_shared(tile) else ""
+    return (
+        f"box {number}{by}",
+        f"box {number}{by}: {tile.source}[{ranges}]{_of_part(tile, 'plane')}",
+    )
 
 
 def _landed(tile: BoxedTile, number: int, box: CopiedBox) -> tuple[str, str]:
@@ -78,17 +88,57 @@ def _range(first: int, count: int) -> str:
     return f"{first}..{first + count - 1}" if count > 1 else str(first)
 
 
+def _is_shared(tile: BoxedTile) -> bool:
+    """Whether several blocks of a cluster request its boxes."""
+    return len({box.block for box in tile.boxes}) > 1
+
+
+_CHUNK, _CHUNK_ROW = 40.0, 18.0
+"""Pixels of a chunk of 16 bytes, and of a row of them."""
+
+
+def rows_of(swizzle: Swizzle) -> int:
+    """Rows after which the permutation begins again."""
+    return swizzle.by * swizzle.every
+
+
+def _swizzled(tile: BoxedTile, swizzle: Swizzle, y: float) -> Iterator[Mark]:
+    """A swizzle atom: the chunks of its rows in the matrix, and beside them in shared memory."""
+    count = swizzle.by
+    size = swizzle.chunk * tile.size
+    right = _LEFT + max(count * _CHUNK, 260.0) + _BETWEEN
+    yield Label(_LEFT, y + 16, f"a swizzle atom: chunks of {size} bytes", size="large")
+    yield Label(right, y + 16, f"as stored in {tile.array}", size="large")
+    top = y + _TOP
+    for row in range(rows_of(swizzle)):
+        at = top + row * _CHUNK_ROW
+        for x in (_LEFT, right):
+            yield Label(x - 8, at + _CHUNK_ROW / 2, str(row), "end", "small", quiet=True)
+        for chunk in range(count):
+            place = swizzle.column(row, chunk * swizzle.chunk) // swizzle.chunk
+            for x, column in ((_LEFT, chunk), (right, place)):
+                about = f"row {row}, chunk {chunk}: stored as chunk {place}"
+                box = (x + column * _CHUNK, at, _CHUNK, _CHUNK_ROW)
+                yield Cell(*box, thread(chunk), str(chunk), about)
+
+
 def _sentences(tiles: Sequence[BoxedTile]) -> Iterator[str]:
-    """How many boxes of which size, what the barrier counts, and how many stages there are."""
+    """How many boxes of which size, who requests them, and what the barrier counts."""
     for tile in tiles:
         box, sides = tile.boxes[0], " x ".join(map(str, tile.shape))
-        boxes = f"{len(tile.boxes)} boxes" if len(tile.boxes) > 1 else "a box"
+        boxes = "one TMA box" if len(tile.boxes) == 1 else f"{len(tile.boxes)} TMA boxes"
         parts = f"{tile.parts} parts of " if tile.parts > 1 else ""
-        each = ", for each part" if tile.parts > 1 else ""
+        each = " for each part" if tile.parts > 1 else ""
+        blocks = len({box.block for box in tile.boxes})
+        shared = (
+            f"; {blocks} blocks of the cluster request one each, multicast" if blocks > 1 else ""
+        )
+        swizzled = "" if tile.swizzle is None else ", swizzled"
         yield (
             f"{tile.tensor}: {parts}{sides} elements in {boxes} of {box.rows} x {box.columns}"
-            f"{each}, {tile.bytes} bytes, which lie in {tile.array} row after row."
+            f"{each}, {tile.bytes} bytes{swizzled}{shared}."
         )
     stages = counted(tiles[0].stages, "stage")
     total = sum(tile.bytes for tile in tiles)
-    yield f"One thread asks for them; the barrier of each of {stages} expects {total} bytes."
+    who = "One thread of each block" if any(map(_is_shared, tiles)) else "One thread"
+    yield f"{who} issues the requests; the barrier of each of {stages} expects {total} bytes."

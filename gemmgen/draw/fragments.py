@@ -20,7 +20,8 @@ from gemmgen.draw.marks import (
     Stroke,
 )
 from gemmgen.draw.multiply_adds import MultipliedElement, MultiplyAdds, multiply_adds
-from gemmgen.draw.scene import Scene, check_threads_read
+from gemmgen.draw.scene import Scene
+from gemmgen.draw.wgmma import instruction_tiles, multiplies_in_place
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.edit import contraction
@@ -34,7 +35,8 @@ _OPERAND, _BESIDE = 80.0, 64.0
 def draw(scene: Scene) -> Drawing:
     """A's registers to the left, B's above, the accumulators where they meet, with the path of the
     multiply-adds."""
-    check_threads_read(scene)
+    if multiplies_in_place(scene):
+        return instruction_tiles(scene)
     found = multiply_adds(scene)
     marks = [*_operands(scene, found), *_accumulators(scene, found)]
     whole = contraction(scene.main).atom != "fma"
@@ -73,15 +75,15 @@ _STRIP = 16.0
 
 def _shared_rows(scene: Scene, found: MultiplyAdds) -> Iterator[Mark]:
     """Row k of each shared tile, with the elements that the thread reads."""
-    for operands, letter, meaning in _sides(scene, found):
-        array = operands[0].word.array
+    for side, letter, meaning in _sides(scene, found):
+        array = side[0].word.array
         extent = scene.main.buffer(array).extent(letter)
         across = meaning is B
-        whole = (_WIDE if across else _TALL) * len(operands)
+        whole = (_WIDE if across else _TALL) * len(side)
         x, y = (_LEFT, 20.0) if across else (20.0, _TOP)
         size = (whole, _STRIP) if across else (_STRIP, whole)
         yield Cell(x, y, *size, PLAIN, "", f"row k of {array}: {extent} elements")
-        for first, last in _runs([operand.indices[letter] for operand in operands]):
+        for first, last in _runs([operand.indices[letter] for operand in side]):
             at, part = whole * first / extent, whole * (last + 1 - first) / extent
             place = (x + at, y, part, _STRIP) if across else (x, y + at, _STRIP, part)
             yield Cell(*place, meaning, "", f"{array}: {letter} {first}..{last}", strong=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from gemmgen.analyze.explain import Explanation, explain
 from gemmgen.analyze.hops import ARITHMETIC, GLOBAL, REGISTERS, SHARED, Hop, hops_of
 from gemmgen.base.record import record
+from gemmgen.base.units import count as in_units
 from gemmgen.base.units import significant, size
 from gemmgen.draw.marks import (
     COMPUTE,
@@ -90,15 +91,20 @@ def _bytes(hop: Hop) -> str:
 
 
 def _sentence(hop: Hop) -> str:
-    """What the number after the cross says."""
+    """``A: 68.7 G register reads, each value used once per load.``"""
+    count, times = in_units(hop.elements), _times(hop.reuse)
     if hop.target == GLOBAL:
-        uses = significant(hop.reuse, 4)
-        return f"{hop.tensor} is written {hop.elements:,} times, {uses} for an element."
-    after = "" if hop.source == GLOBAL else " for each time that it came there"
-    return (
-        f"{hop.tensor}: {hop.elements:,} elements are read from {LEVELS[hop.source]}, "
-        f"each {significant(hop.reuse, 4)} times{after}."
-    )
+        return f"{hop.tensor}: {count} writes to global memory, each element {times}."
+    if hop.source == GLOBAL:
+        return f"{hop.tensor}: {count} reads of global memory, each element {times}."
+    if hop.source == SHARED:
+        return f"{hop.tensor}: {count} shared-memory reads, each staged element {times}."
+    return f"{hop.tensor}: {count} register reads, each value used {times} per load."
+
+
+def _times(reuse: float) -> str:
+    number = significant(reuse, 4)
+    return "once" if number == "1" else f"{number} times"
 
 
 def _table(hops: Sequence[Hop]) -> Iterator[str]:

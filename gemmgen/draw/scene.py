@@ -7,11 +7,9 @@ from math import lcm
 
 from gemmgen.analyze.explain import AnalyzedKernel
 from gemmgen.analyze.launch_arguments import arguments_of
-from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.gpu.gpus import Gpu
-from gemmgen.ir.atoms import ATOMS
-from gemmgen.ir.edit import contraction, pipeline_of
+from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.schedule.extents import Shape
@@ -84,11 +82,3 @@ class Scene:
             by = lcm(*(fact.divisor for fact in facts if fact.divisor))
             found.append(-(-size // by) * by)
         return (*found, *[1] * len(self.problem.batch))
-
-
-def check_threads_read(scene: Scene) -> None:
-    """Raises ``UsageError`` if no thread reads the tiles that are multiplied."""
-    if ATOMS[contraction(scene.main).atom].in_place:
-        raise UsageError(
-            "tensor cores read the tiles of this kernel where they lie: no thread has fragments"
-        )

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gemmgen.base.source import counted
 from gemmgen.draw.grids import Grid, Region, grid_of, within
-from gemmgen.draw.marks import Cell, Drawing, Mark, Meaning, thread, warp
+from gemmgen.draw.marks import LOAD, Cell, Drawing, Label, Mark, Meaning, thread, warp
 from gemmgen.draw.owners import NOBODY, Owners, owners, readers
 from gemmgen.draw.panels import Panel
 from gemmgen.draw.scene import Scene
+from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Ints
 
 _LEFT, _TOP, _BETWEEN = 48.0, 56.0, 96.0
@@ -29,10 +31,35 @@ def draw(scene: Scene) -> Drawing:
         wide, tall = panel.size
         x += max(wide, _CHARACTER * len(panel.name)) + _BETWEEN
         height = max(height, _TOP + tall + 16)
+    if scene.main.producers.threads:
+        marks += _roles(scene, height + 32)
+        height += 32 + _ROLE + 32
+        x = max(x, _LEFT + _WARP * (scene.main.threads // WARP) + _BETWEEN)
     title = f"{scene.kernel.emitted.name}: the threads of a block"
     text = "\n\n".join(panel.table() for panel in panels)
     size = x - _BETWEEN + 16, height
     return Drawing(title, _description(scene, found), *size, tuple(marks), text)
+
+
+_WARP, _ROLE = 56.0, 32.0
+"""Pixels of a warp in the strip of roles."""
+
+
+def _roles(scene: Scene, y: float) -> Iterator[Mark]:
+    """The warps of the block in their order: consumers, then the producer warpgroup."""
+    own, turns = scene.main.spread.threads // WARP, scene.main.producers.pingpong
+    yield Label(_LEFT, y - 14, "the warps of the block by role")
+    for number in range(scene.main.threads // WARP):
+        consumes = number < own * turns
+        role = "producer" if not consumes else "consumer"
+        if consumes and turns > 1:
+            role = f"consumer {number // own + 1}"
+        meaning = warp(number % own) if consumes else LOAD
+        about = f"warp {number}: {role}"
+        yield Cell(_LEFT + number * _WARP, y, _WARP, _ROLE, meaning, str(number), about)
+        first = number % own == 0 if consumes else number == own * turns
+        if first:
+            yield Label(_LEFT + number * _WARP, y + _ROLE + 12, role, size="small", quiet=True)
 
 
 def _panels(scene: Scene, found: Owners) -> Iterator[Panel]:
@@ -97,11 +124,9 @@ def _cell(meaning: Meaning, text: str, about: str, strong: bool) -> Cell:
 
 
 def _description(scene: Scene, found: Owners) -> str:
-    problem, spread = scene.problem, scene.main.spread
+    spread = scene.main.spread
     m, n = found.threads.shape
-    threads, warps = scene.kernel.lowered.interface.threads, int(found.warps.max()) + 1
-    block = "one warp" if warps == 1 else f"{warps} warps"
-    said = [f"A block of {threads} threads, {block}, has a tile of {m} x {n} of {problem.c.name}."]
+    said = [_block(scene, m, n)]
     if found.fragments is not None:
         pieces = _fragments(found.fragments, found)
         count = len({region.number for region in pieces.regions()})
@@ -116,6 +141,21 @@ def _description(scene: Scene, found: Owners) -> str:
     pieces = f" in {len(regions)} pieces of" if len(regions) > 1 else ","
     said.append(f"{who} {count}{pieces} {_shape(regions)}, marked by a thick edge.")
     return " ".join(said)
+
+
+def _block(scene: Scene, m: int, n: int) -> str:
+    """The block's warps by role, and its tile."""
+    threads, warps = scene.main.threads, counted(scene.main.threads // WARP, "warp")
+    tile = f"a tile of {m} x {n} of {scene.problem.c.name}"
+    own, producers = scene.main.spread.threads // WARP, scene.main.producers
+    if not producers.threads:
+        return f"A block of {threads} threads, {warps}, has {tile}."
+    loads = producers.threads // WARP
+    if producers.pingpong > 1:
+        consumers = f"each of {producers.pingpong} consumers of {own} warps has {tile}, in turns"
+    else:
+        consumers = f"{own} consumer warps have {tile}"
+    return f"A block of {threads} threads, {warps}: {consumers}; {loads} are the producer's."
 
 
 def _of(grid: Grid, number: int) -> list[Region]:

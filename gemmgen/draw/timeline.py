@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gemmgen.analyze.block_step import BlockStep
+from gemmgen.analyze.block_step import PINGPONG, BlockStep
 from gemmgen.analyze.block_steps import block_steps
 from gemmgen.analyze.schematic_time import TILE, StepTime, times_of
 from gemmgen.analyze.whole_tiles import k_step, stages_of
@@ -18,7 +18,6 @@ from gemmgen.draw.timeline_lanes import (
     lanes_of,
     reads_ahead,
     steps,
-    waits,
     window,
 )
 from gemmgen.draw.timeline_stages import (
@@ -77,22 +76,41 @@ def walks_on(scene: Scene) -> bool:
 
 
 def _steps(scene: Scene) -> tuple[BlockStep, ...]:
-    """Those that are drawn and enough of what follows; of a block that walks on, of three tiles of
-    C, of which two are drawn."""
+    """Those that are drawn and enough of what follows; of a block that walks on, of one or two
+    tiles of C more than the two that are drawn."""
     if walks_on(scene):
-        return block_steps(scene.kernel, OF_A_SUM, outputs=3)
+        return block_steps(scene.kernel, OF_A_SUM, outputs=2 + scene.main.producers.pingpong)
     return block_steps(scene.kernel, TILES + stages_of(scene.kernel) + 1)
 
 
 def _of_a_sum(times: Sequence[StepTime]) -> int:
-    """Steps of each of three tiles of C."""
-    return (max(s.step.tile for s in times) + 1) // 3
+    """Steps along k of each tile of C."""
+    turns = 2 if any(s.step.role in PINGPONG for s in times) else 1
+    return (max(s.step.tile for s in times) + 1) // (2 + turns)
 
 
 def _end_of(scene: Scene, times: Sequence[StepTime]) -> float:
-    """When the arithmetic of the tiles that are drawn ends."""
+    """When the arithmetic of the tiles that are drawn ends; of ping-pong consumers, when the second
+    one has written its first tile of C."""
     tiles = 2 * _of_a_sum(times) if walks_on(scene) else TILES
-    return max(s.end for s in times if s.step.what == "multiply" and s.step.tile < tiles)
+    end = max(s.end for s in times if s.step.what == "multiply" and s.step.tile < tiles)
+    if scene.main.producers.pingpong == 1:
+        return end
+    later = next(
+        (
+            s.start
+            for s in times
+            if s.step.role == PINGPONG[1] and s.step.tile >= 3 * _of_a_sum(times)
+        ),
+        None,
+    )
+    writes = [
+        s.end
+        for s in times
+        if (s.step.role, s.step.what) == (PINGPONG[1], "write")
+        and (later is None or s.start < later)
+    ]
+    return max(end, *writes)
 
 
 def _rows(
@@ -159,28 +177,7 @@ def _description(scene: Scene, times: Sequence[StepTime]) -> str:
     begin = f"Steps of {step} along k with {counted(stages, 'stage')}: {said}. "
     if walks_on(scene):
         each = counted(_of_a_sum(times), "step")
-        begin += (
-            f"Each tile of C takes {each}; while its accumulators are stored, copies of the next "
-            "one's "
-            "are under way. "
-        )
-    return begin + _waiting(times, _end_of(scene, times))
-
-
-def _waiting(times: Sequence[StepTime], end: float) -> str:
-    """How long each program of the block's warps waits."""
-    begin = next(s.start for s in times if s.step.what == "multiply")
-
-    def share(own: Sequence[StepTime]) -> str:
-        waited = [bar for bar in waits(own) if begin < bar.end and bar.start < end]
-        total = sum(min(bar.end, end) - max(bar.start, begin) for bar in waited)
-        return f"{total / (end - begin):.0%}"
-
-    producer = [time for time in times if time.step.role == PRODUCER]
-    if not producer:
-        return f"In this schematic the block waits {share(times)} of its time after the first load."
-    return (
-        "The producer waits for stages that are empty, consumers for those that are full: in this "
-        f"schematic {share(producer)} and {share(computing(times))} of their time after the first "
-        "tile has landed."
-    )
+        begin += f"Each tile of C takes {each}; the next one's copies go on during its epilogue. "
+    producer = any(time.step.role == PRODUCER for time in times)
+    waiting = "The producer waits for empty stages, consumers for full ones. " if producer else ""
+    return f"{begin}{waiting}Durations are schematic."

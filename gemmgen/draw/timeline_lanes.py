@@ -145,8 +145,9 @@ def awaits(step: BlockStep) -> str:
 
 
 def steps(times: Sequence[StepTime]) -> int:
-    """Steps of a tile."""
-    return max(1, sum(s.step.what == "multiply" and s.step.tile == 0 for s in times))
+    """Steps of a tile: of the first one that these warps multiply."""
+    tiles = [s.step.tile for s in times if s.step.what == "multiply"]
+    return max(1, tiles.count(min(tiles, default=0)))
 
 
 def reads_ahead(times: Sequence[StepTime]) -> bool:

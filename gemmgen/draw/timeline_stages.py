@@ -63,7 +63,7 @@ def lanes_of_stages(times: Sequence[StepTime]) -> list[Lane]:
     held = [Lane(f"stage {s}", LOAD, tuple(_stage(times, s))) for s in stages]
     if producer:
         return [
-            Lane("producer asks", LOAD, tuple(_asks(producer))),
+            Lane("producer: TMA requests", LOAD, tuple(_asks(producer))),
             Lane("producer waits", WAIT, tuple(waits(producer))),
             *held,
             *(lane for each in _by_role(times) for lane in _of_consumers(each)),
@@ -93,7 +93,7 @@ def _names(role: str) -> tuple[str, str, str]:
     """The lanes of all consumers, or of one ping-pong consumer."""
     if role in PINGPONG:
         return f"{role} waits", f"{role} computes", f"{role} writes C"
-    return "consumers wait", "they multiply", "they write C"
+    return "consumers wait", "consumers compute", "consumers write C"
 
 
 def passings(times: Sequence[StepTime], lanes: Sequence[Lane]) -> Iterator[Passing]:
@@ -115,17 +115,24 @@ def _asks(times: Sequence[StepTime]) -> Iterator[Interval]:
     """Where the producer asks for a tile, which takes it no longer than that."""
     for own in _by_tile(times, "copy"):
         step = own[0].step
-        about = f"asks for tile {step.tile}, to stage {step.stage}"
+        about = f"TMA request for tile {step.tile}, to stage {step.stage}"
         end = own[-1].start + own[-1].busy
         yield Interval(own[0].start, end, (str(step.tile),), about)
 
 
 def _writes(times: Sequence[StepTime]) -> Iterator[Interval]:
-    for time in times:
-        if time.step.what == "write":
-            yield Interval(
-                time.start, time.end, ("C",), "the accumulators of a tile of C are stored"
+    """The epilogue of each tile of C, which may write it in slices."""
+    slices: list[StepTime] = []
+    for time in (*times, None):
+        if time is not None and time.step.what == "write":
+            slices.append(time)
+        elif slices and (time is None or time.step.what == "multiply"):
+            count = len(slices)
+            about = "epilogue: a tile of C is written" + (
+                f" in {count} slices" if count > 1 else ""
             )
+            yield Interval(slices[0].start, slices[-1].end, ("epilogue", "C"), about)
+            slices = []
 
 
 def _stage(times: Sequence[StepTime], stage: int) -> Iterator[Interval]:

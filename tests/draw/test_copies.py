@@ -163,3 +163,20 @@ def test_a_kernel_that_stages_nothing_is_refused() -> None:
     result = gemmgen("draw", "naive", "--what", "copies")
     assert result.exit_code == 2 and not result.stdout
     assert "cache_shared stages tiles there" in result.stderr
+
+
+def test_each_block_of_a_cluster_requests_its_own_box() -> None:
+    drawing = drawn("hopper/wgmma", "copies")
+    about = [cell.about for cell in drawing.cells]
+    assert "box 0, block 0: B[0..127, 0..63]" in about
+    assert "box 1, block 1: B[128..255, 0..63]" in about
+    assert "2 blocks of the cluster request one each, multicast" in drawing.description
+
+
+def test_a_swizzle_is_drawn_as_tma_stores_it() -> None:
+    """128-byte rows: chunk c of row r is stored at chunk c ^ (r % 8)."""
+    cells = [cell.about for cell in drawn("hopper/wgmma", "copies").cells]
+    for row in range(8):
+        for chunk in range(8):
+            assert f"row {row}, chunk {chunk}: stored as chunk {chunk ^ row}" in cells
+    assert not any("stored as" in cell.about for cell in drawn("hopper/cluster", "copies").cells)

@@ -211,3 +211,17 @@ def check_partition(drawing: Drawing, scene: Scene) -> None:
     assert ((by_thread != NOBODY) == (by_warp == 0)).all()
     counts = np.unique(by_thread[by_warp == 0], return_counts=True)[1]
     assert len(set(counts)) == 1 and len(counts) * scene.main.spread.lanes_per_sum == WARP
+
+
+def test_all_warps_have_a_role_where_a_producer_is() -> None:
+    """Two ping-pong consumers of four warps, and a producer warpgroup: 384 threads."""
+    drawing = drawn("hopper/pingpong", "threads")
+    roles = [cell.about for cell in drawing.cells if cell.about.endswith(("consumer", "producer"))]
+    turns = [
+        cell.about for cell in drawing.cells if re.fullmatch(r"warp \d+: consumer \d", cell.about)
+    ]
+    assert roles == [f"warp {number}: producer" for number in range(8, 12)]
+    assert turns == [f"warp {number}: consumer {number // 4 + 1}" for number in range(8)]
+    assert drawing.description.startswith(
+        "A block of 384 threads, 12 warps: each of 2 consumers of"
+    )

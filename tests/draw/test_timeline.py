@@ -157,12 +157,12 @@ def test_one_consumer_multiplies_while_the_other_writes() -> None:
 def test_copies_go_on_while_the_accumulators_of_a_tile_are_stored() -> None:
     times = times_of(block_steps(compiled("hopper/persistent"), 3, outputs=3))
     lanes = {lane.name: lane.bars for lane in lanes_of_stages(times)}
-    first, *_ = lanes["they write C"]
+    first, *_ = lanes["consumers write C"]
     held = [bar for name in lanes for bar in lanes[name] if name.startswith("stage")]
     copied = [bar for bar in held if bar.about.startswith("copy tile")]
     assert sum(bar.start < first.end and first.start < bar.needed for bar in copied) == 3
     assert (
-        "Each tile of C takes 3 steps; while its accumulators are stored"
+        "Each tile of C takes 3 steps; the next one's copies go on during its epilogue"
         in drawn("hopper/persistent", "timeline").description
     )
 
@@ -230,7 +230,13 @@ def test_both_sides_of_a_ring_are_drawn() -> None:
     """An arrow for each wait that something ended, within what is drawn; text has them too."""
     drawing = drawn("hopper/warp_specialized", "timeline")
     labels = [mark.text for mark in drawing.marks if isinstance(mark, Label)]
-    for name in ("producer asks", "producer waits", "stage 0", "consumers wait", "they multiply"):
+    for name in (
+        "producer: TMA requests",
+        "producer waits",
+        "stage 0",
+        "consumers wait",
+        "consumers compute",
+    ):
         assert name in labels
     arrows = [mark for mark in drawing.marks if isinstance(mark, Stroke)]
     up = [one for one in arrows if one.points[0][1] > one.points[-1][1]]
@@ -238,7 +244,7 @@ def test_both_sides_of_a_ring_are_drawn() -> None:
     text = text_of(drawing)
     assert "full[0]" in text and "empty[0]" in text and text.count("^") == len(up)
     assert "consumers wait for full[1], phase 0" in " ".join(c.about for c in drawing.cells)
-    assert "producer waits for stages that are empty" in drawing.description
+    assert "producer waits for empty stages" in drawing.description
 
 
 def test_two_schedules_are_drawn_under_one_another() -> None:
