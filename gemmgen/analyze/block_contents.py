@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, cast
 
 from gemmgen.analyze.block_step import BlockStep
-from gemmgen.analyze.explain import AnalyzedKernel
+from gemmgen.analyze.kernel import AnalyzedKernel
 from gemmgen.analyze.whole_tiles import k_step
 from gemmgen.interpreter.expressions import compile_expression
 from gemmgen.interpreter.scope import Scope, known

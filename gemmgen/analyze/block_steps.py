@@ -13,7 +13,7 @@ from typing import Literal
 
 from gemmgen.analyze.block_contents import BlockContents
 from gemmgen.analyze.block_step import OTHERS, PINGPONG, BlockStep
-from gemmgen.analyze.explain import AnalyzedKernel
+from gemmgen.analyze.kernel import AnalyzedKernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.whole_tiles import whole_tiles
 from gemmgen.expand import expand

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
 from gemmgen.analyze.access_counts import Counts, LaunchCounts
@@ -10,6 +9,7 @@ from gemmgen.analyze.block_classes import tiles_of
 from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.executed_fmas import multiply_adds, outside_loops
 from gemmgen.analyze.formulas import Formula, formulas_of, total
+from gemmgen.analyze.kernel import AnalyzedKernel, Values, compile_kernel
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.load_joining import as_compiled, as_written
 from gemmgen.analyze.operation_counts import Operations, Unfused, operations_of, unfused
@@ -32,22 +32,8 @@ from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.dtypes import RAW, ROUNDED
 from gemmgen.ir.edit import contraction, loads_boxes, pipeline_of
 from gemmgen.ir.interface import Interface
-from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.ir.nodes import Program
 from gemmgen.ir.thread_code import Leave
-from gemmgen.pipeline import Emitted, compile_schedule
 from gemmgen.schedule.model import Schedule
-
-Values = Mapping[str, int | float]
-
-
-@record
-class AnalyzedKernel:
-    """A schedule compiled, with all that analysing it needs."""
-
-    emitted: Emitted
-    program: Program
-    lowered: LoweredKernel
 
 
 @record
@@ -111,15 +97,13 @@ class Explanation:
         return _balance(self.waves, uniform=self.uniform)
 
 
-def compile_kernel(schedule: Schedule) -> AnalyzedKernel:
-    """Raises ``ScheduleError`` for a mistake in the schedule."""
-    emitted = compile_schedule(schedule)
-    (lowered,) = emitted.lowered.kernels
-    return AnalyzedKernel(emitted, emitted.program, lowered)
-
-
-def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) -> Explanation:
+def explain(
+    schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0, pads: bool = True
+) -> Explanation:
     """Counts are exact; C is read only if ``beta`` is not 0 or the epilogue reads it anyway.
+
+    Without ``pads`` no other pad or swizzle is tried, which can take most of the time, and the
+    result has none.
 
     Raises ``UsageError`` for a shape that the kernel does not take, or a GPU that it does not fit.
     """
@@ -149,7 +133,7 @@ def explain(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) ->
         formulas_of(kernel.program, launch, shape, blocks),
         operations_of(kernel.program.problem, shape),
         unfused(kernel.program.problem, shape),
-        pad_choices(kernel.program, kernel.lowered, values),
+        pad_choices(kernel.program, kernel.lowered, values) if pads else (),
         resources,
         occupancy,
         waves,

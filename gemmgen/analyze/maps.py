@@ -8,8 +8,8 @@ import numpy as np
 
 from gemmgen.analyze import transactions
 from gemmgen.analyze.accesses import Site
-from gemmgen.analyze.explain import AnalyzedKernel, Shape, Values
-from gemmgen.analyze.launch_arguments import arguments_of
+from gemmgen.analyze.kernel import AnalyzedKernel, Values
+from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.recorder import first_block
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
-
 import click
+
+from gemmgen.base import unified_diff
 
 _COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def unified(before: str, after: str, old: str, new: str) -> str:
     """The unified diff from ``before`` to ``after``; empty if they are equal."""
-    if before == after:
-        return ""
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), old, new, lineterm="")
-    difference = "".join(_colored(line) + "\n" for line in lines)
-    return difference or f"{old} and {new} differ in their line ends\n"
+    difference = unified_diff.unified(before, after, old, new)
+    return "".join(_colored(line) + "\n" for line in difference.split("\n")[:-1])
 
 
 def _colored(line: str) -> str:

@@ -42,7 +42,8 @@ def _compiled(environment: jinja2.Environment) -> dict[str, CodeType]:
     texts = {
         file.relative_to(FOLDER).as_posix(): file.read_text(encoding="utf-8") for file in files
     }
-    options = Path(__file__).read_text(encoding="utf-8")
+    e = environment
+    options = f"{e.trim_blocks} {e.lstrip_blocks} {e.autoescape} {e.undefined.__name__}"
     versions = f"{jinja2.__version__} {sys.version}"
     entry = f"templates-{caches.key(versions, options, *texts, *texts.values())}"
     kept = caches.read(entry)

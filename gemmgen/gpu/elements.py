@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.ir.dtypes import BYTE_FLOATS, INTEGERS, DType
 from gemmgen.numerics.drawing import ArrayLibrary
-from gemmgen.numerics.formats import GREATEST, NUMBERS_OF_BYTES, STORAGE, Real, to_byte, to_tf32
+from gemmgen.numerics.formats import GREATEST, STORAGE, Real, numbers_of_bytes, to_byte, to_tf32
 
 _UNSIGNED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 NAN_BF16 = 0x7FC0
@@ -42,7 +42,7 @@ def elements(numbers: DeviceArray, dtype: DType) -> DeviceArray:
 def numbers(found: DeviceArray, dtype: DType) -> DeviceArray:
     """Elements as numbers to compute with: float64 if they are, else float32."""
     if dtype in BYTE_FLOATS:
-        return cupy().asarray(NUMBERS_OF_BYTES[dtype])[found]
+        return cupy().asarray(numbers_of_bytes(dtype))[found]
     if dtype == "bf16":
         return (found.astype("uint32") << 16).view("float32")
     if dtype == "tf32":

@@ -19,7 +19,7 @@ import numpy as np
 
 from gemmgen.base.record import record
 from gemmgen.calling.launches import LANDINGS, Landing
-from gemmgen.interpreter.checked_memory import POISON, CheckedMemory, Elements
+from gemmgen.interpreter.checked_memory import CheckedMemory, Elements, poison_of
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.memory import Memory
@@ -96,7 +96,7 @@ class CheckedCopies:
         target.check_aligned(index, len(values), mask)
         for e, value in enumerate(values):
             copy = _Copy(target, index + e, value, mask)
-            nothing = np.full_like(value, POISON[cast(Elements, value).dtype.type])
+            nothing = np.full_like(value, poison_of(cast(Elements, value).dtype.type))
             (replace(copy, value=nothing) if self.late else copy).land()
             self.issued.append(copy)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import cast
 
 import numpy as np
@@ -18,16 +19,16 @@ F32 = npt.NDArray[np.float32]
 Elements = npt.NDArray[np.float32 | np.float64 | np.uint16 | np.uint8]
 """What memories hold: numbers, or the raw bits of f16 and bf16.  Integers are held as f64, so that
 there is a NaN among them: what was never written is no integer."""
-_NAN = poison(1)[0]
-POISON: dict[type[np.generic], np.generic] = {
-    np.float32: _NAN,
-    np.float64: np.float64(_NAN),
-    np.uint16: np.uint16(0x7FFF),
-    np.uint8: np.uint8(0x7F),
-}
-"""A NaN as an element of each type; the bits are one of each type that they may be."""
 
 less = COMPARE["<"]
+
+
+@cache
+def poison_of(kind: type[np.generic]) -> np.generic:
+    """A NaN as an element of each type; the bits are one of each type that they may be."""
+    if kind is np.uint16 or kind is np.uint8:
+        return kind(0x7FFF if kind is np.uint16 else 0x7F)
+    return kind(poison(1)[0])
 
 
 def elements(dtype: DType) -> np.dtype[np.generic]:
@@ -40,7 +41,7 @@ def elements(dtype: DType) -> np.dtype[np.generic]:
 def poisoned(count: int | tuple[int, ...], dtype: DType) -> Elements:
     """Elements that were never written."""
     kind = elements(dtype)
-    return cast(Elements, np.full(count, POISON[kind.type], kind))
+    return cast(Elements, np.full(count, poison_of(kind.type), kind))
 
 
 class CheckedMemory(Memory):
@@ -139,7 +140,7 @@ class FlatMemory(CheckedMemory):
         if mask is None:
             self.check(index, None)
             return self.data.take(index if self.base is None else self.base + index)
-        found = np.full(self.lanes.count, POISON[self.data.dtype.type], self.data.dtype)
+        found = np.full(self.lanes.count, poison_of(self.data.dtype.type), self.data.dtype)
         found[mask] = self.data.take(self._offsets(index, mask))
         return found
 
@@ -207,7 +208,7 @@ class Registers(CheckedMemory):
         self.wide = wide
         self.data = poisoned((size, lanes.count), dtype)
         kind = self.data.dtype.type
-        self.fresh = kind(0) if zero else POISON[kind]
+        self.fresh = kind(0) if zero else poison_of(kind)
         self.data.fill(self.fresh)
         self.every = np.arange(lanes.count)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gemmgen.base.record import record
-from gemmgen.interpreter.checked_memory import POISON, Elements, FlatMemory
+from gemmgen.interpreter.checked_memory import Elements, FlatMemory, poison_of
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.numerics.operators import Ints
 
@@ -23,7 +23,7 @@ class BoxLanding:
         self.target.data[self.places] = self.values
 
     def spoil(self) -> None:
-        poison = POISON[self.target.data.dtype.type]
+        poison = poison_of(self.target.data.dtype.type)
         self.target.data[self.places] = poison
 
     @property

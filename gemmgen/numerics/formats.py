@@ -6,6 +6,7 @@ computed with as f64, which represents those of i32 and the products of i8.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -83,7 +84,7 @@ def numbers(elements: npt.NDArray[np.generic], dtype: DType) -> Real:
     if dtype == "bf16":
         return (elements.astype(np.uint32) << np.uint32(16)).view(np.float32)
     if dtype in BYTE_FLOATS:
-        return NUMBERS_OF_BYTES[dtype][elements.astype(np.intp)]
+        return numbers_of_bytes(dtype)[elements.astype(np.intp)]
     singles = elements.astype(np.float32)
     return to_tf32(singles) if dtype == "tf32" else singles
 
@@ -108,7 +109,17 @@ def _to_bf16(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint16]:
     return np.where(np.isnan(values), np.uint16(0x7FFF), rounded)
 
 
-def _numbers_of_bytes(fraction: int, bias: int, last: int) -> F32:
+@cache
+def numbers_of_bytes(dtype: DType) -> F32:
+    """The number that each byte of e4m3 or e5m2 means."""
+    if dtype == "e4m3":
+        return _decoded(3, 7, 0x7E)
+    found = _decoded(2, 15, 0x7C)
+    found[[0x7C, 0xFC]] = np.inf, -np.inf
+    return found
+
+
+def _decoded(fraction: int, bias: int, last: int) -> F32:
     """What each byte means: bits of a sign, an exponent and ``fraction``; a magnitude above
     ``last`` is NaN."""
     magnitude = np.arange(128)
@@ -119,19 +130,12 @@ def _numbers_of_bytes(fraction: int, bias: int, last: int) -> F32:
     return np.concatenate((positive, -positive)).astype(np.float32)
 
 
-NUMBERS_OF_BYTES: dict[DType, F32] = {
-    "e4m3": _numbers_of_bytes(3, 7, 0x7E),
-    "e5m2": _numbers_of_bytes(2, 15, 0x7C),
-}
-NUMBERS_OF_BYTES["e5m2"][[0x7C, 0xFC]] = np.inf, -np.inf
-
-
 def to_byte(values: Any, dtype: DType, library: Any = np) -> Any:
     """Bytes of the numbers of e4m3 or e5m2 that are nearest to ``values``, of two the even one;
     ``library`` is NumPy, or one like it."""
     _, most = GREATEST[dtype]
-    positive = library.asarray(NUMBERS_OF_BYTES[dtype][:128].astype(np.float64))
-    last = int(np.argmax(NUMBERS_OF_BYTES[dtype][:128] == most))
+    positive = library.asarray(numbers_of_bytes(dtype)[:128].astype(np.float64))
+    last = int(np.argmax(numbers_of_bytes(dtype)[:128] == most))
     middles = (positive[:last] + positive[1 : last + 1]) / 2
     magnitude = library.abs(values).astype(np.float64)
     # As many middles as are below: a tie, at an odd number's upper middle, goes up to the even one.

@@ -11,7 +11,7 @@ import pytest
 
 from gemmgen.analyze.block_step import PINGPONG, BlockStep
 from gemmgen.analyze.block_steps import block_steps, shape_of_steps
-from gemmgen.analyze.explain import AnalyzedKernel
+from gemmgen.analyze.kernel import AnalyzedKernel
 from gemmgen.analyze.schematic_time import times_of
 from gemmgen.calling.launches import Order
 from gemmgen.draw.marks import Label, Stroke

@@ -1,0 +1,1 @@
+"""gemmgen in the browser: what the page's worker calls, its puzzles, and how they are bundled."""

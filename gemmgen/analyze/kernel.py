@@ -1,0 +1,30 @@
+"""A compiled schedule, with all that its analysis needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gemmgen.base.record import record
+from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.nodes import Program
+from gemmgen.pipeline import Emitted, compile_schedule
+from gemmgen.schedule.model import Schedule
+
+Values = Mapping[str, int | float]
+"""The arguments of a launch by their names."""
+
+
+@record
+class AnalyzedKernel:
+    """The emitted text, the program after the last pass, and one thread's code."""
+
+    emitted: Emitted
+    program: Program
+    lowered: LoweredKernel
+
+
+def compile_kernel(schedule: Schedule) -> AnalyzedKernel:
+    """Compile ``schedule``.  Raises ``ScheduleError`` for a mistake in it."""
+    emitted = compile_schedule(schedule)
+    (lowered,) = emitted.lowered.kernels
+    return AnalyzedKernel(emitted, emitted.program, lowered)
