@@ -1,5 +1,5 @@
 # What a contributor runs; CI runs `test` and `lint`, and what `proof` has besides `test`.
-.PHONY: lint test proof format mutants names proof-gpu ladder cublas tensor_cores docs browse
+.PHONY: lint test proof format mutants names proof-gpu ladder cublas tensor_cores docs playground browse
 
 test:
 	pytest -n auto
@@ -41,6 +41,10 @@ tensor_cores:
 
 docs:
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+
+playground:
+	python docs/gemmgen_playground/bundle.py
+	$(MAKE) docs
 
 browse:
 	python docs/browse.py

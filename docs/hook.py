@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))  # this checkout's gemmgen, installed or not
 from gemmgen_docs import compared, lexer, records, terms, translation  # noqa: E402
 from gemmgen_docs.kept import kept  # noqa: E402
 from gemmgen_docs.pages import render  # noqa: E402
+from gemmgen_playground import bundle  # noqa: E402
 
 lexer.register()
 
@@ -79,6 +80,11 @@ def on_page_context(
     """The theme's own words, and the ``lang`` of the page, in the page's language."""
     config.theme["language"] = translation.language(page.file.src_uri)
     return context
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """What the playground loads, if it was built."""
+    bundle.put_into(Path(config.site_dir))
 
 
 def _linked(markdown: str, path: str, files: Files) -> str:

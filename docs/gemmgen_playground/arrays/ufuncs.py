@@ -81,6 +81,6 @@ def errstate(**_: str) -> Generator[None]:
     yield
 
 
-def vectorize(function: Callable[[Any], Any], otypes: Any = None) -> Callable[[Any], Any]:
+def vectorize(function: Callable[[Any], Any], **_: Any) -> Callable[[Any], Any]:
     """``function`` of each element."""
     return _of_one(function, None)
