@@ -17,7 +17,6 @@ from gemmgen.base.errors import GemmgenError
 from gemmgen.base.source import Source
 from gemmgen.gpu.gpus import DEFAULT, GPUS
 from gemmgen.schedule import examples
-from gemmgen.schedule.written_shapes import resolve, written_shape
 
 NAME = "schedule.sched"
 """The name of the text in reports."""
@@ -64,13 +63,11 @@ def drawn(text: str, kind: str) -> Answer:
 
 def counted(text: str, shape: str) -> Answer:
     """The tables of ``gemmgen explain --shape SHAPE --no-next``, without other pads."""
-    from gemmgen.analyze.explain import explain
     from gemmgen.analyze.plain_text import plain
     from gemmgen.analyze.tables import report
+    from gemmgen_playground.puzzles import explained
 
-    schedule = kernel_of(text).emitted.schedule
-    sizes = resolve(written_shape(shape), schedule.gemm, "shape")
-    found = explain(schedule, sizes, GPUS[DEFAULT], pads=False)
+    found = explained(kernel_of(text).emitted.schedule, shape)
     return {"text": "\n".join(plain(section) for section in report(found) if section.rows)}
 
 

@@ -20,7 +20,7 @@ Besides its goals, a solution computes what the start computes, and passes C0.
 from __future__ import annotations
 
 import tomllib
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ def grade(puzzle: Puzzle, kernel: AnalyzedKernel) -> tuple[Grade, ...]:
     grades = [Grade("the gemm, its types and its epilogue are the start's", same, "")]
     if not same:
         return tuple(grades)
-    found = _explained(puzzle, schedule)
+    found = explained(schedule, puzzle.shape)
     for goal in puzzle.goals:
         value = METRICS[goal.count](found)
         grades.append(Grade(goal.text, _is_met(goal, value, puzzle), _words(value)))
@@ -125,14 +125,18 @@ def _start(puzzle: Puzzle) -> Schedule:
     return parse_schedule(Source(puzzle.start, f"{puzzle.name}.sched"))
 
 
-@cache
 def _of_start(puzzle: Puzzle) -> Explanation:
-    return _explained(puzzle, _start(puzzle))
+    return explained(_start(puzzle), puzzle.shape)
 
 
-def _explained(puzzle: Puzzle, schedule: Schedule) -> Explanation:
-    shape = resolve(written_shape(puzzle.shape), schedule.gemm, "shape")
-    return explain(schedule, shape, GPUS[DEFAULT], pads=False)
+@lru_cache(maxsize=16)
+def explained(schedule: Schedule, shape: str) -> Explanation:
+    """The counts of a schedule at a shape as ``--shape`` takes it; those of the latest are kept.
+
+    Raises ``UsageError`` for a shape that it does not take.
+    """
+    sizes = resolve(written_shape(shape), schedule.gemm, "shape")
+    return explain(schedule, sizes, GPUS[DEFAULT], pads=False)
 
 
 def _is_met(goal: Goal, value: Count, puzzle: Puzzle) -> bool:

@@ -13,7 +13,7 @@ SOLUTIONS: dict[str, dict[str, str]] = {
     "08_within_48_kb": {"k=32": "k=16"},
     "09_fill_the_machine": {"": "split_k parts=9\n"},
     "10_tensor_cores": {
-        "register_block  m=8 n=8\n": "warp_tile m=64 n=64\ntensor_core via=wmma\n",
+        "register_block  m=4 n=4\n": "warp_tile m=32 n=32\ntensor_core via=wmma\n",
         "A[k, m] B[k, n]": "A B",
     },
     "11_no_thread_loads": {"": "double_buffer A B\nasync_copy A B via=tma\n"},

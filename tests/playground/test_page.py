@@ -159,12 +159,12 @@ def test_an_edit_shows_in_two_seconds(page: Page) -> None:
 
 
 def test_a_mistake_is_reported_at_its_line_and_leaves(page: Page) -> None:
-    text = "gemm C[m, n] = A[m, k] * B[k, n]\ntile m=0 n=64 k=8\n"
+    text = "gemm C[m, n] = A[m, k] * B[k, n]\ntile m=0 n=32 k=8\n"
     page.write(text)
     page.wait_for("report", "schedule.sched:2:8: error:")
     wrong = "return [...document.querySelectorAll('#playground li.wrong')].length"
     assert page.run(wrong) == 1
-    page.write(text.replace("m=0", "m=64"))
+    page.write(text.replace("m=0", "m=32"))
     page.wait("return document.querySelector(`[data-part='report']`).hidden")
     assert page.run(wrong) == 0
     page.settled()

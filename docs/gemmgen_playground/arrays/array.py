@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
+from array import array as words
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from itertools import chain, product, repeat
+from itertools import chain, compress, product, repeat
 from math import prod
 from operator import itemgetter
 from typing import Any
@@ -133,7 +134,8 @@ class ndarray:
         return flat if self.shape else flat[0]
 
     def tobytes(self) -> bytes:
-        return repr(self.flat_list()).encode()
+        """As NumPy's of integers and truth values, in 8 bytes each."""
+        return words("q", self.flat_list()).tobytes()
 
     def copy(self) -> ndarray:
         return ndarray(list(self.flat_list()), self.shape, self.dtype)
@@ -171,8 +173,11 @@ class ndarray:
             if places.step == 1:
                 start = self._start + places.start * prod(rest)
                 return ndarray(self._data, (len(places), *rest), self.dtype, start, self)
-        shape, places = _places(self.shape, key)
         flat = self.flat_list()
+        if isinstance(key, ndarray) and key.dtype is bool and key.shape == self.shape:
+            taken = list(compress(flat, key.flat_list()))
+            return ndarray(taken, (len(taken),), self.dtype)
+        shape, places = _places(self.shape, key)
         if shape is None:
             return flat[places[0]]
         return ndarray(gathered(flat, places), shape, self.dtype)
