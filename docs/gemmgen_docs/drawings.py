@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from html import escape
 
-from gemmgen.analyze.kernel import compile_kernel
+from gemmgen.analyze.analyzed_kernel import compile_kernel
 from gemmgen.cli.ladder_plot import plotted
 from gemmgen.draw.kinds import draw_scene, draw_several
 from gemmgen.draw.marks import Cell, Drawing, Label, Mark

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from gemmgen.analyze.kernel import AnalyzedKernel
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.analyze.trace import Trace, trace
 from gemmgen.base.errors import GemmgenError
 from gemmgen.base.source import Source

@@ -24,8 +24,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.analyze.explain import Explanation, explain
-from gemmgen.analyze.kernel import AnalyzedKernel
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source

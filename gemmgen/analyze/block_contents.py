@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal, cast
 
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.analyze.block_step import BlockStep
-from gemmgen.analyze.kernel import AnalyzedKernel
 from gemmgen.analyze.whole_tiles import k_step
 from gemmgen.interpreter.expressions import compile_expression
 from gemmgen.interpreter.scope import Scope, known

@@ -11,9 +11,9 @@ from copy import copy as copy_of
 from dataclasses import replace
 from typing import Literal
 
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.analyze.block_contents import BlockContents
 from gemmgen.analyze.block_step import OTHERS, PINGPONG, BlockStep
-from gemmgen.analyze.kernel import AnalyzedKernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.whole_tiles import whole_tiles
 from gemmgen.expand import expand

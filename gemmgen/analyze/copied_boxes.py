@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from gemmgen.analyze.accesses import Rows, SeeBoxes, Site
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.analyze.copied_tiles import Position
-from gemmgen.analyze.kernel import AnalyzedKernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.recorder import record_accesses
 from gemmgen.analyze.whole_tiles import boxed_tiles, k_step, whole_tiles

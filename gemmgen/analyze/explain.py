@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import prod
 
 from gemmgen.analyze.access_counts import Counts, LaunchCounts
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel, Values, compile_kernel
 from gemmgen.analyze.block_classes import tiles_of
 from gemmgen.analyze.count import count_compiled
 from gemmgen.analyze.executed_fmas import multiply_adds, outside_loops
 from gemmgen.analyze.formulas import Formula, formulas_of, total
-from gemmgen.analyze.kernel import AnalyzedKernel, Values, compile_kernel
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.load_joining import as_compiled, as_written
 from gemmgen.analyze.operation_counts import Operations, Unfused, operations_of, unfused

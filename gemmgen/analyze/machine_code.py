@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
-from gemmgen.analyze.kernel import AnalyzedKernel
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.analyze.loop import measured
 from gemmgen.analyze.resources import architecture
 from gemmgen.analyze.section import Section

@@ -8,7 +8,7 @@ import numpy as np
 
 from gemmgen.analyze import transactions
 from gemmgen.analyze.accesses import Site
-from gemmgen.analyze.kernel import AnalyzedKernel, Values
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel, Values
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.recorder import first_block
 from gemmgen.base.errors import UsageError

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gemmgen.analyze.kernel import AnalyzedKernel, compile_kernel
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel, compile_kernel
 from gemmgen.base.errors import Mistake, ScheduleError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
-from gemmgen.base.unified_diff import unified
+from gemmgen.base.text_diff import unified
 from gemmgen.ir.text import print_ir
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import rewrite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gemmgen.analyze.kernel import AnalyzedKernel, compile_kernel
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel, compile_kernel
 from gemmgen.analyze.maps import Picture, pictures
 from gemmgen.analyze.whole_tiles import staged_tiles, stages_of, whole_tiles
 from gemmgen.base.errors import ScheduleError

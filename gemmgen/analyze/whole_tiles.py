@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import lcm
 
-from gemmgen.analyze.kernel import AnalyzedKernel
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.ir.edit import copies, pipeline_of
 from gemmgen.schedule.extents import Shape
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from gemmgen.analyze.kernel import compile_kernel
+from gemmgen.analyze.analyzed_kernel import compile_kernel
 from gemmgen.api.kernels import AnySchedule, Settings, compile_any
 from gemmgen.base.choices import check_choice
 from gemmgen.base.errors import UsageError

@@ -63,7 +63,7 @@ def command(
     if output not in (None, "-"):
         writable(output, *files)
     schedules = [options.load(file, settings, arch) for file in files]
-    from gemmgen.analyze.kernel import compile_kernel
+    from gemmgen.analyze.analyzed_kernel import compile_kernel
     from gemmgen.draw.kinds import draw_scene, draw_several
     from gemmgen.draw.scene import Scene
     from gemmgen.draw.svg import svg_of

@@ -110,7 +110,7 @@ def command(
 
 def _show_map(schedule: Schedule, sizes: Shape, what: str, plot: str | None, file: str) -> None:
     """In characters, or into the SVG ``plot``."""
-    from gemmgen.analyze.kernel import compile_kernel
+    from gemmgen.analyze.analyzed_kernel import compile_kernel
     from gemmgen.analyze.maps import drawn, pictures
 
     found = pictures(compile_kernel(schedule), sizes, what)
@@ -124,7 +124,7 @@ def _show_map(schedule: Schedule, sizes: Shape, what: str, plot: str | None, fil
 
 
 def _show_machine_code(schedule: Schedule, gpu: Gpu, sizes: Shape) -> None:
-    from gemmgen.analyze.kernel import compile_kernel
+    from gemmgen.analyze.analyzed_kernel import compile_kernel
     from gemmgen.analyze.machine_code import machine_code
     from gemmgen.analyze.stall_table import stall_table
     from gemmgen.cli.sections import show

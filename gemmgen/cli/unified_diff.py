@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from gemmgen.base import unified_diff
+from gemmgen.base import text_diff
 
 _COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def unified(before: str, after: str, old: str, new: str) -> str:
     """The unified diff from ``before`` to ``after``; empty if they are equal."""
-    difference = unified_diff.unified(before, after, old, new)
+    difference = text_diff.unified(before, after, old, new)
     return "".join(_colored(line) + "\n" for line in difference.split("\n")[:-1])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import cast
 
-from gemmgen.analyze.kernel import compile_kernel
+from gemmgen.analyze.analyzed_kernel import compile_kernel
 from gemmgen.draw.marks import Drawing
 from gemmgen.draw.scene import Scene
 from gemmgen.draw.stack import stacked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import lcm
 
-from gemmgen.analyze.kernel import AnalyzedKernel
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.base.record import record
 from gemmgen.gpu.gpus import Gpu

@@ -9,8 +9,8 @@ from pathlib import Path
 import compilers
 import pytest
 
+from gemmgen.analyze.analyzed_kernel import compile_kernel
 from gemmgen.analyze.explain import explain
-from gemmgen.analyze.kernel import compile_kernel
 from gemmgen.analyze.register_estimate import ADDRESSES
 from gemmgen.analyze.resource_tables import registers_line
 from gemmgen.analyze.resources import Resources, Waves, architecture, occupancy_of

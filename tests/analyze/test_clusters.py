@@ -6,10 +6,10 @@ import pytest
 from passes.schedules import GOLDEN
 
 from gemmgen.analyze.access_counts import Counts
+from gemmgen.analyze.analyzed_kernel import compile_kernel
 from gemmgen.analyze.copied_boxes import copied_boxes
 from gemmgen.analyze.explain import explain
 from gemmgen.analyze.formulas import total
-from gemmgen.analyze.kernel import compile_kernel
 from gemmgen.analyze.resources import clusters_at_once
 from gemmgen.analyze.tables import report
 from gemmgen.base.source import Source

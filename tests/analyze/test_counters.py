@@ -10,8 +10,8 @@ import pytest
 from stated import stated
 
 from gemmgen.analyze.access_counts import LaunchCounts
+from gemmgen.analyze.analyzed_kernel import compile_kernel
 from gemmgen.analyze.count import count_compiled
-from gemmgen.analyze.kernel import compile_kernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.load_joining import as_compiled, as_written
 from gemmgen.base.source import Source

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.analyze.analyzed_kernel import compile_kernel
 from gemmgen.analyze.count import count_launch
 from gemmgen.analyze.explain import traffic_of
-from gemmgen.analyze.kernel import compile_kernel
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.base.source import Source
 from gemmgen.language import parse_schedule

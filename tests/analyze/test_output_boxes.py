@@ -6,8 +6,8 @@ import pytest
 from passes.schedules import CASES
 
 from gemmgen.analyze.access_counts import Counts
+from gemmgen.analyze.analyzed_kernel import compile_kernel
 from gemmgen.analyze.count import count_every_block, count_launch
-from gemmgen.analyze.kernel import compile_kernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.base.source import Source
 from gemmgen.language import parse_schedule

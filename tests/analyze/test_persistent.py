@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from gemmgen.analyze.analyzed_kernel import compile_kernel
 from gemmgen.analyze.count import count_every_block, count_launch
 from gemmgen.analyze.explain import explain
-from gemmgen.analyze.kernel import compile_kernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.tables import report
 from gemmgen.base.source import Source

@@ -11,9 +11,9 @@ import pytest
 from gemmgen.analyze import block_classes, count, shared_strips
 from gemmgen.analyze.access_counts import AccessCounter, Counts
 from gemmgen.analyze.accesses import Site
+from gemmgen.analyze.analyzed_kernel import compile_kernel
 from gemmgen.analyze.count import count_every_block, count_launch
 from gemmgen.analyze.explain import explain
-from gemmgen.analyze.kernel import compile_kernel
 from gemmgen.analyze.launch_arguments import Shape, arguments_of
 from gemmgen.analyze.loop_periods import periodic_trips
 from gemmgen.base.source import Source

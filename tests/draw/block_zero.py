@@ -10,8 +10,8 @@ from typing import cast
 
 import numpy as np
 
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel, compile_kernel
 from gemmgen.analyze.block_step import PINGPONG
-from gemmgen.analyze.kernel import AnalyzedKernel, compile_kernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.calling.launches import Order
 from gemmgen.interpreter.async_copies import CheckedCopies

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from gemmgen.analyze.kernel import compile_kernel
+from gemmgen.analyze.analyzed_kernel import compile_kernel
 from gemmgen.base.source import Source
 from gemmgen.draw.kinds import draw_scene
 from gemmgen.draw.marks import Drawing

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from gemmgen.analyze.kernel import AnalyzedKernel
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.analyze.maps import NOBODY, Picture
 from gemmgen.analyze.unpadded import bank_maps
 from gemmgen.analyze.whole_tiles import stages_of, whole_tiles

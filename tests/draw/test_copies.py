@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.analyze.copied_boxes import copied_boxes
 from gemmgen.analyze.copied_tiles import CopiedTile, Position, copied_tiles
-from gemmgen.analyze.kernel import AnalyzedKernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.whole_tiles import boxed_tiles, staged_tiles, whole_tiles
 from gemmgen.draw.copies import is_permuted

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.analyze.block_step import PINGPONG, BlockStep
 from gemmgen.analyze.block_steps import block_steps, shape_of_steps
-from gemmgen.analyze.kernel import AnalyzedKernel
 from gemmgen.analyze.schematic_time import times_of
 from gemmgen.calling.launches import Order
 from gemmgen.draw.marks import Label, Stroke

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gemmgen.analyze.kernel import compile_kernel
+from gemmgen.analyze.analyzed_kernel import compile_kernel
 from gemmgen.analyze.machine_code import machine_code
 from gemmgen.gpu import sass, sass_loops
 from gemmgen.gpu.gpus import GPUS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gemmgen.analyze.analyzed_kernel import compile_kernel
 from gemmgen.analyze.count import count_launch
-from gemmgen.analyze.kernel import compile_kernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.pads import pad_choices
 from gemmgen.base.source import Source

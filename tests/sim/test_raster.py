@@ -12,7 +12,7 @@ from functions import with_functions
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gemmgen.analyze.kernel import AnalyzedKernel, compile_kernel
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel, compile_kernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.shared_strips import shared_strips
 from gemmgen.analyze.tile_origins import origins_of
