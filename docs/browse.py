@@ -5,7 +5,8 @@
     python docs/browse.py SITE       # a site that is built already
 
 A page is at fault if its console has an error, a script ends in an exception, a request fails,
-a picture lacks a size or an alternative text in the light or the dark scheme, or a link within the
+a picture lacks a size or an alternative text in the light or the dark scheme, a drawing, table or
+block is cut off at 390, 1024 or 1440 px with no way to scroll or enlarge it, or a link within the
 site leads to no page or to an anchor that it lacks.  Exit code 1 if one is, 3
 without a browser.
 """
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urlsplit
 
+import layouts
 import pictures
 
 from gemmgen.base.installing import install
@@ -130,6 +132,7 @@ def opened(driver: Any, address: str) -> Opened:
     said = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     found.faults += _failed_requests(said)
     found.faults += pictures.faults(driver)
+    found.faults += layouts.faults(driver)
     return found
 
 

@@ -194,7 +194,8 @@ def _line(name: str, sizes: Sequence[int], documented: bool, lang: str) -> list[
         line.append(f"{share}%" if share else "")
     else:
         line.append(against.called())
-    reads = [f for f in figures["formulas"] if f["name"] == "global reads of A and B"][-1]
+    named = [f for f in figures["formulas"] if f["name"].startswith("global reads of ")]
+    reads = [f for f in named if not f["name"].endswith(", a block")][-1]  # `of A and x`, too
     bound = said(figures["roofline"]["binding"], lang)
     line += [f"`{reads['formula']}`", bound.replace(" ", "&nbsp;")]
     line.append(f"{figures['roofline']['attainable_flops'] / 1e12:,.1f}")

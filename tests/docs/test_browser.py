@@ -36,6 +36,18 @@ PLANTED = {
         '<svg width="9" height="9" role="img" aria-labelledby="none"></svg>',
         "a picture without an alternative text",
     ),
+    "cut off table": (
+        '<div style="overflow: hidden; width: 300px"><table width="900"><td>a</table></div>',
+        "at 390 px cut off: table 1",
+    ),
+    "page wider than a phone": (
+        '<pre style="width: 800px">a</pre>',
+        "at 390 px wider than the window, by ",
+    ),
+    "drawing that nothing enlarges": (
+        '<figure><svg viewBox="0 0 900 9" width="90" height="9" aria-label="a"></svg></figure>',
+        "at 1440 px smaller than it was drawn, and nothing enlarges it: svg 1",
+    ),
     "one paper for both schemes": (
         '<svg width="9" height="9" aria-label="a"><rect class="background"/></svg>',
         "one background in both schemes: svg 1",
