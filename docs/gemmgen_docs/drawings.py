@@ -76,4 +76,8 @@ def told(drawn: Drawing, lang: str) -> Drawing:
         title=said(drawn.title, lang),
         description=sentences(drawn.description, lang),
         marks=tuple(map(of_mark, drawn.marks)),
+        plot=tuple(
+            replace(axes, across=said(axes.across, lang), up=said(axes.up, lang))
+            for axes in drawn.plot
+        ),
     )

@@ -95,6 +95,30 @@ class Stroke:
 Mark = Cell | Label | Stroke
 
 
+SeriesStyle = Literal["line", "reference", "limit", "point"]
+"""A measured line with markers; the one that others are compared with; a bound; a single value."""
+
+
+@record
+class Series:
+    """``points`` (across, up) of the name in the legend."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+    style: SeriesStyle = "line"
+
+
+@record
+class Axes:
+    """``across`` and ``up`` name the axes.  With ``categories`` points are across at 0, 1, ..."""
+
+    across: str
+    up: str
+    series: tuple[Series, ...]
+    categories: tuple[str, ...] = ()
+    logarithmic: bool = False
+
+
 @record
 class Drawing:
     """``marks`` are drawn in their order, in pixels, x to the right and y down from the upper left
@@ -102,7 +126,7 @@ class Drawing:
 
     ``description`` says in a sentence or two what is seen, with its numbers, for those who do not
     see it.  ``text`` is the drawing as lines of characters; if it is empty, ``terminal`` makes them
-    from the marks.
+    from the marks.  A ``plot`` has axes, one below the other, in place of marks.
     """
 
     title: str
@@ -111,6 +135,7 @@ class Drawing:
     height: float
     marks: tuple[Mark, ...]
     text: str = ""
+    plot: tuple[Axes, ...] = ()
 
     @property
     def cells(self) -> tuple[Cell, ...]:

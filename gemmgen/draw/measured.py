@@ -1,4 +1,4 @@
-"""Measured times as a chart: the speed of each kernel over the sizes, and its share of cuBLAS."""
+"""Measured times as a plot: the speed of each kernel over the sizes, and its share of cuBLAS."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gemmgen.base.record import record
 from gemmgen.base.source import counted
-from gemmgen.draw.marks import PLAIN, Cell, Drawing, Label, Mark, Stroke, thread
-from gemmgen.draw.scales import Scale, apart, upwards
+from gemmgen.draw.marks import Axes, Drawing, Series
 
 CUBLAS = "cuBLAS"
-_LEFT, _TOP, _HEIGHT, _RIGHT, _BETWEEN = 56.0, 40.0, 300.0, 240.0, 88.0
-_SIZE, _BAR, _LINE = 120.0, 12.0, 15.0
-"""Pixels of a size in the upper chart, of a bar in the lower one, and of a line of text."""
+_WIDTH, _HEIGHT = 760.0, 560.0
 
 
 @record
@@ -25,94 +22,62 @@ class Speed:
     share: float | None
 
 
+At = Mapping[tuple[str, str], Speed]
+
+
 def chart(speeds: Sequence[Speed], about: str) -> Drawing:
-    """Lines above and bars below; ``about`` says where it was measured."""
+    """Speeds above, shares of cuBLAS below; ``about`` says where it was measured."""
     names = list(dict.fromkeys(s.name for s in speeds))
     sizes = list(dict.fromkeys(s.size for s in speeds))
     at = {(s.name, s.size): s for s in speeds}
     others = [name for name in names if name != CUBLAS]
-    each = _BAR * len(others) + 2 * _BAR
-    width = _LEFT + max(_SIZE * (len(sizes) - 1) + _RIGHT, each * len(sizes)) + 24
-    lines, bottom = _lines(at, names, sizes)
-    marks = [*lines, *_bars(at, others, sizes, bottom + _BETWEEN, each)]
-    height = bottom + _BETWEEN + _HEIGHT + 40
     return Drawing(
         f"measured speed of {counted(len(others), 'kernel')} beside {CUBLAS}",
         " ".join((*_sentences(at, others, sizes), f"{about}.")),
-        width,
-        height,
-        tuple(marks),
+        _WIDTH,
+        _HEIGHT,
+        (),
         _text(at, names, sizes),
+        tuple(_axes(at, [*others, *(name for name in names if name == CUBLAS)], sizes)),
     )
 
 
-At = Mapping[tuple[str, str], Speed]
+def _axes(at: At, names: Sequence[str], sizes: Sequence[str]) -> Iterator[Axes]:
+    """Of kernels that are numbered alike in both; cuBLAS is the reference."""
+    speeds = tuple(_series(name, at, sizes, "tflops") for name in names)
+    yield Axes("M = N = K", "TFLOP/s", speeds, tuple(sizes))
+    if any(speed.share is not None for speed in at.values()):
+        shares = tuple(_series(name, at, sizes, "share") for name in names)
+        yield Axes("M = N = K", "% of cuBLAS", shares, tuple(sizes))
 
 
-def _lines(at: At, names: Sequence[str], sizes: Sequence[str]) -> tuple[list[Mark], float]:
-    """TFLOP/s over the sizes, with the names of kernels at the right; where they end below."""
-    bottom = _TOP + _HEIGHT
-    y = Scale(0.0, max(s.tflops for s in at.values()) * 1.05, bottom, _TOP)
-    xs = {size: _LEFT + _SIZE / 2 + _SIZE * number for number, size in enumerate(sizes)}
-    end = max(xs.values()) + _SIZE / 4
-    marks: list[Mark] = [*upwards(y, _LEFT, "TFLOP/s"), Stroke(((_LEFT, bottom), (end, bottom)))]
-    marks += [Label(x, bottom + _LINE, size, "middle", "small") for size, x in xs.items()]
-    wanted: dict[str, float] = {}
-    for number, name in enumerate(names):
-        points = [(x, y.at(at[name, size].tflops)) for size, x in xs.items() if (name, size) in at]
-        meaning, strong = (PLAIN, True) if name == CUBLAS else (thread(number), False)
-        if len(points) > 1:
-            marks.append(Stroke(tuple(points), meaning, strong=strong))
-        for (px, py), size in zip(points, (s for s in xs if (name, s) in at), strict=True):
-            about = f"{name} at {size}: {at[name, size].tflops:.1f} TFLOP/s"
-            marks.append(Cell(px - 4, py - 4, 8, 8, meaning, "", about, strong=strong))
-        last = next(s for s in reversed(sizes) if (name, s) in at)
-        wanted[f"{name}: {at[name, last].tflops:.1f}"] = points[-1][1]
-    places = apart(wanted, _LINE)
-    for said, where in places.items():
-        name = said.rpartition(":")[0]
-        meaning = PLAIN if name == CUBLAS else thread(names.index(name))
-        marks.append(Cell(end + 8, where - 4, 8, 8, meaning, strong=name == CUBLAS))
-        marks.append(Label(end + 24, where, said, size="small"))
-    return marks, max(bottom, *places.values()) + 2 * _LINE
-
-
-def _bars(
-    at: At, names: Sequence[str], sizes: Sequence[str], top: float, each: float
-) -> Iterator[Mark]:
-    """Shares of cuBLAS, side by side for each size."""
-    shares = [s.share for s in at.values() if s.share is not None]
-    if not shares:
-        return
-    bottom = top + _HEIGHT
-    y = Scale(0.0, 100 * max(1.0, *shares) * 1.05, bottom, top)
-    yield from upwards(y, _LEFT, "% of cuBLAS")
-    end = _LEFT + each * len(sizes)
-    yield Stroke(((_LEFT, y.at(100)), (end, y.at(100))), dashed=True)
-    for place, size in enumerate(sizes):
-        left = _LEFT + _BAR + place * each
-        yield Label(left + each / 2 - _BAR, bottom + _LINE, size, "middle", "small")
-        for number, name in enumerate(names):
-            speed = at.get((name, size))
-            if speed is not None and speed.share is not None:
-                high = y.at(100 * speed.share)
-                about = f"{name} at {size}: {speed.share:.1%} of cuBLAS"
-                box = (left + number * _BAR, high, _BAR, bottom - high)
-                yield Cell(*box, thread(number + _first(at)), "", about)
-    yield Stroke(((_LEFT, bottom), (end, bottom)))
-
-
-def _first(at: At) -> int:
-    """A kernel has one color in both charts: 1 if cuBLAS is numbered before all of them."""
-    return int(next(iter(at))[0] == CUBLAS)
+def _series(name: str, at: At, sizes: Sequence[str], what: str) -> Series:
+    found = ((x, at.get((name, size))) for x, size in enumerate(sizes))
+    values = (
+        (float(x), speed.tflops if what == "tflops" else speed.share)
+        for x, speed in found
+        if speed is not None
+    )
+    scale = 1.0 if what == "tflops" else 100.0
+    points = tuple((x, scale * value) for x, value in values if value is not None)
+    return Series(name, points, "reference" if name == CUBLAS else "line")
 
 
 def _sentences(at: At, names: Sequence[str], sizes: Sequence[str]) -> Iterator[str]:
-    for name in names:
-        last = next(s for s in reversed(sizes) if (name, s) in at)
-        speed = at[name, last]
+    """The fastest kernel at its last size, and the slowest."""
+    last = [
+        at[name, next(s for s in reversed(sizes) if (name, s) in at)]
+        for name in names
+        if any((name, s) in at for s in sizes)
+    ]
+    ends = (max(last, key=_tflops), min(last, key=_tflops)) if last else ()
+    for speed in dict.fromkeys(ends):
         share = "" if speed.share is None else f", {speed.share:.1%} of cuBLAS"
-        yield f"{name} at {last}: {speed.tflops:.1f} TFLOP/s{share}."
+        yield f"{speed.name} at {speed.size}: {speed.tflops:.1f} TFLOP/s{share}."
+
+
+def _tflops(speed: Speed) -> float:
+    return speed.tflops
 
 
 def _text(at: At, names: Sequence[str], sizes: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gemmgen.draw.marks import Cell, Drawing, Label, Mark, Stroke
 from gemmgen.draw.palette import ROOT, style_sheet
+from gemmgen.draw.plots import plot_svg
 
 if TYPE_CHECKING:
     from svg import Element
@@ -25,6 +26,8 @@ def svg_of(drawing: Drawing, *, captions: bool = True) -> str:
 
     With ``captions`` its title is written above it and its description below.
     """
+    if drawing.plot:
+        return plot_svg(drawing, captions=captions)
     import svg
 
     name = f"gemmgen-{sha256(repr(drawing).encode()).hexdigest()[:10]}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from itertools import pairwise
-from math import isclose, log10
+from math import isclose
 from pathlib import Path
 
 import pytest
 
-from gemmgen.draw.marks import Cell, Label, Stroke
+from gemmgen.draw.marks import Label
 from tests.cli.running import gemmgen
 from tests.draw.reading import drawn
 
@@ -79,7 +79,7 @@ def test_an_epilogue_is_compared_with_kernels_of_its_own() -> None:
 @pytest.mark.parametrize("name", ["naive", "vectorized", "tensor_core"])
 def test_the_roofline_is_that_of_explain(name: str) -> None:
     shown, drawing = explained(name)["roofline"], drawn(name, "roofline", SHAPE)
-    labels = {mark.text for mark in drawing.marks if isinstance(mark, Label)}
+    labels = {series.name for axes in drawing.plot for series in axes.series}
     flops = explained(name)["flops"]
     for bound in shown["bounds"]:
         if bound["name"] != "device memory":
@@ -91,23 +91,16 @@ def test_the_roofline_is_that_of_explain(name: str) -> None:
 
 
 def test_the_point_lies_where_its_numbers_are() -> None:
-    """The roof's ridge and its end give the scales of both axes."""
     shown, drawing = explained("vectorized")["roofline"], drawn("vectorized", "roofline", SHAPE)
-    (point,) = (mark for mark in drawing.marks if isinstance(mark, Cell))
-    roof = next(mark for mark in drawing.marks if isinstance(mark, Stroke) and mark.strong)
-    (x0, y0), (x1, y1), _ = roof.points
-    per_decade = (y0 - y1) / (x1 - x0)  # a slope of 1 in decades
-    across = log10(shown["intensity"] / shown["ridge"])
-    ticks = sorted(
-        (float(mark.text), mark.x)
-        for mark in drawing.marks
-        if isinstance(mark, Label) and mark.size == "small" and mark.anchor == "middle"
-    )
-    (low, left), *_, (high, right) = ticks
-    decade = (right - left) / log10(high / low)
-    assert isclose(point.x + point.width / 2, x1 + across * decade, abs_tol=0.1)
-    up = log10(shown["attainable_flops"] / shown["peak_flops"]) * decade * per_decade
-    assert isclose(point.y + point.height / 2, y1 - up, abs_tol=0.1)
+    (axes,), peak = drawing.plot, shown["peak_flops"] / 1e12
+    (point,) = (series for series in axes.series if series.style == "point")
+    ((across, up),) = point.points
+    assert isclose(across, shown["intensity"]) and isclose(up, shown["attainable_flops"] / 1e12)
+    roof = next(series for series in axes.series if series.style == "reference")
+    (left, low), (ridge, top), (_, end) = roof.points
+    assert isclose(ridge, shown["ridge"]) and isclose(top, peak) and isclose(end, peak)
+    assert isclose(low / left, top / ridge)  # memory's slope goes through the origin
+    assert axes.logarithmic
 
 
 def test_a_shape_that_nobody_chose_is_one_that_the_kernel_takes(tmp_path: Path) -> None:
