@@ -46,6 +46,8 @@ def _canvas(drawing: Drawing) -> str:
     for mark in drawing.marks:
         if isinstance(mark, Label):
             _words(canvas, mark)
+        elif isinstance(mark, Cell):
+            _text(canvas, mark)
     return canvas.lines()
 
 
@@ -54,9 +56,18 @@ def _words(canvas: _Canvas, label: Label) -> None:
     canvas.put(int(label.y // DOWN), round(label.x / ACROSS) - back, label.text)
 
 
-def _box(canvas: _Canvas, cell: Cell) -> None:
+def _edges(cell: Cell) -> tuple[int, int, int, int]:
+    """Left, right, top and bottom."""
     left, right = round(cell.x / ACROSS), round((cell.x + cell.width) / ACROSS)
-    top, bottom = round(cell.y / DOWN), round((cell.y + cell.height) / DOWN)
+    return left, right, round(cell.y / DOWN), round((cell.y + cell.height) / DOWN)
+
+
+def _box(canvas: _Canvas, cell: Cell) -> None:
+    """A cell of less than a character is a point."""
+    left, right, top, bottom = _edges(cell)
+    if cell.strong and right - left <= 2 and bottom - top <= 1 and not cell.text:
+        canvas.put(top, left, "*")
+        return
     flat, upright = ("=", "#") if cell.strong else (".", ":") if cell.dashed else ("-", "|")
     edge = "+" + flat * (right - left - 1) + "+"
     canvas.put(top, left, edge)
@@ -64,6 +75,10 @@ def _box(canvas: _Canvas, cell: Cell) -> None:
     for row in range(top + 1, bottom):
         canvas.put(row, left, upright)
         canvas.put(row, right, upright)
+
+
+def _text(canvas: _Canvas, cell: Cell) -> None:
+    left, right, top, bottom = _edges(cell)
     room = right - left - 1
     if 0 < len(cell.text) <= room:
         canvas.put((top + bottom) // 2, left + 1 + (room - len(cell.text)) // 2, cell.text)

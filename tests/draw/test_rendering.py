@@ -135,3 +135,8 @@ def test_text_is_read_on_every_fill(theme: str) -> None:
     lines = [palette.EDGE, *palette.LINES.values()]
     for line, back in product(lines, [palette.BACKGROUND]):
         assert contrast(getattr(line, theme), getattr(back, theme)) >= 3, line
+
+
+def test_a_cell_of_less_than_a_character_hides_no_text() -> None:
+    text = text_of(drawn("naive", "tiles"))
+    assert "block 5" in text and "*" in text
