@@ -11,6 +11,7 @@ from gemmgen.cli.files import read_bytes, shown_path, write_file
 from gemmgen.draw.marks import Drawing
 from gemmgen.draw.measured import CUBLAS, Speed, chart
 from gemmgen.draw.svg import svg_of
+from gemmgen.schedule.examples import LADDER
 
 Row = dict[str, Any]
 
@@ -36,11 +37,17 @@ def write_plot(path: str, rows: Sequence[Row], *inputs: str) -> None:
 
 
 def plotted(rows: Sequence[Row]) -> Drawing:
-    """The chart of ``rows``; raises ``UsageError`` if none of them was timed."""
-    speeds = tuple(_speeds(rows))
+    """The chart of ``rows``, rungs in the ladder's order; raises ``UsageError`` if none of them was
+    timed."""
+    speeds = tuple(_speeds(sorted(rows, key=_rung)))
     if not speeds:
         raise UsageError("--plot: none of the rows has a time")
     return chart(speeds, f"Measured on {_where(rows)}")
+
+
+def _rung(row: Row) -> int:
+    """Its place on the ladder; what is no rung comes after all of them, in the order given."""
+    return LADDER.index(row["name"]) if row["name"] in LADDER else len(LADDER)
 
 
 def _speeds(rows: Sequence[Row]) -> Iterator[Speed]:

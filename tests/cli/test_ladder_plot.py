@@ -9,9 +9,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gemmgen.cli.ladder_plot import read_rows
+from gemmgen.cli.ladder_plot import plotted, read_rows
 from gemmgen.draw.measured import Speed, chart
 from gemmgen.draw.plots import COLORS, MARKERS
+from gemmgen.schedule.examples import LADDER
 from tests.cli.running import ROOT, gemmgen
 
 ROWS = ROOT / "docs" / "data" / "ladder.json"
@@ -26,6 +27,11 @@ def test_an_earlier_run_is_drawn(tmp_path: Path) -> None:
     names = {str(row["name"]) for row in read_rows(str(ROWS))}
     assert {name for name in names if not name.startswith("cuBLAS")} | {"cuBLAS"} <= words
     assert {"TFLOP/s", "% of cuBLAS"} <= words
+
+
+def test_rungs_are_in_the_order_of_the_ladder() -> None:
+    speeds, _ = plotted(read_rows(str(ROWS))).plot
+    assert [series.name for series in speeds.series] == [*LADDER, "cuBLAS"]
 
 
 def test_lines_have_the_numbers_of_the_rows() -> None:
