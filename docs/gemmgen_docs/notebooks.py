@@ -16,6 +16,8 @@ from gemmgen_docs.markdown import fence
 FOLDER = ROOT / "examples" / "notebooks"
 SECONDS = 300
 """The time limit of one cell."""
+OUTPUT = " { .text .output }"
+"""The kind of block that is what a cell printed."""
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
@@ -54,11 +56,11 @@ def _parts(cells: list[Any]) -> Iterator[str]:
 def _shown(output: Any) -> str:
     """What a cell printed or drew; a notebook's warnings are not shown."""
     if output.output_type == "stream":
-        return fence(output.text, "text") if output.name == "stdout" else ""
+        return fence(output.text, OUTPUT) if output.name == "stdout" else ""
     data = output.get("data", {})
     if "image/svg+xml" in data:
         return f'\n<figure class="drawing">{data["image/svg+xml"].strip()}</figure>\n'
-    return fence(data.get("text/plain", ""), "text")
+    return fence(data.get("text/plain", ""), OUTPUT)
 
 
 def linked(markdown: str) -> str:
