@@ -36,8 +36,9 @@ def _ran(text: str) -> list[Any]:
     resources = {"metadata": {"path": str(FOLDER)}}
     path = os.environ.get("PYTHONPATH", "")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), path)))}
+    quiet = ["--log-level=ERROR"]  # the kernel warns of its connection, which is to this machine
     client = nbclient.NotebookClient(
-        read, timeout=SECONDS, kernel_name="python3", resources=resources
+        read, timeout=SECONDS, kernel_name="python3", resources=resources, extra_arguments=quiet
     )
     client.execute(env=env)
     return read.cells
