@@ -21,6 +21,9 @@ from gemmgen.schedule import examples
 NAME = "schedule.sched"
 """The name of the text in reports."""
 
+COMPILED = ("registers",)
+"""Drawings that need a compiler."""
+
 Answer = dict[str, Any]
 
 
@@ -72,10 +75,10 @@ def counted(text: str, shape: str) -> Answer:
 
 
 def kinds() -> Answer:
-    """The kinds of drawings, and what each shows."""
+    """The kinds of drawings, and what each shows; without those of machine code."""
     from gemmgen.draw.kinds import KINDS
 
-    return {"kinds": KINDS}
+    return {"kinds": {kind: about for kind, about in KINDS.items() if kind not in COMPILED}}
 
 
 def starts() -> Answer:

@@ -26,6 +26,11 @@ function diffMarked(text) {
     .join("\n");
 }
 
+// Marks whether what is shown is still to follow the text.
+function busy(is) {
+  parts.panels.ariaBusy = String(is);
+}
+
 function said(text) {
   parts.status.textContent = text;
 }
@@ -89,6 +94,7 @@ async function compile() {
   const begun = performance.now();
   engine.drop("draw");
   engine.drop("count");
+  busy(true);
   address.write(current());
   const found = await engine.ask("compile", "compiled", text);
   if (found === null) return;
@@ -98,13 +104,20 @@ async function compile() {
     parts[part].classList.toggle("old", !found.cuda);
   if (!found.cuda) {
     said("the schedule has a mistake");
+    busy(false);
     return;
   }
   parts.kernel.innerHTML = kernelMarked(found.cuda);
   showChanges(found.changes);
   said(`kernel in ${seconds(begun)}`);
-  draw();
-  count();
+  follow();
+}
+
+// Draws and counts again; not busy any more once nothing newer was asked meanwhile.
+async function follow() {
+  busy(true);
+  const done = await Promise.all([draw(), count()]);
+  if (done.every(Boolean)) busy(false);
 }
 
 function seconds(begun) {
@@ -114,20 +127,22 @@ function seconds(begun) {
 async function draw() {
   parts.drawing.classList.add("old");
   const found = await engine.ask("draw", "drawn", parts.text.value, parts.kinds.value);
-  if (found === null) return;
+  if (found === null) return false;
   parts.drawing.classList.remove("old");
   if (found.svg) parts.drawing.innerHTML = found.svg;
   else parts.drawing.textContent = found.report;
+  return true;
 }
 
 async function count() {
   parts.counts.classList.add("old");
   const begun = performance.now();
   const found = await engine.ask("count", "counted", parts.text.value, parts.shape.value);
-  if (found === null) return;
+  if (found === null) return false;
   parts.counts.classList.remove("old");
   parts.counts.textContent = found.text ?? found.report;
   if (found.text) said(`counted in ${seconds(begun)}`);
+  return true;
 }
 
 function current() {
@@ -141,6 +156,7 @@ function current() {
 
 function edited() {
   numbered();
+  busy(true);
   parts.verdict.textContent = "";
   clearTimeout(state.timer);
   state.timer = setTimeout(compile, PAUSE);
@@ -181,8 +197,7 @@ async function check() {
   engine.drop("draw");
   engine.drop("count");
   const found = await engine.ask("grade", "graded", parts.puzzles.value, parts.text.value);
-  draw();
-  count();
+  follow();
   if (found === null) return;
   if (!found.goals) {
     reported(found.report);
@@ -262,11 +277,11 @@ parts.check.addEventListener("click", check);
 parts.changes.addEventListener("change", showChange);
 parts.kinds.addEventListener("change", () => {
   address.write(current());
-  draw();
+  follow();
 });
 parts.shape.addEventListener("change", () => {
   address.write(current());
-  count();
+  follow();
 });
 parts.examples.addEventListener("change", () => {
   const found = state.examples.find((e) => e.name === parts.examples.value);

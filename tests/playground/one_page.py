@@ -28,11 +28,12 @@ def build(folder: Path) -> Path:
     docs, config = folder / "docs", folder / "mkdocs.yml"
     docs.mkdir()
     shutil.copy(DOCS / "playground.md", docs)
-    for name in ("playground", "styles"):
-        shutil.copytree(DOCS / name, docs / name)
     for name in ("index", "commands", "proof"):
         (docs / f"{name}.md").write_text(f"# {name}\n", encoding="utf-8")
     settings = yaml.load(CONFIG.read_text(encoding="utf-8"), Plain)
+    assets = [*settings["extra_css"], *settings["extra_javascript"], "playground/page.js"]
+    for name in {Path(asset).parts[0] for asset in assets}:
+        shutil.copytree(DOCS / name, docs / name)
     kept = {key: value for key, value in settings.items() if key not in LEFT_OUT}
     kept |= {"site_dir": str(folder / "site"), "docs_dir": str(docs), "strict": True}
     kept["markdown_extensions"] = ["attr_list", "md_in_html"]

@@ -79,11 +79,7 @@ class Page:
 
     def settled(self) -> None:
         """Waits until everything belongs to the text."""
-        self.wait(
-            "return ['kernel', 'drawing', 'counts'].every(name => {"
-            "const e = document.querySelector(`[data-part='${name}']`);"
-            "return e.textContent && !e.classList.contains('old') })"
-        )
+        self.wait("return document.querySelector(`[data-part='panels']`).ariaBusy === 'false'")
 
     def choose(self, name: str, value: str) -> None:
         self.act(name, "e.value = arguments[0]; e.dispatchEvent(new Event('change'))", value)

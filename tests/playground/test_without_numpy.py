@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from gemmgen_playground import answers, arrays
 
-from gemmgen.draw.kinds import KINDS
 from gemmgen.schedule import examples
 
 DOCS = Path(answers.__file__).parents[1]
@@ -38,7 +37,11 @@ def shape_of(name: str) -> str:
 def test_an_example_has_the_same_answers(name: str, tmp_path: Path) -> None:
     shutil.copytree(Path(arrays.__file__).parent, tmp_path / "numpy")
     text = answers._text(name)
-    drawings = KINDS if name not in SMALL else ("tiles", "threads", "copies", "timeline")
+    drawings = (
+        answers.kinds()["kinds"]
+        if name not in SMALL
+        else ("tiles", "threads", "copies", "timeline")
+    )
     questions = [["compiled", text], ["counted", text, shape_of(name)]]
     questions += [["drawn", text, kind] for kind in drawings]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{DOCS}:{DOCS.parent}"}
