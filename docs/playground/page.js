@@ -7,7 +7,7 @@ const parts = Object.fromEntries(
   [...document.querySelectorAll("#playground [data-part]")].map((e) => [e.dataset.part, e]),
 );
 const engine = new Engine();
-const state = { started: null, examples: [], puzzles: [], changes: [], shown: "", timer: 0 };
+const state = { started: null, examples: [], puzzles: [], changes: [], asked: 0, timer: 0 };
 
 // Text as HTML, comments and changed lines marked.
 function escaped(text) {
@@ -116,8 +116,9 @@ async function compile() {
 // Draws and counts again; not busy any more once nothing newer was asked meanwhile.
 async function follow() {
   busy(true);
-  const done = await Promise.all([draw(), count()]);
-  if (done.every(Boolean)) busy(false);
+  const asked = ++state.asked;
+  await Promise.all([draw(), count()]);
+  if (asked === state.asked) busy(false);
 }
 
 function seconds(begun) {
@@ -157,6 +158,7 @@ function current() {
 function edited() {
   numbered();
   busy(true);
+  state.asked += 1;
   parts.verdict.textContent = "";
   clearTimeout(state.timer);
   state.timer = setTimeout(compile, PAUSE);

