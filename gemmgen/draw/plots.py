@@ -9,6 +9,7 @@ from html import escape
 from importlib import import_module
 from textwrap import wrap
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
 from gemmgen.base.errors import UsageError
 from gemmgen.base.units import numeral
@@ -52,7 +53,10 @@ def plot_svg(drawing: Drawing, *, captions: bool) -> str:
         if captions:
             figure.suptitle(drawing.title)
             figure.supxlabel("\n".join(wrap(drawing.description, _CAPTION)), fontsize="small")
-        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+        with catch_warnings():
+            # Words stay words in the file: the reader's font has glyphs that matplotlib's lacks.
+            filterwarnings("ignore", message="Glyph .* missing from font")
+            figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     return _page_svg(drawing, file.getvalue())
 
 
