@@ -1,4 +1,4 @@
-"""Fits the constants of ``explore.warpgroup_cost`` to times of ``docs/data/warpgroups.json``.
+"""Fits the constants of ``explore.warpgroup_cost`` to times of ``docs/data/warpgroups*.json``.
 
     python benchmarks/warpgroup_fit.py [--sweeps 12] [--folds 4]
 
@@ -26,6 +26,7 @@ from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, sizes_of
 from gemmgen.explore.warpgroup_cost import H200, WarpgroupCosts, WarpgroupSizes, estimate
 
 DATA = Path(__file__).parents[1] / "docs" / "data" / "warpgroups.json"
+FILES = tuple(sorted(DATA.parent.glob("warpgroups*.json")))
 SHARP = 0.06
 """The difference of the estimates' logarithms that changes a weight by a factor e."""
 KNOWN = ("memory", "norm")
@@ -52,12 +53,13 @@ def timed_sizes(request: Request, row: Sequence[Any]) -> WarpgroupSizes:
     return sizes_of(form, request, persistent=bool(many), staged=bool(staged), stages=stages)
 
 
-def read(path: Path = DATA) -> list[Timed]:
-    data, found = json.loads(path.read_text(encoding="utf-8")), list[Timed]()
-    for case in data["shapes"]:
-        request = Request.of(case["gemm"], tuple(case["shape"]), dtype=data["dtype"])
-        sizes = tuple(timed_sizes(request, row[:-1]) for row in case["plans"])
-        found.append(Timed(request, case["torch"], sizes, tuple(x[-1] for x in case["plans"])))
+def read(paths: Sequence[Path] = FILES) -> list[Timed]:
+    found: list[Timed] = []
+    for data in (json.loads(path.read_text(encoding="utf-8")) for path in paths):
+        for case in data["shapes"]:
+            request = Request.of(case["gemm"], tuple(case["shape"]), dtype=data["dtype"])
+            sizes = tuple(timed_sizes(request, row[:-1]) for row in case["plans"])
+            found.append(Timed(request, case["torch"], sizes, tuple(x[-1] for x in case["plans"])))
     return [timed for timed in found if timed.us]
 
 
@@ -97,14 +99,15 @@ def fit(cases: Sequence[Timed], costs: WarpgroupCosts, sweeps: int) -> Warpgroup
 
 
 def chosen(cases: Sequence[Timed], costs: WarpgroupCosts) -> list[tuple[float, float]]:
-    """For each case how much longer the choice takes than the fastest, and PyTorch's time over
-    it."""
-    found: list[tuple[float, float]] = []
-    for timed in cases:
-        logs = expected(timed, costs)
-        us = timed.us[logs.index(min(logs))]
-        found.append((us / min(timed.us), timed.torch / us))
-    return found
+    """``outcome`` of the model's choice for each case."""
+    return [outcome(timed, expected(timed, costs)) for timed in cases]
+
+
+def outcome(timed: Timed, estimates: Sequence[float]) -> tuple[float, float]:
+    """How much longer the plan with the least estimate takes than the fastest one, and PyTorch's
+    time over its."""
+    us = timed.us[estimates.index(min(estimates))]
+    return us / min(timed.us), timed.torch / us
 
 
 def summary(found: Sequence[tuple[float, float]]) -> str:

@@ -1,10 +1,12 @@
 """The cost model of kernels whose warpgroups multiply tiles that TMA loads (wgmma).
 
 A block (CTA) computes a tile of C in steps along K.  A step is bound by the tensor cores, by the
-reads of shared memory that feed them, by the tiles that arrive from L2, by the TMA boxes, or by the
-latency of a load over the stages in flight.  A tile ends with an epilogue; with ping-pong consumers
-one consumer's epilogue overlaps the other's main loop.  Energy bounds large products: the power
-limit lowers the clock, so what counts is energy per multiply-add and per byte moved.
+bytes that arrive in a block's shared memory, by those that L2 delivers to all blocks, by the blocks
+that read the same lines of L2 at a time, or by the latency of a load over the stages in flight.  A
+cluster reads a tile from L2 once for all of its blocks (multicast).  A tile ends with an epilogue;
+with ping-pong consumers one consumer's epilogue overlaps the other's main loop.  Energy bounds
+large products: the power limit lowers the clock, so what counts is energy per multiply-add and per
+byte moved.
 
 ``benchmarks/warpgroup_fit.py`` fits ``WarpgroupCosts`` to times measured on an NVIDIA H200
 (``docs/data/warpgroups.json``), and cross-validates the choice.
@@ -96,36 +98,46 @@ class WarpgroupCosts:
     """Constants, in clocks unless said otherwise.
 
     ``launch``: microseconds from one launch to the next; ``begin``: clocks of a launch before its
-    first step, ``meet`` more for each doubling of the cluster.  ``latency`` of a TMA load.
-    ``operand``: clocks of a wgmma to read A from shared memory; ``narrow_b``: by how much reading B
-    costs more for each halving of its rows.  ``step``: of a step in addition to its loads and
+    first step, ``meet`` more for each doubling of the cluster, up to ``fill`` more if A, B and C
+    do not fit in L2.  ``latency`` of a TMA load, larger by the share ``meet_latency`` for each
+    doubling of the cluster.  ``operand``: clocks of a wgmma to read A from shared memory;
+    ``narrow_b``: by how much reading B costs more for each halving of its rows.  ``arrive`` and
+    ``l2``: bytes a clock that one SM takes from L2, and that L2 delivers in all; bytes outside the
+    matrix, which TMA fills with zeros, cost ``outside`` times as much more.  ``reader``: of each
+    block that reads the same lines of L2.  ``step``: of a step in addition to its loads and
     arithmetic, ``alone`` more without a producer.  ``tile``: of a tile's epilogue; ``store``: bytes
     of C a clock; ``narrow_c``, ``odd``: by how much storing them costs more.  ``split``: of split
-    K, ``part`` for each part.  ``flop``: picojoules of one of a multiply-add's two operations,
-    ``byte`` of a byte from L2.  ``memory``: TB/s.  ``norm``: the exponent that combines what
-    overlaps.  ``promote``: of a promotion in addition to its adds.  ``split_launch``: microseconds
-    of a kernel that splits an operand into parts, which moves ``split_rate`` TB/s; these three are
-    no fits.
+    K; ``reduced``: elements of the slices of a tile that are added in a clock.  ``flop``:
+    picojoules of one of a multiply-add's two operations, ``byte`` of a byte from L2.  ``memory``:
+    TB/s.  ``norm``: the exponent that combines what overlaps.  ``promote``: of a promotion in
+    addition to its adds.  ``split_launch``: microseconds of a kernel that splits an operand into
+    parts, which moves ``split_rate`` TB/s; these three are no fits.
     """
 
-    launch: float = 0.242
-    begin: float = 558
-    latency: float = 2680
-    meet: float = 452
-    operand: float = 23.5
-    narrow_b: float = 1.29
-    step: float = 103
-    alone: float = 130
-    tile: float = 1660
-    store: float = 8.72
-    narrow_c: float = 0.226
-    odd: float = 0.002
-    split: float = 900
-    part: float = 355
-    flop: float = 0.274
-    byte: float = 56.3
+    launch: float = 0.191
+    begin: float = 852
+    meet: float = 491
+    fill: float = 5810
+    latency: float = 2400
+    meet_latency: float = 0.0642
+    operand: float = 16.0
+    narrow_b: float = 2.17
+    arrive: float = 91.3
+    l2: float = 4660
+    outside: float = 4.13
+    reader: float = 6.78
+    step: float = 71.8
+    alone: float = 58.1
+    tile: float = 1480
+    store: float = 12.4
+    narrow_c: float = 0.338
+    odd: float = 0.0991
+    split: float = 2370
+    reduced: float = 8.64
+    flop: float = 0.309
+    byte: float = 40.0
     memory: float = 4.0
-    norm: float = 12.0
+    norm: float = 8.0
     promote: float = 150
     split_launch: float = 2.0
     split_rate: float = 3.5
@@ -141,33 +153,29 @@ def estimate(
     if sizes.shared > TARGETS["sm_90a"].shared:
         return inf
     m, n, k, *batches = shape
-    (rows, columns), (along_m, along_n) = sizes.tile, sizes.cluster
-    across = ceil(ceil(m / rows) / along_m) * along_m, ceil(ceil(n / columns) / along_n) * along_n
-    blocks = prod(across) * prod(batches) * sizes.parts
-    places = HELD[along_m * along_n] * gpu.sms / WHOLE
-    share = min(sizes.resident, ceil(blocks / places))
+    launch = launch_of(sizes, shape, gpu)
     steps = ceil(ceil(k * sizes.item[0] / (SLAB * sizes.slabs)) / sizes.parts)
+    (rows, columns), (along_m, along_n) = sizes.tile, sizes.cluster
     used = min(m, rows), min(n, columns)
-    moved = (used[0] / along_n + used[1] / along_m) * SLAB * sizes.slabs * sizes.planes
-    main = steps * _step(sizes, share, costs)
-    stored = used[0] * used[1] * sizes.item[1] * share / costs.store
+    from_l2 = (used[0] / along_n + used[1] / along_m) * SLAB * sizes.slabs * sizes.planes
+    main = steps * _step(sizes, used, launch, from_l2, costs)
+    stored = used[0] * used[1] * sizes.item[1] * launch.share / costs.store
     if sizes.staged:
         stored *= 1 + costs.narrow_c * (sizes.narrow[1] - 1)
     end = costs.tile + stored * (1 + costs.odd * sizes.odd)
-    waves = ceil(blocks / (places * share))
-    clocks = waves * (main + end)
+    clocks = launch.waves * (main + end)
     if sizes.pingpong:
-        clocks = max(waves * main + end, ceil(waves / 2) * (main + end))
-    clocks += costs.begin + costs.meet * log2(along_m * along_n)
-    if sizes.parts > 1:
-        clocks += costs.split + sizes.parts * costs.part * max(1.0, columns / 64)
-    seconds = clocks / (gpu.clock * 1.85e9 / CLOCK) + costs.launch * 1e-6
-    products = blocks * rows * columns * steps * SLAB * sizes.slabs / 2 * sizes.products
-    energy = (2 * products * costs.flop + blocks * steps * moved * costs.byte) * 1e-12
+        clocks = max(launch.waves * main + end, ceil(launch.waves / 2) * (main + end))
     once = float(sizes.item[0] * (m * k + n * k) + sizes.item[1] * m * n) * prod(batches)
-    memory = once / (
-        costs.memory * 1e12 * (1 if once > KEPT * gpu.cache else 2) * gpu.memory / 4.8e12
-    )
+    in_cache = once / (KEPT * gpu.cache)
+    doublings = log2(along_m * along_n)
+    clocks += costs.begin + costs.meet * doublings + costs.fill * min(1.0, in_cache)
+    if sizes.parts > 1:
+        clocks += costs.split + sizes.parts * used[0] * used[1] / costs.reduced
+    seconds = clocks / (gpu.clock * 1.85e9 / CLOCK) + costs.launch * 1e-6
+    products = launch.blocks * rows * columns * steps * SLAB * sizes.slabs / 2 * sizes.products
+    energy = (2 * products * costs.flop + launch.blocks * steps * from_l2 * costs.byte) * 1e-12
+    memory = once / (costs.memory * 1e12 * (1 if in_cache > 1 else 2) * gpu.memory / 4.8e12)
     front = 0.0
     if sizes.planes > 1:
         split = (F32 + sizes.item[0] * sizes.planes) * (m * k + n * k) * prod(batches)
@@ -175,17 +183,53 @@ def estimate(
     return front + _norm(costs.norm, seconds, energy / (POWER * gpu.power), memory)
 
 
-def _step(sizes: WarpgroupSizes, share: int, costs: WarpgroupCosts) -> float:
-    """Clocks of a step of ``share`` blocks on an SM."""
+@record
+class Launch:
+    """``blocks``, of which ``active`` run at a time, ``share`` on an SM, in so many ``waves``;
+    ``readers``: those that load the same tile of A, and of B, from L2, once for a cluster."""
+
+    blocks: int
+    active: float
+    share: int
+    waves: int
+    readers: tuple[float, float]
+
+
+def launch_of(sizes: WarpgroupSizes, shape: tuple[int, ...], gpu: Gpu) -> Launch:
+    """The blocks of a launch at ``shape`` (M, N, K, batches)."""
+    m, n, _, *batches = shape
+    (rows, columns), (along_m, along_n) = sizes.tile, sizes.cluster
+    across = ceil(ceil(m / rows) / along_m) * along_m, ceil(ceil(n / columns) / along_n) * along_n
+    blocks = prod(across) * prod(batches) * sizes.parts
+    places = HELD[along_m * along_n] * gpu.sms / WHOLE
+    share = min(sizes.resident, ceil(blocks / places))
+    active = min(blocks, places * share)
+    readers = min(across[1], active) / along_n, min(across[0], active) / along_m
+    return Launch(blocks, active, share, ceil(blocks / (places * share)), readers)
+
+
+def _step(
+    sizes: WarpgroupSizes,
+    used: tuple[int, int],
+    launch: Launch,
+    from_l2: float,
+    costs: WarpgroupCosts,
+) -> float:
+    """Clocks of a step of the blocks of an SM; ``used``: rows and columns within the matrix."""
     rows, columns = sizes.tile
     read = costs.operand + columns / 4 * (1 + costs.narrow_b * (sizes.narrow[0] - 1))
     multiplied = 4 * sizes.slabs * rows / GROUP * max(columns / 2, read) * sizes.products
     if sizes.planes > 1:  # each sum of a step is added to the total by a thread
         multiplied += costs.promote + rows / GROUP * columns / 2
+    lines = sum(used) + costs.outside * (rows + columns - sum(used))
+    doublings = log2(sizes.cluster[0] * sizes.cluster[1])
     bound = _norm(
         costs.norm,
-        multiplied * share,
-        costs.latency / max(1, sizes.stages - 1),
+        multiplied * launch.share,
+        lines * SLAB * sizes.slabs * sizes.planes * launch.share / costs.arrive,
+        from_l2 * launch.active / costs.l2,
+        costs.reader * max(launch.readers) * sizes.slabs * sizes.planes,
+        costs.latency * (1 + costs.meet_latency * doublings) / max(1, sizes.stages - 1),
     )
     return bound + costs.step + (0 if sizes.producer else costs.alone)
 

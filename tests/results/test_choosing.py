@@ -61,7 +61,7 @@ def test_the_fastest_measured_schedule_is_chosen_and_labelled() -> None:
     said = "Measured: 189 TFLOP/s on NVIDIA H200, 2026-11-20, by tune: 11 us, 0.818 of the vendor"
     assert found.reasons[-1].startswith(said)
     assert asked(measured=False).text == before.text
-    assert asked(gpu="H100").text.replace("H100", "H200") == before.text
+    assert columns(asked(gpu="H100")) == columns(before)
 
 
 def test_shapes_types_and_epilogues_of_others_are_not_it() -> None:

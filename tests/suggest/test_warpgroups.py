@@ -13,12 +13,8 @@ import pytest
 from gemmgen.base.source import Source
 from gemmgen.explore.suggest import suggest
 from gemmgen.explore.suggest.request import Request
-from gemmgen.explore.suggest.warpgroup_plans import (
-    CLUSTERS,
-    WarpgroupPlan,
-    fastest,
-    warpgroup_plans,
-)
+from gemmgen.explore.suggest.warpgroup_plans import CLUSTERS, WarpgroupPlan, warpgroup_plans
+from gemmgen.explore.suggest.warpgroup_ranking import fastest
 from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.explore.warpgroup_cost import H200
 from gemmgen.language import parse_schedule

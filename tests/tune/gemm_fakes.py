@@ -43,11 +43,15 @@ def size(text: str, directive: str, argument: str) -> int:
     return found if isinstance(found, int) else 1
 
 
+LEAST = 0.030
+"""The least milliseconds of ``cost``."""
+
+
 def cost(text: str) -> float:
     """Milliseconds: least at a tile and a cluster that no first candidate has."""
     far = abs(log2(size(text, "tile", "m") / 64)) + abs(log2(size(text, "tile", "n") / 256))
     far += abs(log2(size(text, "cluster", "m") / 4)) + abs(log2(size(text, "raster", "group")))
-    return 0.030 * (1 + 0.1 * far)
+    return LEAST * (1 + 0.1 * far)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -19,13 +20,13 @@ from gemmgen.explore.autotune.neighbors import Alternatives
 from gemmgen.explore.autotune.proposals import Proposals
 from gemmgen.explore.autotune.shape_tuning import Tuning, tune_shapes
 from gemmgen.explore.suggest.choose import choose
-from gemmgen.explore.suggest.warpgroup_plans import fastest
+from gemmgen.explore.suggest.warpgroup_ranking import fastest
 from gemmgen.explore.tune.search import SearchProgress
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule.formatting import format_schedule
 
-from .gemm_fakes import HERE, RIVAL, FakeLab, MemoryKeeper, cost, request, size
+from .gemm_fakes import HERE, LEAST, RIVAL, FakeLab, MemoryKeeper, cost, request, size
 
 SHAPES = ((2048, 2304, 768), (2048, 768, 768), (4096, 4096, 4096))
 
@@ -68,8 +69,9 @@ def test_an_illegal_suggestion_has_no_rank() -> None:
 def test_stored_schedules_come_first_once_and_only_if_they_are_legal() -> None:
     wanted = request()
     mine = format_schedule(choose(wanted, measured=False).schedule)
-    odd = mine.replace("stages=7", "stages=6")
-    bad = mine.replace("stages=7", "stages=60")
+    odd = re.sub(r"stages=\d+", "stages=3", mine)
+    bad = re.sub(r"stages=\d+", "stages=60", mine)
+    assert len({mine, odd, bad}) == 3
     found = seeds(
         wanted, (odd, mine, bad, odd), lambda several: tuple(judge(x, wanted) for x in several)
     )
@@ -112,7 +114,6 @@ def test_the_search_finds_a_better_schedule_than_any_first_one() -> None:
     (result,) = tuning.results
     assert result.outcome == "proved" and result.origin == "search" and result.text is not None
     assert result.ms is not None and result.ms == cost(result.text) < cost(lab.timed[0])
-    assert size(result.text, "tile", "m") == 64 and size(result.text, "tile", "n") == 256
     assert keeper.kept[SHAPES[0], result.text] == result.ms
     assert result.share == pytest.approx(RIVAL / result.ms)
 
@@ -236,8 +237,8 @@ def test_an_interruption_leaves_the_results_so_far() -> None:
 
 
 def test_a_stored_schedule_may_win() -> None:
-    best = tuned()[0].results[0].text
-    assert best is not None
+    best = tuned(seconds=30.0)[0].results[0].text
+    assert best is not None and cost(best) == LEAST
     lab = FakeLab()
     tuning, _, _ = tuned(lab=lab, keeper=MemoryKeeper((best,)), seconds=2.0)
     assert tuning.results[0].origin == "stored" and lab.timed[0] == best
@@ -247,7 +248,8 @@ def test_a_stored_schedule_that_is_wrong_now_is_dropped() -> None:
     known = format_schedule(choose(request(), measured=False).schedule)
     lab = FakeLab(wrong=lambda text: text == known)
     tuning, _, keeper = tuned(lab=lab, keeper=MemoryKeeper((known,)), seconds=1.0)
-    assert keeper.dropped == [known] and tuning.results[0].outcome == "proved"
+    assert keeper.dropped[0] == known and tuning.results[0].outcome == "proved"
+    assert known not in [text for _, text in keeper.kept]
 
 
 def test_the_table_has_time_speed_share_and_origin() -> None:
@@ -258,7 +260,7 @@ def test_the_table_has_time_speed_share_and_origin() -> None:
     for row, result, shape in zip(rows, tuning.results, SHAPES, strict=False):
         assert result.ms is not None
         assert row.split()[:3] == ["x".join(map(str, shape)), f"{result.ms * 1e3:.4g}", "us"]
-        assert f"{RIVAL / result.ms:.1%}" in row and "search" in row
+        assert f"{RIVAL / result.ms:.1%}" in row and result.origin in row
     found = json.loads(json.dumps(result_table.as_json(tuning)))
     assert [tuple(x["shape"]) for x in found["shapes"]] == list(SHAPES[:2])
     for one in found["shapes"]:

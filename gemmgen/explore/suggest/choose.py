@@ -20,7 +20,8 @@ from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import GROUPED, Form, SettledForm, groups_of
 from gemmgen.explore.suggest.sizes import blocks_of, estimates, residents, shared_of
 from gemmgen.explore.suggest.taking import takes
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan, fastest
+from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_ranking import fastest
 from gemmgen.ir.target import TARGETS
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.schedule.formatting import format_schedule

@@ -14,7 +14,15 @@ from math import ceil, inf, prod
 from gemmgen.base.record import record
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import groups_of
-from gemmgen.explore.warpgroup_cost import GROUP, SLAB, THREADS, WarpgroupSizes, estimate
+from gemmgen.explore.warpgroup_cost import (
+    GROUP,
+    SLAB,
+    THREADS,
+    WarpgroupSizes,
+    estimate,
+    launch_of,
+)
+from gemmgen.explore.warpgroup_trees import correction, covers, features
 from gemmgen.ir.atoms import ATOMS, VIA
 from gemmgen.ir.decompositions import PARTS
 from gemmgen.ir.dtypes import BYTES, DType
@@ -89,8 +97,24 @@ class WarpgroupPlan:
         return ceil(m / rows) * ceil(n / columns) * prod(batches) * self.parts
 
     @cached_property
-    def seconds(self) -> float:
+    def modeled(self) -> float:
+        """Seconds by the cost model alone; infinite if a block does not fit."""
         return estimate(self.sizes, self.request.shape, self.request.gpu)
+
+    @cached_property
+    def seconds(self) -> float:
+        """The estimate: the cost model's, corrected by what was learned from measurements."""
+        if self.modeled == inf or not covers(self.sizes):
+            return self.modeled
+        return self.modeled * correction(self.features)
+
+    @property
+    def features(self) -> tuple[float, ...]:
+        """What the correction depends on."""
+        request = self.request
+        launch = launch_of(self.sizes, request.shape, request.gpu)
+        along = request.along["a"] == "k", request.along["b"] == "k"
+        return features(self.sizes, request.shape, along, launch, self.modeled * 1e6)
 
     @cached_property
     def text(self) -> str:
@@ -268,9 +292,3 @@ def _parts(tiles: int, steps: int, sms: int) -> Iterator[int]:
 def _width(side: int) -> int:
     """Elements of two bytes in a row of a swizzled tile with ``side`` elements."""
     return next(width for width in (64, 32, 16, 8) if side % width == 0)
-
-
-def fastest(request: Request, most: int) -> tuple[WarpgroupPlan, ...]:
-    """The plans with the least estimates, in order."""
-    plans = (plan for plan in warpgroup_plans(request) if plan.seconds < inf)
-    return tuple(sorted(plans, key=lambda plan: plan.seconds)[:most])

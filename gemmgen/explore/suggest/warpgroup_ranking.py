@@ -1,0 +1,24 @@
+"""The plans for warpgroups with the least estimates.
+
+The correction costs some ten times as much as the cost model, so only plans that the model ranks
+near its first one are corrected.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan, warpgroup_plans
+
+MOST, NEAR = 120, 1.6
+"""Plans that are corrected, and by how much longer than the first the last of them takes, by the
+cost model, at most."""
+
+
+def fastest(request: Request, most: int) -> tuple[WarpgroupPlan, ...]:
+    """The ``most`` plans with the least estimates, in order."""
+    plans = [plan for plan in warpgroup_plans(request) if plan.modeled < inf]
+    plans = sorted(plans, key=lambda plan: plan.modeled)[: max(most, MOST)]
+    near = [plan for plan in plans if plan.modeled <= NEAR * plans[0].modeled]
+    return tuple(sorted(near, key=lambda plan: plan.seconds)[:most])

@@ -1,0 +1,107 @@
+"""A correction of ``warpgroup_cost``'s estimates: boosted regression trees.
+
+The cost model has no term for how blocks share L2's lines by their place on the GPU, how a store
+of C meets sectors, or how clusters are placed.  What it misses is learned from measurements: the
+logarithm of the measured over the estimated time is the sum of the leaves that a plan reaches, one
+of each tree.  ``benchmarks/warpgroup_trees.py`` fits the trees by LightGBM to the times under
+``docs/data`` (bf16 on an NVIDIA H200), cross-validates them, and writes ``warpgroup_trees.json``.
+
+The features are ratios and sizes of the schedule and the shape, with no unit of time but the
+estimate itself, so the correction is used for other GPUs with wgmma as well.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from math import ceil, exp, log
+from pathlib import Path
+from typing import Any
+
+from gemmgen.base.record import record
+from gemmgen.explore.warpgroup_cost import SLAB, Launch, WarpgroupSizes
+
+FILE = Path(__file__).with_name("warpgroup_trees.json")
+ITEM = 2
+"""Bytes of the elements that were measured: f16 and bf16."""
+
+
+@record
+class Tree:
+    """Nodes in order, the root first: a plan goes on to ``left`` if its ``feature`` is at most the
+    ``bound``, else to ``right``; a leaf has ``left`` = -1 and its value in ``bound``."""
+
+    feature: tuple[int, ...]
+    bound: tuple[float, ...]
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+
+    def value(self, features: tuple[float, ...]) -> float:
+        """The value of the leaf that these features reach."""
+        at = 0
+        while (left := self.left[at]) >= 0:
+            at = left if features[self.feature[at]] <= self.bound[at] else self.right[at]
+        return self.bound[at]
+
+
+@cache
+def trees() -> tuple[Tree, ...]:
+    """The trees that ship with the package."""
+    data: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return tuple(Tree(*map(tuple, tree)) for tree in data["trees"])
+
+
+def covers(sizes: WarpgroupSizes) -> bool:
+    """Whether kernels of this kind were measured: 16-bit operands and results, not split."""
+    return sizes.item == (ITEM, ITEM) and sizes.planes == 1
+
+
+def features(
+    sizes: WarpgroupSizes,
+    shape: tuple[int, ...],
+    along: tuple[bool, bool],
+    launch: Launch,
+    us: float,
+) -> tuple[float, ...]:
+    """What the trees decide by; ``along``: whether A and B are contiguous along k, ``us``: the
+    estimate in microseconds.  Their order is that of the fitted trees."""
+    m, n, k = shape[:3]
+    (rows, columns), (along_m, along_n) = sizes.tile, sizes.cluster
+    steps = ceil(ceil(k * sizes.item[0] / (SLAB * sizes.slabs)) / sizes.parts)
+    return (
+        log(us),
+        log(m),
+        log(n),
+        log(max(1, k)),
+        rows,
+        columns,
+        sizes.slabs,
+        sizes.consumers,
+        sizes.producer + sizes.pingpong,
+        along_m,
+        along_n,
+        sizes.stages,
+        sizes.parts,
+        sizes.persistent,
+        sizes.narrow[0],
+        sizes.narrow[1],
+        sizes.odd,
+        along[0],
+        along[1],
+        launch.waves,
+        launch.blocks / launch.waves / WHOLE_WAVE,
+        steps * sizes.slabs,
+        ceil(m / rows / along_m) * along_m * rows / m,
+        ceil(n / columns / along_n) * along_n * columns / n,
+        launch.readers[0],
+        launch.readers[1],
+    )
+
+
+WHOLE_WAVE = 132
+"""Blocks by which those of a wave are divided."""
+
+
+def correction(values: tuple[float, ...]) -> float:
+    """What to multiply an estimate with, by a plan's ``features``."""
+    return exp(sum(tree.value(values) for tree in trees()))
