@@ -8,6 +8,8 @@ from typing import Any
 WIDTHS = (390, 1024, 1440)
 """A phone, a tablet, a desktop, in CSS pixels."""
 HEIGHT = 900
+SETTLED = 500
+"""Milliseconds after which a page that was resized is looked at again."""
 CUT_OFF = """
 const found = [], root = document.documentElement, width = root.clientWidth;
 const named = (e, at) => e.tagName.toLowerCase() + ' ' + (at + 1);
@@ -38,6 +40,10 @@ def faults(driver: Any) -> Iterator[str]:
     for width in WIDTHS:
         metrics = {"width": width, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        for fault in driver.execute_script(CUT_OFF):
+        found = driver.execute_script(CUT_OFF)
+        if found:  # a drawer or the search of the theme may still be on its way
+            driver.execute_async_script(f"setTimeout(arguments[0], {SETTLED})")
+            found = driver.execute_script(CUT_OFF)
+        for fault in found:
             yield f"at {width} px {fault}"
     driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -15,6 +15,7 @@ document.querySelectorAll('details').forEach(each => { each.open = true; });
 const words = id => document.getElementById(id)?.textContent ?? '';
 return [...root.querySelectorAll('img, svg')]
   .filter(each => !each.parentElement.closest('svg') && !each.closest('[aria-hidden="true"]'))
+  .filter(each => !/#only-(light|dark)$/.test(each.src) || each.checkVisibility())
   .map((each, at) => {
     const box = each.getBoundingClientRect();
     const labelled = (each.getAttribute('aria-labelledby') ?? '').split(' ').map(words).join(' ');
