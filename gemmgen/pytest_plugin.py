@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         UPDATE,
         action="store_true",
         default=False,
-        help="write the goldens that gemmgen_golden compares with anew",
+        help="write the goldens that gemmgen_golden compares with again",
     )
 
 
@@ -139,14 +139,14 @@ def _compared(path: Path, kept: Path, text: str) -> None:
         return
     if known.replace("\r\n", "\n") == text:
         _fail(
-            f"{kept} has other line ends than what {path} compiles to; {how} anew, and the line "
+            f"{kept} has other line ends than what {path} compiles to; {how} again, and the line "
             "`*.cu text eol=lf` in .gitattributes keeps them"
         )
     lines = difflib.unified_diff(
         known.splitlines(), text.splitlines(), str(kept), f"{path}, as emitted", lineterm=""
     )
     diff = "\n".join(lines)
-    _fail(f"{kept} is not what {path} compiles to; {how} anew\n\n{diff}")
+    _fail(f"{kept} is not what {path} compiles to; {how} again\n\n{diff}")
 
 
 def _verified(path: Path, emitted: Emitted, wanted: bool) -> None:

@@ -37,7 +37,7 @@ def hide_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def only(monkeypatch: pytest.MonkeyPatch, *hidden: Hide) -> Generator[None]:
-    """Compilers are looked for anew within the block, and again after it."""
+    """Compilers are looked for again within the block, and again after it."""
     with monkeypatch.context() as patch:
         for hide in hidden:
             hide(patch)

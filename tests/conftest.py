@@ -23,7 +23,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--update-golden", action="store_true", help="write the texts of tests/golden anew"
+        "--update-golden", action="store_true", help="write the texts of tests/golden again"
     )
     parser.addoption(
         "--proof", action="store_true", help="run the tests marked proof as well: all there are"

@@ -185,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0 if the rows are those of the table or are written to it, 1 if one differs, 3 without a
     compiler."""
     parser = argparse.ArgumentParser(prog="python -m tests.register_table", description=__doc__)
-    parser.add_argument("--update", action="store_true", help="write the table anew")
+    parser.add_argument("--update", action="store_true", help="write the table again")
     asked = parser.parse_args(arguments)
     begin, found = time.monotonic(), list[Row]()
     try:

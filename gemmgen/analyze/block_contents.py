@@ -16,7 +16,7 @@ from gemmgen.interpreter.scope import Scope, known
 from gemmgen.ir import expanded, names
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.expr import Expr
-from gemmgen.ir.nodes import Copy, Fold, Kernel, Map
+from gemmgen.ir.nodes import Copy, Kernel, Map, Promote
 from gemmgen.ir.output_slices import StageSlice, StoreBoxes, StoreSlice
 from gemmgen.ir.partial_sums import Arrive, ReducePartials, StorePartial
 from gemmgen.ir.warpgroup_matrices import (
@@ -37,7 +37,7 @@ MOVES_NOTHING = (
     AwaitMultiplies,
     EndMultiplies,
     expanded.MultiplyAgain,
-    Fold,
+    Promote,
 )
 """What comes before and after multiplications, and what few accumulators need."""
 

@@ -1,4 +1,4 @@
-"""How many multiply-adds a launch executes, those whose results nobody needs among them."""
+"""How many multiply-adds a launch executes, those whose results no one needs among them."""
 
 from __future__ import annotations
 

@@ -17,14 +17,14 @@ from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Ints
 
-NOBODY = -1
+NO_THREAD = -1
 STEPS = 4
 """k tiles of the block that are looked at."""
 
 
 @record
 class HeatRow:
-    """The threads of a warp (0 to 31, ``NOBODY``) that touch the elements of one row."""
+    """The threads of a warp (0 to 31, ``NO_THREAD``) that touch the elements of one row."""
 
     label: str
     lanes: tuple[int, ...]
@@ -132,8 +132,8 @@ def _sectors(kernel: AnalyzedKernel, values: Values, request: _Request) -> Pictu
     size = transactions.SECTOR // site.size
     rows: dict[int, list[int]] = {}
     for element, lane in _touched(request.first, site.width):
-        cells = rows.setdefault(element // size, [NOBODY] * size)
-        if cells[element % size] == NOBODY:
+        cells = rows.setdefault(element // size, [NO_THREAD] * size)
+        if cells[element % size] == NO_THREAD:
             cells[element % size] = lane
     batches = dict(kernel.lowered.interface.batches)
 
@@ -160,18 +160,18 @@ def _banks(kernel: AnalyzedKernel, values: Values, request: _Request) -> Picture
     size = WARP // parts
     drawn: list[HeatRow] = []
     for phase in range(parts):
-        first = np.full(WARP, NOBODY)
+        first = np.full(WARP, NO_THREAD)
         own = slice(phase * size, (phase + 1) * size)
         first[own] = request.first[own]
         columns: list[list[int]] = [[] for _ in range(banks)]
         seen: set[int] = set()
-        words = np.where(first >= 0, first * site.size // transactions.WORD, NOBODY)
+        words = np.where(first >= 0, first * site.size // transactions.WORD, NO_THREAD)
         for word, lane in _touched(words, parts):
             if word not in seen:
                 seen.add(word)
                 columns[word % banks].append(lane)
         for front in range(max(map(len, columns))):
-            cells = tuple(c[front] if front < len(c) else NOBODY for c in columns)
+            cells = tuple(c[front] if front < len(c) else NO_THREAD for c in columns)
             label = f"phase {phase}" if front == 0 else f"  again ({front + 1})"
             drawn.append(HeatRow(label, cells, again=front > 0))
     cost = transactions.shared(request.first[None], site.width, site.size)
@@ -194,6 +194,6 @@ def drawn(picture: Picture) -> str:
     wide = max(len(row.label) for row in picture.rows)
     lines = [picture.title, " " * wide + "".join(f"{c:>4}"[-3:] for c in picture.columns)]
     for row in picture.rows:
-        cells = "".join("  ." if lane == NOBODY else f"{lane:>3}" for lane in row.lanes)
+        cells = "".join("  ." if lane == NO_THREAD else f"{lane:>3}" for lane in row.lanes)
         lines.append(f"{row.label:<{wide}}{cells}")
     return "\n".join((*lines, *picture.notes)) + "\n"

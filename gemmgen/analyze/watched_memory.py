@@ -31,7 +31,7 @@ def unseen(site: Site, rows: Rows) -> None:
 
 
 class Watch:
-    """Whom accesses are shown to, and the block of statements that makes them now.
+    """What sees the accesses, and the block of statements that makes them now.
 
     ``flush`` is called where the compiler keeps reads before it from those after it.
     """

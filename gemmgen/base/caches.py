@@ -1,7 +1,7 @@
 """The cache on disk, in ``$XDG_CACHE_HOME/gemmgen``.
 
 An entry is a folder of files and a digest of them all, created by one atomic rename.  It is read
-only if the cache, the entry and each of its files belong to the user, nobody else may write them,
+only if the cache, the entry and each of its files belong to the user, no one else may write them,
 none is a link, and the digest matches; else it counts as absent and is replaced.
 ``GEMMGEN_CACHE=0`` disables the cache.
 """
@@ -25,7 +25,7 @@ _LOOK_BYTES = 64 << 20
 """After writing so many bytes a process checks the size again."""
 
 KEPT = "results"
-"""Files whose names begin so are never evicted: their content can't be made anew."""
+"""Files whose names begin so are never evicted: their content can't be made again."""
 
 _DIGEST = "sha256"
 _SWITCH = "GEMMGEN_CACHE"

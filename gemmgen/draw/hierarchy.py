@@ -28,7 +28,7 @@ from gemmgen.draw.scene import Scene
 from gemmgen.ir.dtypes import BYTES
 
 USUAL = 4096
-"""The extents of a drawing for which nobody chose them, as those of ``explain``."""
+"""The extents of a drawing for which no one chose them, as those of ``explain``."""
 LEVELS = {GLOBAL: "global memory", SHARED: "shared memory", REGISTERS: "registers"}
 _BOX, _BETWEEN, _ROW, _TOP = 112.0, 208.0, 64.0, 8.0
 _PASS = 104.0

@@ -20,7 +20,7 @@ from gemmgen.ir.lane_matrices import MATRIX, ROWS
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Ints
 
-NOBODY = -1
+NO_THREAD = -1
 
 
 @record
@@ -46,9 +46,9 @@ def owners(scene: Scene) -> Owners:
 
 def readers(scene: Scene) -> Ints:
     """Of accumulators that lanes share: the thread that reads the element k of the first row of A
-    in a step along k; ``NOBODY`` if the row comes from shared memory."""
+    in a step along k; ``NO_THREAD`` if the row comes from shared memory."""
     problem, values = scene.problem, dense(scene, scene.least())
-    found = np.full(scene.step or 1, NOBODY)
+    found = np.full(scene.step or 1, NO_THREAD)
 
     def see(site: Site, first: Ints) -> None:
         if site.buffer == problem.a.name:
@@ -147,7 +147,7 @@ class _Followed:
     def owners(self, values: Values) -> Owners:
         problem, work, main = self._scene.problem, self._scene.main.work, self._scene.main
         tile = work.size(problem.m), work.size(problem.n)
-        threads, fragments = np.full(tile, NOBODY), np.full(tile, NOBODY)
+        threads, fragments = np.full(tile, NO_THREAD), np.full(tile, NO_THREAD)
         for address, (thread, fragment) in self._stored.items():
             at = position(self._scene, problem.c, values, address)
             where = at.get(problem.m, 0), at.get(problem.n, 0)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from gemmgen.base.record import record
 from gemmgen.draw.grids import Grid, Region
 from gemmgen.draw.marks import Cell, Label, Mark
-from gemmgen.draw.owners import NOBODY
+from gemmgen.draw.owners import NO_THREAD
 
 _ROOM, _MOST = 384.0, 1024.0
 """Pixels for a panel's longer side; what it may take so that its regions can be read."""
@@ -51,7 +51,7 @@ class Panel:
         left, top = self.grid.columns[0].start, self.grid.rows[0].start
         cells: list[Cell] = []
         for region in self.grid.regions():
-            if region.number != NOBODY:
+            if region.number != NO_THREAD:
                 at = x + across * (region.n.start - left), y + down * (region.m.start - top)
                 size = across * len(region.n), down * len(region.m)
                 plain = self.cell(region.number, self._where(region))
@@ -71,7 +71,7 @@ class Panel:
         heads = [_range(rows, row) for row in self.grid.rows]
         names = [str(column.start) for column in self.grid.columns]
         texts = [
-            ["." if n == NOBODY else self.cell(n, "").text for n in line]
+            ["." if n == NO_THREAD else self.cell(n, "").text for n in line]
             for line in self.grid.numbers
         ]
         wide = max(len(word) for words in (names, *texts) for word in words) + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gemmgen.analyze.maps import NOBODY, Picture
+from gemmgen.analyze.maps import NO_THREAD, Picture
 from gemmgen.draw.marks import CONFLICT, PLAIN, Cell, Drawing, Label, Mark, thread
 
 WIDTH, HEIGHT = 24.0, 16.0
@@ -46,7 +46,7 @@ def request(heading: str, picture: Picture, x: float, y: float) -> Iterator[Mark
         yield Label(left - 8, at_y + HEIGHT / 2, row.label.strip(), "end", "small")
         yield Cell(left, at_y, WIDTH * len(row.lanes), HEIGHT, PLAIN)
         for at, lane in enumerate(row.lanes):
-            if lane != NOBODY:
+            if lane != NO_THREAD:
                 about = f"{row.label.strip()}, {picture.columns[at]}: thread {lane}"
                 meaning = CONFLICT if row.again else thread(lane)
                 yield Cell(left + at * WIDTH, at_y, WIDTH, HEIGHT, meaning, str(lane), about)

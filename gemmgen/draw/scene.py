@@ -15,7 +15,7 @@ from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.schedule.extents import Shape
 
 TILES = 4
-"""Tiles along each side of C in a drawing whose shape nobody chose."""
+"""Tiles along each side of C in a drawing whose shape no one chose."""
 STEPS = 6
 """Steps along k of each part of a sum in such a drawing."""
 UNTILED = 16

@@ -9,7 +9,7 @@ import numpy as np
 from gemmgen.base.source import counted
 from gemmgen.draw.grids import Grid, Region, grid_of, within
 from gemmgen.draw.marks import LOAD, Cell, Drawing, Label, Mark, Meaning, thread, warp
-from gemmgen.draw.owners import NOBODY, Owners, owners, readers
+from gemmgen.draw.owners import NO_THREAD, Owners, owners, readers
 from gemmgen.draw.panels import Panel
 from gemmgen.draw.scene import Scene
 from gemmgen.ir.target import WARP
@@ -96,7 +96,7 @@ def _along_k(scene: Scene) -> Iterator[Panel]:
     """Which lane adds up which products of the first row of A, until lanes come again."""
     a, k = scene.problem.a.name, scene.problem.k
     lanes = readers(scene)
-    if lanes.min() == NOBODY:
+    if lanes.min() == NO_THREAD:
         return
     sizes = range(1, lanes.size + 1)
     period = next(p for p in sizes if lanes.size % p == 0 and (lanes[p:] == lanes[:-p]).all())
@@ -111,12 +111,12 @@ def _along_k(scene: Scene) -> Iterator[Panel]:
 def _threads(scene: Scene, found: Owners) -> Grid:
     """The first thread of those that share each sum of warp 0."""
     lanes, own = scene.main.spread.lanes_per_sum, found.warps == 0
-    return within(np.where(own, found.threads // lanes * lanes, NOBODY), own)
+    return within(np.where(own, found.threads // lanes * lanes, NO_THREAD), own)
 
 
 def _fragments(numbers: Ints, found: Owners) -> Grid:
     own = found.warps == 0
-    return within(np.where(own, numbers, NOBODY), own)
+    return within(np.where(own, numbers, NO_THREAD), own)
 
 
 def _cell(meaning: Meaning, text: str, about: str, strong: bool) -> Cell:

@@ -35,10 +35,10 @@ from gemmgen.ir.lane_matrices import (
     StoreMatrices,
 )
 from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.ir.parts import inside
 from gemmgen.ir.shared_copies import CopyAsync, LoadBox
 from gemmgen.ir.tensor_map import RANKS
 from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Move, Point
+from gemmgen.ir.traversal import inside
 from gemmgen.ir.warp_matrices import Line, LoadFragment, MultiplyFragments, StoreFragment
 from gemmgen.ir.warp_roles import ArriveBarrier, NamedBarrier, SetRegisters
 from gemmgen.ir.warpgroup_matrices import (

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from gemmgen.expand.groups_of_terms import groups_of
 from gemmgen.expand.k_range import k_range_of
+from gemmgen.expand.promotion_intervals import groups_of
 from gemmgen.ir import names
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Define, For, If
 from gemmgen.ir.decompositions import products_of
-from gemmgen.ir.edit import contraction, fold_of, pipeline_of
+from gemmgen.ir.edit import contraction, pipeline_of, promotion_of
 from gemmgen.ir.expanded import DescribeOperands, Fetch, Multiply, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Program
@@ -125,7 +125,7 @@ def group(
     kernel: Kernel, loop: Loop, stages: tuple[Stage, Stage], accumulate: Expr = ALWAYS
 ) -> tuple[Timed, ...]:
     """Begins the multiplications of one tile, whose operands are in these ``stages``, as a group;
-    ends them, too, if their accumulators are folded into others."""
+    ends them, too, if their accumulators are promoted into others."""
     contract, (a, b), k = contraction(kernel), stages, Var(loop.letter)
     groups, begun = groups_of(kernel), FenceMultiplies()
     ended: tuple[Timed, ...] = (CommitMultiplies(),)
@@ -167,7 +167,7 @@ def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ..
     contract = contraction(kernel)
     if ATOMS[contract.atom].in_place:
         stages = stage(contract.a), stage(contract.b)
-        ended = () if fold_of(kernel) else (end_multiplies(kernel),)
+        ended = () if promotion_of(kernel) else (end_multiplies(kernel),)
         return (*group(kernel, loop, stages), *ended)
     k, size = Var(loop.letter), names.block(loop.letter)
     origin = names.tile_origin(loop.letter)

@@ -11,7 +11,7 @@ The producer asks for no tile that is not consumed: none is under way when the l
 
 In a cluster each producer asks for a share of the tiles that its blocks share, for all of them.  So
 a stage is empty once the consumers of all blocks have read it: they arrive at the barriers of all
-blocks.  Nobody may do so before these are initialized, or when their block has ended.
+blocks.  No thread may do so before these are initialized, or when their block has ended.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class RolePipeline(TmaPipeline):
         return (Block(note, clusters.origins_of(work), tuple(found)),) if found else ()
 
     def _reads_to_the_end(self) -> bool:
-        """Nobody overwrites a stage that is not released."""
+        """No thread overwrites a stage that is not released."""
         return False
 
     def _prologue(self) -> tuple[Timed, ...]:

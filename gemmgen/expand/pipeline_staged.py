@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from gemmgen.base.record import record
 from gemmgen.expand import inner_loop
-from gemmgen.expand.groups_of_terms import groups_of
 from gemmgen.expand.inner_loop import fetches, plus, step_of
 from gemmgen.expand.k_range import KRange, first_tile, k_range_of
+from gemmgen.expand.promotion_intervals import groups_of
 from gemmgen.expand.ring import Ring, over_tiles, rings
 from gemmgen.ir import names
 from gemmgen.ir.assumptions import divides
@@ -168,8 +168,8 @@ class StagedPipeline(ABC):
         read = (o for c in fetches(self.loop) for o in c.origins if ".shared" in o)
         shaped = (*contraction(self.kernel).origins, *read, *self.loop.origins)
         groups = groups_of(self.kernel)
-        folded = groups.after_tile(self.k_range.stop) if groups else ()
-        return Block("multiply the tile", tuple(dict.fromkeys(shaped)), (*steps, *folded))
+        promoted = groups.after_tile(self.k_range.stop) if groups else ()
+        return Block("multiply the tile", tuple(dict.fromkeys(shaped)), (*steps, *promoted))
 
     def _multiply_reading_ahead(
         self,

@@ -8,7 +8,7 @@ accumulators are read after the last one.
 The first multiplications of a tile of C do not read the accumulators, which are zeroed only where
 there is nothing to multiply.
 
-Where accumulators are folded into others, each step waits for its own multiplications: of
+Where accumulators are promoted into others, each step waits for its own multiplications: of
 accumulators that are under way in one branch and read in the other, compilers make accumulators
 that are waited for in both.
 """
@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.expand import pingpong
-from gemmgen.expand.groups_of_terms import groups_of
 from gemmgen.expand.inner_loop import end_multiplies, group, plus
 from gemmgen.expand.pipeline_roles import RolePipeline
 from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.pipeline_tma import TmaPipeline, waits
+from gemmgen.expand.promotion_intervals import groups_of
 from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
 from gemmgen.ir.control import Barrier, Block, If
-from gemmgen.ir.edit import contraction, fold_of
+from gemmgen.ir.edit import contraction, promotion_of
 from gemmgen.ir.expanded import Release, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.nodes import Init
@@ -42,7 +42,7 @@ class GroupPipeline(TmaPipeline):
     tiles: for the stage of the step before once all know that it is read."""
 
     def zeroed(self, init: Init) -> tuple[Timed, ...]:
-        return (init,) if fold_of(self.kernel) else _unless_multiplied(self, init)
+        return (init,) if promotion_of(self.kernel) else _unless_multiplied(self, init)
 
     def _body(self) -> tuple[Timed, ...]:
         ring = self._ring()
@@ -50,9 +50,9 @@ class GroupPipeline(TmaPipeline):
         return (
             *waits(ring, ring.stage),
             _issued(self, ring),
-            Block(READ_NOW, (), (Barrier(),)) if fold_of(self.kernel) else read,
+            Block(READ_NOW, (), (Barrier(),)) if promotion_of(self.kernel) else read,
             *self._issue_ahead(ring),
-            *_folded(self),
+            *_promoted(self),
             *ring.advance_late(False),
         )
 
@@ -66,7 +66,7 @@ class GroupRolePipeline(RolePipeline):
     the step before, or its own where each step waits for its multiplications."""
 
     def zeroed(self, init: Init) -> tuple[Timed, ...]:
-        return (init,) if fold_of(self.kernel) else _unless_multiplied(self, init)
+        return (init,) if promotion_of(self.kernel) else _unless_multiplied(self, init)
 
     def _body(self) -> tuple[Timed, ...]:
         ring = self._ring()
@@ -74,20 +74,20 @@ class GroupRolePipeline(RolePipeline):
             *self._landed(ring, ring.stage),
             _issued(self, ring),
             self._read(ring),
-            *_folded(self),
+            *_promoted(self),
             *ring.advance_unnamed(),
         )
 
     def _read(self, ring: Ring) -> Timed:
         """Releases the stage that was read last."""
-        if fold_of(self.kernel):
+        if promotion_of(self.kernel):
             return Block(READ_NOW, (), (Release(ring.empty_at(ring.stage)),))
         later = Binary(">", names.tile_origin(self.letter), self.k_range.start)
         released = If(later, (Release(ring.empty_at(ring.before())),))
         return Block(READ, (), (AwaitMultiplies(Int(1)), released))
 
     def _drain(self) -> tuple[Timed, ...]:
-        if not self._is_pingpong or fold_of(self.kernel):
+        if not self._is_pingpong or promotion_of(self.kernel):
             return (*_ended(self), *self._last_released(), *super()._drain())
         # The other's first multiplications queue after this one's last: no tensor core waits.
         handed = pingpong.handed_on_early(self.kernel)
@@ -95,8 +95,8 @@ class GroupRolePipeline(RolePipeline):
         return (handed, *_ended(self), *self._last_released(), skipped)
 
     def _last_released(self) -> tuple[Timed, ...]:
-        """Of a block's only tile nobody waits for the last stage."""
-        if not self._goes_on or fold_of(self.kernel):
+        """Of a block's only tile no thread waits for the last stage."""
+        if not self._goes_on or promotion_of(self.kernel):
             return ()
         ring = self._ring()
         some = Binary(">", self.k_range.stop, self.k_range.start)
@@ -113,14 +113,14 @@ def _issued(pipeline: StagedPipeline, ring: Ring) -> Timed:
     return Block("multiply the tile", tuple(origins), body)
 
 
-def _folded(pipeline: StagedPipeline) -> tuple[Timed, ...]:
+def _promoted(pipeline: StagedPipeline) -> tuple[Timed, ...]:
     groups = groups_of(pipeline.kernel)
     return groups.after_tile(pipeline.k_range.stop) if groups else ()
 
 
 def _ended(pipeline: StagedPipeline) -> tuple[Timed, ...]:
     """Ends the last multiplications, unless each step has ended its own."""
-    if fold_of(pipeline.kernel):
+    if promotion_of(pipeline.kernel):
         return ()
     contract = contraction(pipeline.kernel)
     return (Block(END, contract.origins, (end_multiplies(pipeline.kernel),)),)

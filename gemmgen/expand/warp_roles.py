@@ -16,7 +16,7 @@ from gemmgen.ir.expanded import OneThread, Tiles, Timed
 from gemmgen.ir.expr import Binary, Call, Expr, Int, Var
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.occupancy import registers_by_role
-from gemmgen.ir.parts import rebuilt
+from gemmgen.ir.traversal import rebuilt
 from gemmgen.ir.warp_roles import NamedBarrier, SetRegisters, WarpRole, WarpRoles
 
 PRODUCER = "load tiles into empty stages"

@@ -8,7 +8,7 @@ from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.functions.arrangement import Letters
-from gemmgen.ir.dtypes import BYTE_FLOATS, DTYPES, DType, sums_of
+from gemmgen.ir.dtypes import DTYPES, FP8, DType, sums_of
 from gemmgen.ir.target import DEFAULT_TARGET, SINCE, has
 from gemmgen.language import parse_schedule
 from gemmgen.schedule.model import Schedule
@@ -73,13 +73,13 @@ def operand_type(name: str, dtype: str) -> DType:
 
 def output_dtype(a: DType, b: DType, names: tuple[str, str]) -> DType:
     """The type of a new result; ``CallError`` for types that are not multiplied by each other."""
-    if a != b and not (a in BYTE_FLOATS and b in BYTE_FLOATS):
+    if a != b and not (a in FP8 and b in FP8):
         first, second = names
         raise CallError(
             f"{first} is {DTYPES[a].name} and {second} is {DTYPES[b].name}: convert one to the "
             "type of the other"
         )
-    return "i32" if a == "i8" else "f32" if a in BYTE_FLOATS else a
+    return "i32" if a == "i8" else "f32" if a in FP8 else a
 
 
 def problem_types(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmgen.ir.dtypes import BYTE_FLOATS, ROUNDED
+from gemmgen.ir.dtypes import FP8, ROUNDED
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Select, Var, walk
 from gemmgen.ir.parameters import ld_name
 from gemmgen.ir.target import ONLY, SINCE, has
@@ -117,7 +117,7 @@ def _usual(schedule: Schedule) -> bool:
 def _types(schedule: Schedule) -> str:
     gemm, stored = schedule.gemm, dict(schedule.dtypes)
     a, b, c = (stored[access.tensor] for access in (gemm.a, gemm.b, gemm.c))
-    if a in BYTE_FLOATS or b in BYTE_FLOATS:
+    if a in FP8 or b in FP8:
         return "bytes to f32" if c == "f32" else "bytes to bytes"
     if "i8" in (a, b):
         return f"i8 to {c}"

@@ -9,7 +9,7 @@ from gemmgen.base.record import record
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.epilogues import Names, epilogue
 from gemmgen.fuzz.head_classes import NONE
-from gemmgen.ir.dtypes import BYTE_FLOATS, HALVES, ROUNDED
+from gemmgen.ir.dtypes import FP8, HALVES, ROUNDED
 from gemmgen.ir.parameters import ld_name
 
 _LETTERS = (("row", "col", "d"), ("i", "j", "d"), ("r", "s", "t"), ("u", "v", "w"))
@@ -139,8 +139,8 @@ class DrawnHead:
             other = one if self.dice.chance(0.6) else self.dice.pick(HALVES)
             return f"{names[0]}={one} {names[1]}={other}"
         if plan.startswith("bytes"):
-            out = "f32" if plan == "bytes to f32" else self.dice.pick(BYTE_FLOATS)
-            one, other = self.dice.pick(BYTE_FLOATS), self.dice.pick(BYTE_FLOATS)
+            out = "f32" if plan == "bytes to f32" else self.dice.pick(FP8)
+            one, other = self.dice.pick(FP8), self.dice.pick(FP8)
             return f"{names[0]}={one} {names[1]}={other} {names[2]}={out}"
         if plan.startswith("i8"):
             out = plan.removeprefix("i8 to ")

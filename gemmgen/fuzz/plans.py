@@ -42,7 +42,7 @@ _KNOWN = 4
 """Sketches that are kept of each class."""
 _ENGINE = 5
 """Every so many schedules one has its tiles copied by TMA: rarely is that legal where
-nobody wants it, and much is legal beside it alone."""
+no one wants it, and much is legal beside it alone."""
 _BESIDE = {"persistent": "yes", "warp_specialize": "yes", "cache_shared C": "kept"}
 """What half of those schedules have each, where it is legal."""
 _BOXED: tuple[Class, ...] = (("async_copy A", "tma"), ("async_copy B", "tma"))
@@ -68,7 +68,7 @@ _FRESH = 0.25
 _LOST = 6
 """How often a class that no schedule had yet is wanted, until it is given up."""
 _REDRAWN = 8
-"""How often a schedule that was drawn before is drawn anew."""
+"""How often a schedule that was drawn before is redrawn."""
 _WORD = re.compile(r"\w+")
 
 

@@ -16,7 +16,7 @@ from gemmgen.calling.inputs import as_stored
 from gemmgen.calling.launches import Case, Data
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import held, numbers
-from gemmgen.ir.dtypes import BYTE_FLOATS, HALVES, ROUNDED, DType
+from gemmgen.ir.dtypes import FP8, HALVES, ROUNDED, DType
 from gemmgen.ir.interface import Interface
 from gemmgen.numerics.formats import GREATEST, TINY, UNIT, Real
 
@@ -195,7 +195,7 @@ def _of_a_sum(product: Contraction, depth: int, data: Data) -> float:
 def _truncates(product: Contraction) -> bool:
     """Whether accumulators are truncated, so that errors of positive products add up."""
     of_terms = product.arithmetic.products > 1
-    return of_terms or {product.a.dtype, product.b.dtype} <= {*HALVES, *BYTE_FLOATS, *ROUNDED}
+    return of_terms or {product.a.dtype, product.b.dtype} <= {*HALVES, *FP8, *ROUNDED}
 
 
 def _of_few_bits(depth: int, fraction: int, data: Data) -> float:

@@ -1,6 +1,6 @@
 """cublasLt: every algorithm that its heuristics propose for a product of two matrices.
 
-It multiplies what ``cublasGemmEx`` has no call for (floats of a byte, integers, tf32), and of what
+It multiplies what ``cublasGemmEx`` has no call for (FP8, integers, tf32), and of what
 both multiply its best algorithm may be the faster one.  Numbers of enumerations are those of
 ``cublasLt.h`` (CUDA 12 and 13).
 """
@@ -17,7 +17,7 @@ from gemmgen.base.record import record
 from gemmgen.gpu import cublas
 from gemmgen.gpu.cublas import Matrix
 from gemmgen.gpu.device import cupy
-from gemmgen.ir.dtypes import BYTE_FLOATS, DTYPES, HALVES, DType
+from gemmgen.ir.dtypes import DTYPES, FP8, HALVES, DType
 
 MOST = 12
 """Algorithms that are asked for."""
@@ -60,8 +60,8 @@ COMPUTATIONS: dict[tuple[DType, DType, DType], Computation] = {
     **{(half, half, c): _IN_F32 for half in HALVES for c in (half, "f32")},
     **{
         (a, b, c): _IN_F32
-        for a in BYTE_FLOATS
-        for b in BYTE_FLOATS
+        for a in FP8
+        for b in FP8
         for c in (*HALVES, "f32")
         if (a, b) != ("e5m2", "e5m2")
     },
@@ -77,8 +77,8 @@ there: what it is compared with is pedantic."""
 def calls(a: Matrix, b: Matrix, c: Matrix, *, fast: bool = False) -> tuple[Callable[[], None], ...]:
     """C = A B by each algorithm proposed, packed: calling one runs it on CuPy's current stream.
 
-    Scales of floats of a byte are 1; ``fast``: their accumulators keep few bits. None if the
-    library has no algorithm for these types and storage orders (on Hopper floats of a byte lie
+    Scales of FP8 are 1; ``fast``: their accumulators keep few bits. None if the
+    library has no algorithm for these types and storage orders (on Hopper FP8 lie
     along k).
     """
     computation = COMPUTATIONS.get((a.dtype, b.dtype, c.dtype))
@@ -131,7 +131,7 @@ class _Product:
         self.description = self.library.made(self, "MatmulDesc", *accumulators)
         self._set(_TRANSA, ctypes.c_int32(0 if a.transposed else 1))
         self._set(_TRANSB, ctypes.c_int32(0 if b.transposed else 1))
-        if a.dtype in BYTE_FLOATS:
+        if a.dtype in FP8:
             self._set(_A_SCALE, ctypes.c_void_p(self.library.one.data.ptr))
             self._set(_B_SCALE, ctypes.c_void_p(self.library.one.data.ptr))
             self._set(_FAST, ctypes.c_int8(fast))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmgen.gpu.device import DeviceArray, cupy
-from gemmgen.ir.dtypes import BYTE_FLOATS, INTEGERS, DType
+from gemmgen.ir.dtypes import FP8, INTEGERS, DType
 from gemmgen.numerics.drawing import ArrayLibrary
 from gemmgen.numerics.formats import GREATEST, STORAGE, Real, numbers_of_bytes, to_byte, to_tf32
 
@@ -30,7 +30,7 @@ def elements(numbers: DeviceArray, dtype: DType) -> DeviceArray:
         numbers = cupy().clip(cupy().nan_to_num(numbers), *GREATEST[dtype])
     if dtype in INTEGERS:
         return cupy().rint(numbers).astype(storage(dtype))
-    if dtype in BYTE_FLOATS:
+    if dtype in FP8:
         return to_byte(numbers, dtype, cupy())
     if dtype != "bf16":
         return numbers.astype(storage(dtype))
@@ -41,7 +41,7 @@ def elements(numbers: DeviceArray, dtype: DType) -> DeviceArray:
 
 def numbers(found: DeviceArray, dtype: DType) -> DeviceArray:
     """Elements as numbers to compute with: float64 if they are, else float32."""
-    if dtype in BYTE_FLOATS:
+    if dtype in FP8:
         return cupy().asarray(numbers_of_bytes(dtype))[found]
     if dtype == "bf16":
         return (found.astype("uint32") << 16).view("float32")
@@ -59,7 +59,7 @@ def nan(dtype: DType) -> float:
     """The fill value that makes elements NaN; of integers, one that results rarely are."""
     if dtype in INTEGERS:
         return 85
-    if dtype in BYTE_FLOATS:
+    if dtype in FP8:
         return 0x7F
     return NAN_BF16 if dtype == "bf16" else float("nan")
 

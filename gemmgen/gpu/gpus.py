@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gemmgen.base.record import record
-from gemmgen.ir.dtypes import BYTE_FLOATS, BYTES, DType
+from gemmgen.ir.dtypes import BYTES, FP8, DType
 from gemmgen.ir.target import newest_target
 
 REGISTERS = 65536
@@ -139,7 +139,7 @@ class Gpu:
         other instructions."""
         if dtype == "f64":
             return 1.0
-        return MMA.get((self.arch, 1 if dtype in BYTE_FLOATS else 2), 1.0)
+        return MMA.get((self.arch, 1 if dtype in FP8 else 2), 1.0)
 
     @property
     def flops(self) -> float:

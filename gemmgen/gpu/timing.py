@@ -3,7 +3,7 @@
 Clocks and temperature drift within a run, so candidates are interleaved; a ratio of their medians
 is reproducible, an absolute time is not.  At its power limit a GPU lowers its clock with a delay of
 milliseconds, so that a candidate would run at the clock that the one before it left: each sample
-follows ``LEAD`` milliseconds of the same candidate, and the order is drawn anew each round, from a
+follows ``LEAD`` milliseconds of the same candidate, and the order is redrawn each round, from a
 fixed seed.  The L2 cache is warm: each candidate uses the same memory again.
 """
 

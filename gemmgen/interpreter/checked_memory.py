@@ -186,7 +186,7 @@ class OutputMemory(FlatMemory):
         self._check_writers(index, mask, "written by two threads")
 
     def claim(self, index: Ints, lane: int) -> None:
-        """``lane`` has elements written that nobody else may access."""
+        """``lane`` has elements written that no thread else may access."""
         there, number = self.writers[index], self.numbers[lane]
         wrong = (there != 0) & (there != number)
         if wrong.any():

@@ -127,7 +127,7 @@ class Scheduler:
 
 
 def _hang(waits: list[tuple[str, Waiting]]) -> Trap:
-    """Nobody can go on."""
+    """No thread can go on."""
     _, first = waits[0]
     found = "; ".join(f"{name} waits for {waiting.what()}" for name, waiting in waits)
     return Trap(first.barrier, first.thread, first.index, f"no thread can go on: {found}")

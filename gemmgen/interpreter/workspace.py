@@ -102,7 +102,7 @@ class LaunchState:
         return Workspace(param, self, lanes)
 
     def count(self, counter: str, index: int, last: int, block: int) -> bool:
-        """Counts ``block``; whether the counter has come to ``last``, and begins anew."""
+        """Counts ``block``; whether the counter has come to ``last``, and restarts."""
         counts, arrivals = self.counters[counter], self.arrivals.setdefault((counter, index), [])
         mine = self.clocks.setdefault(block, {})
         for other in arrivals:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.ir.atoms import ATOMS
-from gemmgen.ir.edit import contraction, fold_of
+from gemmgen.ir.edit import contraction, promotion_of
 from gemmgen.ir.nodes import Kernel
 
 
@@ -15,8 +15,8 @@ class Arithmetic:
 
     ``fraction``: bits after the leading one that accumulators keep while products are added to
     them, if they are fewer than those of the accumulators' type (``AtomTraits.fraction``).
-    ``terms``: those whose accumulators are folded into others together (``Fold.every``); None: all.
-    ``cuts``: elements of A and B are cut off where their type is rounded elsewhere
+    ``terms``: those whose accumulators are promoted into others together (``Promote.every``); None:
+    all. ``cuts``: elements of A and B are cut off where their type is rounded elsewhere
     (``AtomTraits.cuts``). ``products`` > 1 of parts of f32 are multiplied in place of one
     (``ir/decompositions.py``).
     """
@@ -29,9 +29,11 @@ class Arithmetic:
     @staticmethod
     def of(kernel: Kernel) -> Arithmetic:
         """That of the kernel with the contraction."""
-        traits, fold = ATOMS[kernel.spread.atom], fold_of(kernel)
+        traits, promotion = ATOMS[kernel.spread.atom], promotion_of(kernel)
         products = 1 if traits.splits is None else contraction(kernel).products
-        return Arithmetic(traits.fraction, fold.every if fold else None, products, traits.cuts)
+        return Arithmetic(
+            traits.fraction, promotion.every if promotion else None, products, traits.cuts
+        )
 
     def split_share(self, depth: int) -> float:
         """The error bound of split f32 for K = ``depth``, as a share of the sum of |A * B|.

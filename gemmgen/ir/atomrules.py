@@ -9,7 +9,7 @@ from gemmgen.ir.boxes import tma_swizzle
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.fragment_layout import Side
-from gemmgen.ir.nodes import Contract, Copy, Fold, Kernel, Loop, Map, Pipeline, Program
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Map, Pipeline, Program, Promote
 
 
 def atoms_find_their_pieces(program: Program, kernel: Kernel) -> Iterator[str]:
@@ -47,23 +47,35 @@ def operands_lie_along_k(program: Program, kernel: Kernel) -> Iterator[str]:
                 yield f"{copy.dst} = {tile.name}: {tile.dtype} along {tile.letters[-1]}"
 
 
-def folds_end_whole_steps(program: Program, kernel: Kernel) -> Iterator[str]:
-    """An instruction's accumulators are of the shape and spread of those that they are folded into,
-    which happens after whole steps of a tile, or after whole tiles."""
+def promotions_end_whole_steps(program: Program, kernel: Kernel) -> Iterator[str]:
+    """An instruction's accumulators are of the shape and spread of those that they are promoted
+    into, which happens after whole steps of a tile, or after whole tiles."""
     for pipeline in (s for s in kernel.body if isinstance(s, Pipeline)):
-        for loop, fold in ((x, o) for x in pipeline.consume for o in x.body if isinstance(o, Fold)):
-            acc, part, every = kernel.buffer(fold.dst), kernel.buffer(fold.part), fold.every
-            if fold.dst != "acc" or (part.shape, part.spread, part.dtype) != (
+        for loop, promotion in (
+            (x, o) for x in pipeline.consume for o in x.body if isinstance(o, Promote)
+        ):
+            acc, part, every = (
+                kernel.buffer(promotion.dst),
+                kernel.buffer(promotion.part),
+                promotion.every,
+            )
+            if promotion.dst != "acc" or (part.shape, part.spread, part.dtype) != (
                 acc.shape,
                 acc.spread,
                 acc.dtype,
             ):
-                yield f"{fold.dst} += {fold.part}: accumulators of another shape"
+                yield f"{promotion.dst} += {promotion.part}: accumulators of another shape"
             within = every % loop.step == 0 and pipeline.step % max(every, 1) == 0
             if every < 1 or (every % pipeline.step and not within):
-                yield f"{fold.dst} += {fold.part} every {every} in tiles of {pipeline.step}"
+                yield (
+                    f"{promotion.dst} += {promotion.part} every {every} in tiles of "
+                    f"{pipeline.step}"
+                )
             if not kernel.spread.has_coordinates:
-                yield f"{fold.dst} += {fold.part}: accumulators that no thread holds alone"
+                yield (
+                    f"{promotion.dst} += {promotion.part}: accumulators that no thread holds "
+                    "alone"
+                )
 
 
 def sums_leave_through_shared_memory(program: Program, kernel: Kernel) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from gemmgen.base.record import record
-from gemmgen.ir.dtypes import BYTE_FLOATS, BYTES, HALVES, DType
+from gemmgen.ir.dtypes import BYTES, FP8, HALVES, DType
 from gemmgen.ir.fragment_layout import Digit, FragmentLayout, Side
 
 Atom = Literal[
@@ -229,7 +229,7 @@ def _of_a_warpgroup(k: int, products: tuple[Product, ...], **more: Any) -> AtomT
     )
 
 
-_OF_BYTES: tuple[Product, ...] = tuple((a, b, "f32") for a in BYTE_FLOATS for b in BYTE_FLOATS)
+_OF_BYTES: tuple[Product, ...] = tuple((a, b, "f32") for a in FP8 for b in FP8)
 _OF_INTEGERS: tuple[Product, ...] = (("i8", "i8", "i32"),)
 
 ATOMS: dict[Atom, AtomTraits] = {
@@ -249,7 +249,7 @@ ATOMS: dict[Atom, AtomTraits] = {
     "m64nNk16_f32": _of_a_warpgroup(
         16, (("bf16", "bf16", "f32"),), splits="f32", mn_major=("bf16", "f32")
     ),
-    # The accumulators of floats of a byte are kept in 1 + 8 + 13 bits (DeepSeek-AI, "Insights into
+    # The accumulators of FP8 are kept in 1 + 8 + 13 bits (DeepSeek-AI, "Insights into
     # DeepSeek-V3: Scaling Challenges and Reflections on Hardware for AI Architectures", 2025).
     "m64nNk32": _of_a_warpgroup(32, _OF_BYTES, fraction=13),
     # The PTX ISA, "wgmma.mma_async", integers: N is 8, 16, 24, 32, 48, 64 and on in steps of 16.

@@ -2,8 +2,8 @@
 
 A barrier goes through phases.  A phase ends once all its arrivals have come and all bytes that it
 expects have been written; then the next one begins, with the same number of arrivals.  Phases are
-told apart by their parity: the first one's is 0.  The expanded and the lowered IR have these nodes
-in common.
+distinguished by their parity: the first one's is 0. The expanded and the lowered IR have these
+nodes in common.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class WaitBarrier:
 class TestBarrier:
     """``name``: whether ``condition`` holds, and the phase of ``barrier`` with this ``parity`` has
     ended by now (PTX: mbarrier.test_wait).  If so, what was written by copies that it counts is
-    visible to the thread; nobody waits."""
+    visible to the thread; no thread waits."""
 
     SYNTAX = "{name} of {barrier} parity {parity} if {condition}"
 

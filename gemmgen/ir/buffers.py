@@ -74,8 +74,8 @@ class Spread:
     fastest.
 
     ``atom`` is the instruction for whose pieces it is made.  If several lanes hold a piece of that
-    atom together and nobody knows how, a "thread" above is all of them: with ``wmma`` the lanes of
-    a warp own a piece of ``width`` x ``width``.
+    atom together and no thread knows how, a "thread" above is all of them: with ``wmma`` the lanes
+    of a warp own a piece of ``width`` x ``width``.
 
     With ``by_warp`` a warp owns a sub-tile, and a thread's coordinates are those within its warp,
     even if one warp owns the whole tile.  An atom whose lanes hold it opaquely says so already.

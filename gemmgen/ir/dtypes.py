@@ -246,7 +246,7 @@ RAW, ROUNDED, INTEGERS = _of("raw"), _of("rounded"), _of("integer")
 HALVES: tuple[DType, ...] = tuple(name for name in RAW if BYTES[name] == 2)
 """Types that a kernel stores as 16 raw bits."""
 
-BYTE_FLOATS: tuple[DType, ...] = tuple(name for name in RAW if BYTES[name] == 1)
+FP8: tuple[DType, ...] = tuple(name for name in RAW if BYTES[name] == 1)
 
 NARROW = tuple(name for name in DTYPES if BYTES[name] == 1)
 """Types of one byte, too coarse for vectors and matrices of an epilogue unless they are stated."""

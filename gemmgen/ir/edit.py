@@ -12,12 +12,12 @@ from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.nodes import (
     Contract,
     Copy,
-    Fold,
     Kernel,
     Loop,
     Map,
     Pipeline,
     Program,
+    Promote,
     Statement,
     Work,
 )
@@ -55,7 +55,9 @@ def edit_operations(kernel: Kernel, rule: Rule) -> Kernel:
     kernel = edit_statements(kernel, Pipeline, produce)
 
     def steps(loop: Loop) -> Loop:
-        return replace(loop, body=tuple(s if isinstance(s, Fold) else rule(s) for s in loop.body))
+        return replace(
+            loop, body=tuple(s if isinstance(s, Promote) else rule(s) for s in loop.body)
+        )
 
     return edit_loops(kernel, steps)
 
@@ -138,6 +140,7 @@ def contraction(kernel: Kernel) -> Contract:
     return next(o for o, _ in operations_of(kernel) if isinstance(o, Contract))
 
 
-def fold_of(kernel: Kernel) -> Fold | None:
-    """What folds the accumulators of an instruction into the kernel's, if they are not the same."""
-    return next((o for o, _ in operations_of(kernel) if isinstance(o, Fold)), None)
+def promotion_of(kernel: Kernel) -> Promote | None:
+    """What promotes the accumulators of an instruction into the kernel's, if they are not the
+    same."""
+    return next((o for o, _ in operations_of(kernel) if isinstance(o, Promote)), None)

@@ -23,7 +23,7 @@ from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dependent_launch import LaunchDependents
 from gemmgen.ir.expr import Element, Expr, Int
-from gemmgen.ir.nodes import Contract, Copy, Fact, Fold, Init, Kernel, Map, Program
+from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Map, Program, Promote
 from gemmgen.ir.output_slices import StageSlice, StoreBoxes, StoreSlice
 from gemmgen.ir.partial_sums import Arrive, ReducePartials, StorePartial
 from gemmgen.ir.problem import Problem
@@ -220,7 +220,7 @@ class Tiles:
 Timed = (
     Tiles
     | Init
-    | Fold
+    | Promote
     | Map
     | Load
     | Store

@@ -65,7 +65,7 @@ CONSUMER, CONSUMER_NUMBER = Var("CONSUMER"), Var("consumer")
 """The threads of one ping-pong consumer, and a thread's index among them."""
 
 PROMOTE = Var("PROMOTE")
-"""Terms whose accumulators are folded into others together."""
+"""Terms whose accumulators are promoted into others together."""
 
 SPLIT = Var("SPLIT")
 """Parts of an element that is split, each in a tile of its own."""

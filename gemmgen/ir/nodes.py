@@ -21,7 +21,7 @@ from gemmgen.ir.target import WARPGROUP
 FmaOrder = Literal["rows", "serpentine", "zigzag"]
 CopyMode = Literal["registers", "cp_async", "tma"]
 """How a tile travels into shared memory: ``registers`` loads it and stores it, ``cp_async`` copies
-it while the threads go on, with ``tma`` TMA does, whom one thread asks for it."""
+it while the threads go on, with ``tma`` TMA does, issued by one thread."""
 
 
 VectorSides = Literal["both", "global"]
@@ -164,7 +164,7 @@ class Contract:
 
 
 @record
-class Fold:
+class Promote:
     """``dst += part`` after each ``every`` terms along k that a block sums, and after its last
     ones; then ``part`` begins at zero again."""
 
@@ -204,7 +204,7 @@ class Loop:
     """
 
     letter: str
-    body: tuple[Copy | Contract | Fold, ...]
+    body: tuple[Copy | Contract | Promote, ...]
     unroll: int = 0
     origins: Origins = ()
     step: int = 1

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from gemmgen.ir.expr import Element, Expr, Var, walk
-from gemmgen.ir.nodes import Contract, Copy, Fold, Init, Kernel, Loop, Map, Pipeline, Split
+from gemmgen.ir.nodes import Contract, Copy, Init, Kernel, Loop, Map, Pipeline, Promote, Split
 
-Operation = Init | Split | Copy | Contract | Fold | Map
+Operation = Init | Split | Copy | Contract | Promote | Map
 Kind = TypeVar("Kind", Var, Element)
 
 
@@ -39,10 +39,10 @@ def reads(operation: Operation) -> set[str]:
             return {src}
         case Contract(acc, a, b):
             return {acc, a, b}
-        case Fold(dst, part):
+        case Promote(dst, part):
             return {dst, part}
         case Map(_, value, through=through):
-            accumulators = {e.name for e in parts_of(value, Var) if e.name == "acc"}
+            accumulators = {e.name for e in subtrees_of(value, Var) if e.name == "acc"}
             return {*accumulators, through} if through else accumulators
 
 
@@ -53,7 +53,7 @@ def writes(operation: Operation) -> set[str]:
             return {acc}
         case Map(dst, through=str(through)):
             return {dst, through}
-        case Fold(dst, part):
+        case Promote(dst, part):
             return {dst, part}
         case _:
             return {operation.dst}
@@ -68,12 +68,12 @@ def line_of(operation: Operation) -> str:
             return f"{dst} = {src}"
         case Contract(acc, a, b):
             return f"{acc} += {a} * {b}"
-        case Fold(dst, part):
+        case Promote(dst, part):
             return f"{dst} += {part}"
         case Map(dst, _):
             return f"{dst} = (expression)"
 
 
-def parts_of(expr: Expr, kind: type[Kind]) -> Iterator[Kind]:
+def subtrees_of(expr: Expr, kind: type[Kind]) -> Iterator[Kind]:
     """The subexpressions of ``expr`` of one kind."""
     return (part for part in walk(expr) if isinstance(part, kind))

@@ -12,10 +12,10 @@ from gemmgen.ir.assumptions import divides
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.clusters import MOST_BLOCKS as MOST_IN_CLUSTER
 from gemmgen.ir.clusters import blocks_of
-from gemmgen.ir.edit import fold_of
+from gemmgen.ir.edit import promotion_of
 from gemmgen.ir.expr import Element, Var
 from gemmgen.ir.nodes import Contract, Init, Kernel, Map, Pipeline, Program
-from gemmgen.ir.operations import line_of, operations_of, parts_of, reads, writes
+from gemmgen.ir.operations import line_of, operations_of, reads, subtrees_of, writes
 
 MOST_BLOCKS = 32
 
@@ -129,8 +129,8 @@ def the_contraction_sums_over_k(program: Program, kernel: Kernel) -> Iterator[st
     for operation, loops in operations_of(kernel):
         if not isinstance(operation, Contract):
             continue
-        fold = fold_of(kernel)
-        accumulators = fold.part if fold else "acc"
+        promotion = promotion_of(kernel)
+        accumulators = promotion.part if promotion else "acc"
         if operation.acc != accumulators or problem.k not in loops:
             yield f"{line_of(operation)} does not sum into {accumulators} over {problem.k}"
         for name, free in ((operation.a, problem.m), (operation.b, problem.n)):
@@ -140,11 +140,11 @@ def the_contraction_sums_over_k(program: Program, kernel: Kernel) -> Iterator[st
 
 def expressions_know_their_names(program: Program, kernel: Kernel) -> Iterator[str]:
     problem = program.problem
-    known = {"acc", *problem.c.letters} | {e.name for e in parts_of(problem.epilogue, Var)}
-    elements = set(parts_of(problem.epilogue, Element))
+    known = {"acc", *problem.c.letters} | {e.name for e in subtrees_of(problem.epilogue, Var)}
+    elements = set(subtrees_of(problem.epilogue, Element))
     for operation, _ in operations_of(kernel):
         if isinstance(operation, Map):
-            for name in sorted({e.name for e in parts_of(operation.value, Var)} - known):
+            for name in sorted({e.name for e in subtrees_of(operation.value, Var)} - known):
                 yield f"{line_of(operation)} uses {name}, which the problem does not"
-            for element in set(parts_of(operation.value, Element)) - elements:
+            for element in set(subtrees_of(operation.value, Element)) - elements:
                 yield f"{line_of(operation)} reads {element.buffer}, which the problem does not"

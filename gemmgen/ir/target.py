@@ -29,7 +29,7 @@ OVERHEAD = 24
 pointers."""
 WARP = 32
 WARPGROUP = 128
-"""Threads of four warps, whose registers ``setmaxnreg`` shares out anew."""
+"""Threads of four warps, whose registers ``setmaxnreg`` shares out again."""
 
 MAX_TILE = 4096
 """Elements of a tile along one letter: a limit of the language, not of a GPU."""

@@ -45,7 +45,7 @@ USE: tuple[Rule, ...] = (
     atomrules.atoms_find_their_pieces,
     atomrules.fragments_lie_in_aligned_lines,
     atomrules.operands_lie_along_k,
-    atomrules.folds_end_whole_steps,
+    atomrules.promotions_end_whole_steps,
     atomrules.sums_leave_through_shared_memory,
 )
 

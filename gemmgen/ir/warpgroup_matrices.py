@@ -3,7 +3,7 @@ threads of a warpgroup multiply together, asynchronously.
 
 A multiplication is issued, and goes on by itself.  Those issued since the last ``CommitMultiplies``
 are a group; groups end in their order.  Until a wait covers its group a multiplication reads its
-operands and owns its accumulators: nobody may overwrite the one, or read or write the other. All
+operands and owns its accumulators: no thread may overwrite the one, or read or write the other. All
 threads of the warpgroup execute each of these nodes. The expanded and the lowered IR have in common
 those that name no register.
 """

@@ -9,10 +9,10 @@ from gemmgen.ir import names
 from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.expanded import CopyTileAsync
 from gemmgen.ir.expr import Element, Expr, Int, Select, Var, walk
-from gemmgen.ir.parts import names_in
 from gemmgen.ir.shared_copies import CopyAsync
 from gemmgen.ir.simplify import add, all_of, less, sub
 from gemmgen.ir.thread_code import Function, Invoke, Node, Parameter, Point
+from gemmgen.ir.traversal import names_in
 from gemmgen.lower import addresses, bounds, shared_arrays
 from gemmgen.lower.context import TID, Context
 from gemmgen.lower.copies import over_pieces

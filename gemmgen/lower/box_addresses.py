@@ -19,10 +19,10 @@ from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.lowered import LoweredKernel, SharedArray, ends_at
-from gemmgen.ir.parts import inside
 from gemmgen.ir.requirement import Aligned
 from gemmgen.ir.shared_copies import LoadBox
 from gemmgen.ir.tensor_map import ALIGNMENT, LANDS_AT, LONGEST_SIDE, RANKS, REPEATS, TensorMap
+from gemmgen.ir.traversal import inside
 from gemmgen.lower.divisors import Divisors
 from gemmgen.schedule.model import Schedule
 

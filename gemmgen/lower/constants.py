@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from gemmgen.expand.ring import rings
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Space
-from gemmgen.ir.edit import fold_of, pipeline_of
+from gemmgen.ir.edit import pipeline_of, promotion_of
 from gemmgen.ir.expr import Int
 from gemmgen.ir.lowered import Constant
-from gemmgen.ir.parts import names_in
 from gemmgen.ir.simplify import add, mul
+from gemmgen.ir.traversal import names_in
 from gemmgen.lower import bounds, boxes
 from gemmgen.lower.context import GROUPS, PARTS, THREADS, Context
 from gemmgen.lower.thread_map import NOTES, all_thread_maps
@@ -85,9 +85,9 @@ def _counts(context: Context) -> Iterator[Constant]:
                 f", and {'' if context.kernel.work.cluster else 'block '}columns in a square of it"
             )
         yield Constant("GROUP", context.kernel.work.raster, None, note)
-    fold = fold_of(context.kernel)
-    if fold is not None:
-        yield Constant(names.PROMOTE.name, fold.every, None, "promotion interval, in terms")
+    promotion = promotion_of(context.kernel)
+    if promotion is not None:
+        yield Constant(names.PROMOTE.name, promotion.every, None, "promotion interval, in terms")
     yield from boxes.cluster_constants(context)
     if context.is_split:
         yield Constant(PARTS.name, context.kernel.work.parts, None, "blocks that split K of a tile")

@@ -13,7 +13,7 @@ from gemmgen.ir import names
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space
 from gemmgen.ir.control import Define
 from gemmgen.ir.dtypes import DType, computed_in
-from gemmgen.ir.edit import copy_outward, fold_of, output_of, pipeline_of
+from gemmgen.ir.edit import copy_outward, output_of, pipeline_of, promotion_of
 from gemmgen.ir.expanded import ExpandedKernel
 from gemmgen.ir.expr import Element, Expr, Int, Var, walk
 from gemmgen.ir.lowered import Check, Constant
@@ -110,7 +110,7 @@ class Context:
     def born_zero(self) -> bool:
         """Whether accumulators are zero where they are declared: a persistent block's begin with
         each of its tiles."""
-        begin_zero = self.lowering.born_zero or fold_of(self.kernel) is not None
+        begin_zero = self.lowering.born_zero or promotion_of(self.kernel) is not None
         return begin_zero and not self.is_persistent
 
     @property

@@ -12,7 +12,7 @@ from math import gcd
 from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Unary, Var, Wide
 from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.ir.parts import inside
+from gemmgen.ir.traversal import inside
 
 
 class Divisors:

@@ -11,9 +11,9 @@ from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Select, Var, transform, walk
 from gemmgen.ir.nodes import Map
-from gemmgen.ir.parts import names_in
 from gemmgen.ir.simplify import add, all_of, choose
 from gemmgen.ir.thread_code import Move, Node, RegisterArray
+from gemmgen.ir.traversal import names_in
 from gemmgen.lower import addresses, bounds, output_runs
 from gemmgen.lower.context import Context
 from gemmgen.lower.epilogue_arithmetic import Spelling, reads, reads_unscaled

@@ -11,7 +11,7 @@ from math import prod
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.edit import contraction, fold_of, pipeline_of
+from gemmgen.ir.edit import contraction, pipeline_of, promotion_of
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.occupancy import REGISTER, registers_allowed, registers_of
 from gemmgen.ir.target import (
@@ -153,16 +153,16 @@ def _of_fragments(program: Program, axes: Mapping[str, int], sizes: Mapping[str,
 
 def smaller_warp(program: Program) -> str:
     """The ``warp_tile`` with the greater side halved until the accumulators leave room for
-    fragments; where accumulators are folded into as many others, with a ``tile`` of as many
+    fragments; where accumulators are promoted into as many others, with a ``tile`` of as many
     warps."""
     atom, problem = ATOMS[program.main.spread.atom], program.problem
     spread = program.main.spread
     axes = {a.letter: a.extent // a.warps for a in spread.axes}
-    sizes, folds = dict(axes), fold_of(program.main) is not None
+    sizes, promotes = dict(axes), promotion_of(program.main) is not None
     sides, lanes = {problem.m: atom.m, problem.n: atom.n}, atom.lanes
 
     def is_too_large() -> bool:
-        accumulators = prod(sizes.values()) * (2 if folds else 1) // lanes
+        accumulators = prod(sizes.values()) * (2 if promotes else 1) // lanes
         return accumulators > MOST_ACCUMULATORS or (
             contraction(program.main).parts > 1
             and accumulators + _of_fragments(program, axes, sizes) + OVERHEAD > MAX_REGISTERS
@@ -173,7 +173,7 @@ def smaller_warp(program: Program) -> str:
         side, now = sides[letter], sizes[letter]
         sizes[letter] = max(s for s in range(side, now, side) if axes[letter] % s == 0)
     share = f"warp_tile {format_sizes(sizes.items())}"
-    if not folds:
+    if not promotes:
         return share
     whole = ((a.letter, a.extent * sizes[a.letter] // axes[a.letter]) for a in spread.axes)
     pipeline = pipeline_of(program.main)

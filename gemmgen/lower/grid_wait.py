@@ -10,9 +10,9 @@ from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.control import Block
 from gemmgen.ir.dependent_launch import WaitGrid
 from gemmgen.ir.expr import Element
-from gemmgen.ir.parts import inside, names_in
 from gemmgen.ir.shared_copies import CopyAsync, LoadBox
 from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Invoke, Node, Point
+from gemmgen.ir.traversal import inside, names_in
 from gemmgen.ir.warp_roles import WarpRoles
 from gemmgen.lower.context import Context
 

@@ -14,9 +14,9 @@ from gemmgen.ir.control import Assign, For, If
 from gemmgen.ir.edit import copies
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.nodes import Copy
-from gemmgen.ir.parts import names_in, rebuilt
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.ir.thread_code import Function, Invoke, Move, Node, Parameter
+from gemmgen.ir.traversal import names_in, rebuilt
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.bounds import TileCopy
 from gemmgen.lower.context import Context

@@ -26,12 +26,12 @@ from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, OneThread, Rele
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LaunchNames, LoweredKernel, LoweredProgram
-from gemmgen.ir.nodes import Fold, Init, Program
+from gemmgen.ir.nodes import Init, Program, Promote
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
-from gemmgen.ir.parts import inside
 from gemmgen.ir.simplify import less, mod, simplify
 from gemmgen.ir.target import WARP
 from gemmgen.ir.thread_code import Node
+from gemmgen.ir.traversal import inside
 from gemmgen.ir.warp_matrices import WarpBarrier
 from gemmgen.ir.warp_roles import ArriveBarrier, NamedBarrier, SetRegisters, WarpRole, WarpRoles
 from gemmgen.ir.warpgroup_matrices import (
@@ -218,7 +218,7 @@ def _release(context: Context, node: Release) -> tuple[Node, ...]:
 NODES: Mapping[type, LowerNode] = {
     Tiles: _tiles,
     Init: _init,
-    Fold: promoted_accumulators.fold,
+    Promote: promoted_accumulators.promote,
     Define: _define,
     If: _if,
     OneThread: _one_thread,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gemmgen.base.errors import Mistake
 from gemmgen.base.source import Span
 from gemmgen.ir.atoms import ATOMS
-from gemmgen.ir.edit import fold_of, pipeline_of
+from gemmgen.ir.edit import pipeline_of, promotion_of
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.occupancy import (
     BESIDE_WGMMA,
@@ -131,7 +131,7 @@ def _fits(kernel: Kernel, rows: int, columns: int, groups: int) -> bool:
     blocks = kernel.bounds.blocks
     if consumers + producers > MAX_THREADS:
         return False
-    accumulators = rows * columns // WARPGROUP * (2 if fold_of(kernel) is not None else 1)
+    accumulators = rows * columns // WARPGROUP * (2 if promotion_of(kernel) is not None else 1)
     atom = ATOMS[kernel.spread.atom]
     one = atom.m * columns // atom.lanes + BESIDE_WGMMA
     has = registers_when_multiplying(consumers, producers, blocks)

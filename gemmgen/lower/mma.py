@@ -25,7 +25,7 @@ from gemmgen.ir.lowered import Check, Constant
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import div, mul
 from gemmgen.ir.thread_code import Node
-from gemmgen.lower import lane_elements, matrix_rows, operand_parts, threads
+from gemmgen.lower import lane_elements, matrix_rows, operand_terms, threads
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import scoped
 from gemmgen.lower.mma_operand import Loading, atom_of, extent, operand, registers
@@ -34,7 +34,7 @@ from gemmgen.lower.static_asserts import divides
 LOADING: dict[Loads, Loading] = {
     "rows": matrix_rows.LOADING,
     "elements": lane_elements.LOADING,
-    "parts": operand_parts.LOADING,
+    "parts": operand_terms.LOADING,
 }
 """What ``AtomTraits.loads`` means."""
 
@@ -141,7 +141,7 @@ def _loading(context: Context) -> Loading:
 LOWER = {
     Fetch: fetch,
     Multiply: multiply,
-    MultiplyAgain: operand_parts.again,
+    MultiplyAgain: operand_terms.again,
     Map: threads.store,
 }
 LOWERING = replace(

@@ -9,9 +9,9 @@ from gemmgen.ir import clusters, names
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.expr import Binary, Call, Expr, Int, Select, Var
-from gemmgen.ir.parts import names_in
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.ir.thread_code import BLOCKS, Leave, Node
+from gemmgen.ir.traversal import names_in
 from gemmgen.lower import bounds
 from gemmgen.lower.batches import EACH, OWN, counted, first_matrices, matrices, tiles_of_each
 from gemmgen.lower.context import Context, X, Y

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from gemmgen.ir.control import Assign
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
-from gemmgen.ir.nodes import Fold
+from gemmgen.ir.nodes import Promote
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower.context import Context
 from gemmgen.lower.types import number
 
 
-def fold(context: Context, node: Fold) -> tuple[Node, ...]:
+def promote(context: Context, node: Promote) -> tuple[Node, ...]:
     """``acc += part``; ``part`` is zero again, unless its first products are not added to it."""
 
     def one(total: Element | Var, _number: Expr) -> tuple[Node, ...]:

@@ -2,7 +2,7 @@
 each as many threads from the next as the block has.
 
 x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1) go to a plane each.  What is after a row in
-its last 16 bytes nobody reads: the map of the planes ends with the row.
+its last 16 bytes no thread reads: the map of the planes ends with the row.
 """
 
 from __future__ import annotations

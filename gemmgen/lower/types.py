@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 from gemmgen.ir.control import Define, DefineKind
 from gemmgen.ir.dtypes import INTEGERS, RAW, ROUNDED, DType
 from gemmgen.ir.expr import Binary, Call, Expr, Float, Int
-from gemmgen.ir.parts import rebuilt
+from gemmgen.ir.traversal import rebuilt
 
 T = TypeVar("T")
 

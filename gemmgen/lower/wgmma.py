@@ -27,7 +27,7 @@ from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
 from gemmgen.ir.thread_code import Node
 from gemmgen.ir.warpgroup_matrices import ROWS, UNIT, DescribeMatrix, MultiplyAsync
-from gemmgen.lower import operand_parts, threads, warps
+from gemmgen.lower import operand_terms, threads, warps
 from gemmgen.lower.addresses import begin_of_box
 from gemmgen.lower.context import TID, Context
 from gemmgen.lower.static_asserts import divides
@@ -216,7 +216,7 @@ def _atom(context: Context) -> AtomTraits:
 LOWER = {
     DescribeOperands: describe,
     Multiply: multiply,
-    MultiplyAgain: operand_parts.again,
+    MultiplyAgain: operand_terms.again,
     Map: threads.store,
 }
 LOWERING = replace(

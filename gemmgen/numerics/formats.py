@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from gemmgen.ir.dtypes import BYTE_FLOATS, BYTES, DTYPES, INTEGERS, NARROW, DType
+from gemmgen.ir.dtypes import BYTES, DTYPES, FP8, INTEGERS, NARROW, DType
 
 F32 = npt.NDArray[np.float32]
 F64 = npt.NDArray[np.float64]
@@ -72,7 +72,7 @@ def stored(values: npt.NDArray[np.generic], dtype: DType) -> Stored:
             return values.astype(np.float32)
         if dtype == "f64":
             return values.astype(np.float64)
-        if dtype in BYTE_FLOATS:
+        if dtype in FP8:
             return cast(Stored, to_byte(values, dtype))
         return values.astype(np.float16) if dtype == "f16" else _to_bf16(values)
 
@@ -83,7 +83,7 @@ def numbers(elements: npt.NDArray[np.generic], dtype: DType) -> Real:
         return elements.astype(np.float64)
     if dtype == "bf16":
         return (elements.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    if dtype in BYTE_FLOATS:
+    if dtype in FP8:
         return numbers_of_bytes(dtype)[elements.astype(np.intp)]
     singles = elements.astype(np.float32)
     return to_tf32(singles) if dtype == "tf32" else singles
@@ -200,7 +200,8 @@ def poison(count: int, dtype: DType = "f32") -> Stored:
 
 def is_poison(elements: npt.NDArray[np.generic], dtype: DType = "f32") -> npt.NDArray[np.bool_]:
     """Which elements were never written, or computed from such elements by arithmetic that
-    propagates a NaN's payload (conversions don't).  Of integers none can be told by its bits."""
+    propagates a NaN's payload (conversions don't). Of integers none can be recognized by its
+    bits."""
     if dtype in INTEGERS:
         return np.zeros(elements.shape, np.bool_)
     base, payload = DTYPES[dtype].poison

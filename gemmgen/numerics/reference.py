@@ -46,7 +46,7 @@ def _is_exact(a: Real, b: Real) -> bool:
     return integers and bool(largest <= 2.0 ** (np.finfo(a.dtype).nmant + 1))
 
 
-def folded(a: Real, b: Real, terms: int) -> Real:
+def promoted(a: Real, b: Real, terms: int) -> Real:
     """The sums of ranges of ``terms`` along k (0: of all), each by ``sequential``, added one after
     another."""
     if not terms:
@@ -65,8 +65,8 @@ def split(
     backwards: bool = False,
     terms: int = 0,
 ) -> Real:
-    """Split-K: the sums of ``parts`` ranges of k, each ``folded`` every ``terms``, added one after
-    another within each of ``groups`` of consecutive parts, and then the groups' sums.
+    """Split-K: the sums of ``parts`` ranges of k, each ``promoted`` every ``terms``, added one
+    after another within each of ``groups`` of consecutive parts, and then the groups' sums.
 
     A range has ceil(ceil(K / step) / parts) * step elements, the last ones fewer or none.
     ``backwards`` adds the last part first.
@@ -76,7 +76,7 @@ def split(
     ranges = [slice(part * chunk, (part + 1) * chunk) for part in range(parts)]
     if backwards:
         ranges.reverse()
-    sums = [folded(a[..., r], b[..., r, :], terms) for r in ranges]
+    sums = [promoted(a[..., r], b[..., r, :], terms) for r in ranges]
     size = parts // groups
     return _in_turn([_in_turn(sums[at : at + size]) for at in range(0, parts, size)])
 

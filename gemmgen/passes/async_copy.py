@@ -52,8 +52,8 @@ from gemmgen.ir.problem import Problem
 from gemmgen.ir.target import SINCE, has
 from gemmgen.passes.base import OperandArgument, Stated, shared_tile
 from gemmgen.passes.boxes import check_boxes, check_rank
-from gemmgen.passes.parts_in_memory import with_parts_in_memory
 from gemmgen.passes.slice_boxes import by_threads, check_slice
+from gemmgen.passes.split_in_memory import with_parts_in_memory
 from gemmgen.schedule.model import Directive, Schedule
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -186,7 +186,7 @@ def _switch_output(kernel: Kernel, problem: Problem, request: CopyRequest) -> Ke
     check_rank(problem.c, fact, by_threads(tensor))
 
     def send(copy: Copy) -> Copy:
-        # Threads write the slice as wide as the map is; nobody stores vectors to C.
+        # Threads write the slice as wide as the map is; no thread stores vectors to C.
         return changed_by(fact.origin, copy, mode="tma", width=1) if copy == outward else copy
 
     def space(slice_: Buffer) -> Buffer:

@@ -64,7 +64,7 @@ def _unknown_types(via: Via, problem: Problem, at: Span) -> Refusal:
     hint = f"via={ways[0]}" if ways else f"dtype {a.name}={wanted} {b.name}={wanted}"
     return Refusal(
         f"tensor_core via={via} multiplies {', '.join(types[:-1])} or {types[-1]}, with one type "
-        f"for both operands{'' if alike else ', or two floats of a byte'}",
+        f"for both operands{'' if alike else ', or two FP8'}",
         at=at,
         notes=(f"{a.name} is {a.dtype}, {b.name} is {b.dtype}",),
         hint=f"{hint}{_parts(via, problem)}, or register_block",

@@ -42,7 +42,7 @@ def contract_in_place(kernel: Kernel, origin: str, step: int, **changes: Any) ->
 
 
 def with_spread(kernel: Kernel, buffers: tuple[Buffer, ...], spread: Spread, origin: str) -> Kernel:
-    """``kernel`` with ``buffers`` before its accumulator, which is spread anew; the slice in which
+    """``kernel`` with ``buffers`` before its accumulator, which is spread again; the slice in which
     the output leaves shared memory follows the rows of its micro-tiles."""
     acc = changed_by(origin, kernel.buffer("acc"), spread=spread)
     outward = copy_outward(kernel)

@@ -1,9 +1,10 @@
-"""promote: the accumulators of an instruction are folded into others, and begin anew (CUTLASS:
-promotion).
+"""promote: the accumulators of an instruction are promoted into others, and start again at zero
+(CUTLASS: promotion).
 
 Tensor cores add products to a sum with fewer bits than f32 has, and cut off the rest: the larger
-the sum, the more is lost. Folded every so many terms into accumulators of the FMA units, which are
-rounded to nearest, it stays small. Split f32 (``decompose``) is f32 only with a promotion interval.
+the sum, the more is lost. Promoted every so many terms into accumulators of the FMA units, which
+are rounded to nearest, it stays small. Split f32 (``decompose``) is f32 only with a promotion
+interval.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.source import remainder
 from gemmgen.ir.atoms import ATOMS, VIA, Via
 from gemmgen.ir.edit import contraction, edit_loops, pipeline_of
-from gemmgen.ir.nodes import Contract, Fold, Kernel, Loop
+from gemmgen.ir.nodes import Contract, Kernel, Loop, Promote
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Stated, tile_with
 
 PART = "part"
-"""The accumulators of an instruction, since they were folded."""
+"""The accumulators of an instruction, since they were promoted."""
 USUAL = 64
 """The longest promotion interval that a hint proposes for split f32."""
 LONGEST = 128
@@ -27,15 +28,15 @@ LONGEST = 128
 
 
 def promoted(kernel: Kernel, problem: Problem, terms: int, via: Via, stated: Stated) -> Kernel:
-    """``kernel`` with the accumulators of its tensor cores folded into its own every ``terms``
+    """``kernel`` with the accumulators of its tensor cores promoted into its own every ``terms``
     along k; raises ``Refusal`` if it can't be."""
     _check_accumulators(kernel, problem, via, stated)
     _check_terms(kernel, terms, via, stated)
-    fold = Fold("acc", PART, terms, origins=(stated.origin,))
+    promotion = Promote("acc", PART, terms, origins=(stated.origin,))
 
     def steps(loop: Loop) -> Loop:
         summed = (replace(s, acc=PART) if isinstance(s, Contract) else s for s in loop.body)
-        return replace(loop, body=(*summed, fold))
+        return replace(loop, body=(*summed, promotion))
 
     part = replace(kernel.buffer("acc"), name=PART, origins=(stated.origin,))
     acc = kernel.buffer("acc")
@@ -105,7 +106,7 @@ def _check_accumulators(kernel: Kernel, problem: Problem, via: Via, stated: Stat
 
 
 def _check_terms(kernel: Kernel, terms: int, via: Via, stated: Stated) -> None:
-    """Checks that accumulators are folded after whole steps: some of a tile, or some tiles."""
+    """Checks that accumulators are promoted after whole steps: some of a tile, or some tiles."""
     pipeline = pipeline_of(kernel)
     assert pipeline is not None
     step, each = pipeline.step, ATOMS[contraction(kernel).atom].k

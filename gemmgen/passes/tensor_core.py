@@ -9,7 +9,7 @@ epilogue its accumulators are staged in a slice of shared memory. ``via=wgmma`` 
 bytes and tf32 by four warps at once, from tiles that TMA has swizzled. tf32 it cuts off, where
 ``via=mma`` rounds. It adds e4m3 and e5m2 in 14 bits: where K is in the thousands, accumulators of
 positive products lose some percent, which ``promote`` keeps small: accumulators of so many terms
-are added to others in f32, and begin anew. ``decompose`` needs ``promote``.
+are added to others in f32, and start again at zero. ``decompose`` needs ``promote``.
 
     register acc[m=32, n=32] f32 spread [m=2x1x16x1, n=1x1x32x1] x=n by_warp   # warp_tile m=16 n=32
     loop k
@@ -91,7 +91,7 @@ class TensorCore:
 
     via: Via
     terms: int
-    """Whose accumulators are folded together; 0: all are one sum."""
+    """Whose accumulators are promoted together; 0: all are one sum."""
     tiles: TileStatements
     stated: Stated = field(compare=False)
     distributing: tuple[tuple[str, Stated], ...] = field(compare=False)

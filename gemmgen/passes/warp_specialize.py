@@ -1,11 +1,11 @@
 """warp_specialize: a warpgroup that copies the tiles while the others multiply.
 
 The last 128 threads of the block, the producer, wait until a stage is empty and ask TMA
-for the tiles that go there.  The other threads, the consumers, wait until a stage is full; nobody
-waits for the whole block in between.  The copies end at barriers in shared memory, so it needs
-``async_copy via=tma``.  How many consumers there are follows from the tile; ``consumers`` (in
-warpgroups of 128 threads) is only checked.  On sm_90a the producer gives up registers that the
-consumers take, if these are whole warpgroups.  ``producers=0`` equals the directive's absence.
+for the tiles that go there. The other threads, the consumers, wait until a stage is full; no thread
+waits for the whole block in between. The copies end at barriers in shared memory, so it needs
+``async_copy via=tma``. How many consumers there are follows from the tile; ``consumers`` (in
+warpgroups of 128 threads) is only checked. On sm_90a the producer gives up registers that the
+consumers take, if these are whole warpgroups. ``producers=0`` equals the directive's absence.
 
 With ``order=pingpong`` (as in CUTLASS) two consumer warpgroups of a persistent block alternate:
 each computes a whole tile, and while one runs its epilogue the other runs its main loop.

@@ -1,7 +1,7 @@
 """Programs without what rarely happens.
 
 Sums that are not finite are computed again where products of parts are multiplied.  Of finite
-numbers none is; what is computed again there would hide that something was read that nobody wrote.
+numbers none is; what is computed again there would hide that something was read that no one wrote.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any, TypeVar, cast
 
 from gemmgen.ir.control import If
-from gemmgen.ir.parts import inside, rebuilt
+from gemmgen.ir.traversal import inside, rebuilt
 
 T = TypeVar("T")
 
 
 def drop_rare_paths(tree: T) -> T:
     """Lowered code, a node or a tuple of nodes, without the statements that are rarely reached.
-    Most programs have none, and are not built anew."""
+    Most programs have none, and are not built again."""
     return tree if all(map(_is_usual, inside(tree))) else _left(tree)
 
 

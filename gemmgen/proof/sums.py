@@ -7,7 +7,7 @@ import numpy as np
 from gemmgen.base.record import record
 from gemmgen.expand.k_range import begins_early
 from gemmgen.ir.atoms import ATOMS
-from gemmgen.ir.edit import contraction, fold_of, pipeline_of
+from gemmgen.ir.edit import contraction, pipeline_of, promotion_of
 from gemmgen.ir.nodes import Kernel, Program, Split
 from gemmgen.numerics import reference
 from gemmgen.numerics.formats import Real, wrapped
@@ -44,8 +44,8 @@ class Summation:
         step, ordered = pipeline.step if pipeline else 1, work.reduce == "ordered"
         k_layout = kernel.spread.k_layout
         width, wraps = k_layout.width if k_layout else 0, program.problem.accumulate == "i32"
-        fold, early = fold_of(kernel), begins_early(kernel)
-        terms, split = fold.every if fold else 0, _decomposed(kernel, step)
+        promotion, early = promotion_of(kernel), begins_early(kernel)
+        terms, split = promotion.every if promotion else 0, _decomposed(kernel, step)
         how = (work.parts, step, ordered, work.groups, width, wraps)
         return Summation(*how, terms, early, split)
 

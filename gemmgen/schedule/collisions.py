@@ -28,7 +28,7 @@ from gemmgen.schedule.roles import extents
 def check_buffers(schedule: Schedule, program: Program) -> None:
     """Raise ``ScheduleError`` if two buffers of a kernel have one name, or if a buffer that a pass
     made has a name that the schedule gives to something else: what is one name in a program cannot
-    be told apart in its text."""
+    be distinguished in its text."""
     tensors = {access.tensor for access in _accesses(schedule)} | _tensors_of_epilogue(schedule)
     others = _spans(schedule).keys() - tensors
     for kernel in program.kernels:

@@ -1,6 +1,6 @@
 // Boxes from tensors to shared memory.  A box lands some time after its copy is issued:
 //
-//   late     not before nobody can go on without it, the latest copy first
+//   late     not before no thread can go on without it, the latest copy first
 //   early    at its issue
 //   random   in between
 //

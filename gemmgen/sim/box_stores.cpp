@@ -19,7 +19,7 @@ struct Store {
   bool is_done;
 };
 
-Store stores[MAX_STORES];  // that nobody has waited for, in the order of their issue
+Store stores[MAX_STORES];  // that no thread has waited for, in the order of their issue
 unsigned store_count;
 uint32_t committed[MAX_RESIDENT];  // groups
 
@@ -28,7 +28,8 @@ void complete(Store &store) {
   store.is_done = true;
 }
 
-// The agent of the scheduler.  Nobody is waited for: a thread that waits completes its own stores.
+// The agent of the scheduler. No thread is waited for: a thread that waits completes its own
+// stores.
 bool complete_some(bool is_stuck) {
   if (is_stuck || state.header.landing != RANDOM) return false;
   for (unsigned i = 0; i < store_count; ++i) {

@@ -191,7 +191,7 @@ class _Packing:
 
     def _check_tensor(self, param: Param, array: Array) -> None:
         name = param.name
-        # Libraries that have bfloat16, or floats of a byte, store the same bits as we do.
+        # Libraries that have bfloat16, or FP8, store the same bits as we do.
         same = array.dtype.name == NAMES[param.dtype] and array.dtype.isnative
         if array.dtype != STORAGE[param.dtype] and not same:
             raise CallError(f"{name} must be {_wanted(param)}, not {array.dtype}")

@@ -179,7 +179,7 @@ GG_MODEL void cvt_rn_bf16x2_f32(b32 &d, float high, float low) {
   d = static_cast<b32>(upper) << 16 | lower;
 }
 
-// Floats of a byte; those of a pair are the high and the low byte.  They saturate, infinities too.
+// FP8; those of a pair are the high and the low byte.  They saturate, infinities too.
 
 template <int fraction>  // its bits: 3 of e4m3, 2 of e5m2
 GG_MODEL b32 byte_of(float a) {

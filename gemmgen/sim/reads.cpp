@@ -31,11 +31,11 @@ uint32_t *times_of(unsigned rank, size_t word) {
 // Of `count` actors from `first` on, one that has read later than in `known`.
 unsigned find_later(const uint32_t *read, const uint32_t *known, unsigned first, unsigned count) {
   const uint32_t *seen = known + first;
-  if (!is_any_later(read, seen, count)) return NOBODY;
+  if (!is_any_later(read, seen, count)) return NO_THREAD;
   for (unsigned i = 0; i < count; ++i) {
     if (read[i] > seen[i] && first + i != state.thread) return first + i;
   }
-  return NOBODY;
+  return NO_THREAD;
 }
 
 unsigned first_thread(unsigned rank) { return rank * state.threads; }
@@ -55,7 +55,7 @@ unsigned find_unseen_read(unsigned rank, size_t word) {
   const uint32_t *read = times_of(rank, word);
   const uint32_t *seen = times_seen();
   const unsigned thread = find_later(read, seen, first_thread(rank), state.threads);
-  if (thread != NOBODY) return thread;
+  if (thread != NO_THREAD) return thread;
   return find_later(read + state.threads, seen, first_beside(rank), BESIDE);
 }
 

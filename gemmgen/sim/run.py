@@ -73,7 +73,7 @@ class CompiledKernel:
         of its indices.  The whole memory that it is a view of is sent with it, so that writes
         outside the tensor can be detected.
         ``order`` is that of the blocks, and of a block's threads between two barriers:
-        ``ascending``, ``descending`` or ``shuffled`` (by ``seed``, threads anew in each interval);
+        ``ascending``, ``descending`` or ``shuffled`` (by ``seed``, threads again in each interval);
         ``by priority`` (random, by ``seed``) and ``issuers last`` run one warp as far as it can go.
         ``landing`` is when asynchronous copies complete: ``late``, when they are waited for, or
         ``early``, when they are issued; TMA's may also be ``random``.  The launch goes

@@ -65,9 +65,9 @@ struct Header {
 enum Order : uint32_t {
   ASCENDING,
   DESCENDING,
-  SHUFFLED,      // anew in each round
+  SHUFFLED,      // again in each round
   BY_PRIORITY,   // of the warps that can go on always the first, in a random order
-  ISSUERS_LAST,  // likewise, in an order in which warps that have issued copies come last
+  ISSUERS_LAST,  // the same, in an order in which warps that have issued copies come last
 };
 
 enum Landing : uint32_t { LATE, EARLY, RANDOM };
@@ -239,10 +239,10 @@ void end_copies();  // called when a thread leaves the kernel
 
 // mbarriers.cpp, box_loads.cpp, box_stores.cpp, register_pool.cpp
 void end_mbarriers();  // called when all threads of a block have left the kernel
-void end_loads(unsigned rank);  // likewise
-void end_registers();  // likewise
+void end_loads(unsigned rank);  // the same
+void end_registers();  // the same
 void end_stores();     // called when a thread leaves the kernel
-// Likewise; wgmma.cpp, which only programs with wgmma have.
+// The same; wgmma.cpp, which only programs with wgmma have.
 void end_multiplications() __attribute__((weak));
 
 // An asynchronous copy: its first `valid` bytes are the source's, the others are zeros.

@@ -218,7 +218,7 @@ int describe(unsigned thread, unsigned count, char *text, size_t size) {
   report_last(finding);
 }
 
-// Nobody can go on and nothing is under way.
+// No thread can go on and nothing is under way.
 [[noreturn]] void report_stuck() {
   for (unsigned thread = 0; thread < state.residents; ++thread) {
     if (waits[thread].condition != nullptr && !is_at_block_barrier(thread)) report_deadlock();

@@ -94,11 +94,11 @@ void keep_reader(Cell &cell) {
   const auto me = static_cast<uint16_t>(state.thread);
   const uint32_t time = state.time[me];
   if (cell.read != state.interval || precedes(cell.reader, cell.read_time)) {
-    if (cell.read != state.interval) cell.second_reader = NOBODY;
+    if (cell.read != state.interval) cell.second_reader = NO_THREAD;
     cell.read = state.interval;
     cell.reader = me;
     cell.read_time = time;
-  } else if (cell.reader != me && (cell.second_reader == NOBODY ||
+  } else if (cell.reader != me && (cell.second_reader == NO_THREAD ||
                                    cell.second_reader / WARP == cell.reader / WARP ||
                                    precedes(cell.second_reader, cell.other_time))) {
     cell.second_reader = me;
@@ -109,10 +109,10 @@ void keep_reader(Cell &cell) {
 // A thread that read the word in this interval without a barrier before the current write.
 uint16_t conflicting_reader(const Cell &cell) {
   const auto me = static_cast<uint16_t>(state.thread);
-  if (cell.read != state.interval) return NOBODY;
+  if (cell.read != state.interval) return NO_THREAD;
   if (cell.reader != me && !precedes(cell.reader, cell.read_time)) return cell.reader;
-  if (cell.second_reader == me || cell.second_reader == NOBODY) return NOBODY;
-  return precedes(cell.second_reader, cell.other_time) ? NOBODY : cell.second_reader;
+  if (cell.second_reader == me || cell.second_reader == NO_THREAD) return NO_THREAD;
+  return precedes(cell.second_reader, cell.other_time) ? NO_THREAD : cell.second_reader;
 }
 
 Access access_by(unsigned actor, uint32_t pc, bool write) {
@@ -154,11 +154,11 @@ void touch_word(size_t word, const Touch &touch, const Where &where, unsigned ac
     return;
   }
   const unsigned reader = keeps_clocks() ? find_unseen_read(touch.rank, word) : conflicting_reader(cell);
-  if (reader != NOBODY) {
+  if (reader != NO_THREAD) {
     report(found(RACE, touch, where, access_by(reader, cell.read_pc, false)));
   } else if (actor >= state.residents) {
     const unsigned overtaken = find_unpublished_read(touch.rank, word);
-    if (overtaken != NOBODY) {
+    if (overtaken != NO_THREAD) {
       report(found(UNFENCED, touch, where, access_by(overtaken, cell.read_pc, false)));
     }
   }

@@ -45,7 +45,7 @@ void end_copy(size_t offset, size_t bytes, unsigned rank = state.rank,
               unsigned actor = state.thread);
 
 // reads.cpp; `word` counts from the beginning of the shared memory of the block of this rank.
-constexpr unsigned NOBODY = MAX_ACTORS;
+constexpr unsigned NO_THREAD = MAX_ACTORS;
 void note_read(unsigned rank, size_t word, unsigned actor);
 unsigned find_unseen_read(unsigned rank, size_t word);  // an actor's that the running thread does not know of
 unsigned find_unpublished_read(unsigned rank, size_t word);  // a thread's that TMA may overtake

@@ -1,7 +1,7 @@
 // A warpgroup's multiplications (wgmma), which are asynchronous: begun by each of its 128 threads,
 // they are done, one after another, some time before a wait that covers their group ends:
 //
-//   late     not before nobody can go on without it
+//   late     not before no thread can go on without it
 //   early    once all threads have begun it
 //   random   in between
 //

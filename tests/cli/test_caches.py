@@ -164,7 +164,7 @@ def test_a_flipped_bit_changes_no_text(home: Path) -> None:
     for path in kept:
         flip(path)
     assert emitted() == known
-    assert all(caches.read(path.parent.name) for path in kept), "made anew"
+    assert all(caches.read(path.parent.name) for path in kept), "made again"
 
 
 def test_a_second_process_builds_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

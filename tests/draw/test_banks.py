@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
-from gemmgen.analyze.maps import NOBODY, Picture
+from gemmgen.analyze.maps import NO_THREAD, Picture
 from gemmgen.analyze.unpadded import bank_maps
 from gemmgen.analyze.whole_tiles import stages_of, whole_tiles
 from gemmgen.ir.dtypes import BYTES
@@ -77,7 +77,7 @@ def test_a_pad_that_helps_nothing_shows() -> None:
 
 def test_each_thread_is_in_a_bank_of_each_word_that_it_accesses() -> None:
     write, _ = bank_maps(compiled("swizzled"))[1].now
-    lanes = [lane for row in write.rows for lane in row.lanes if lane != NOBODY]
+    lanes = [lane for row in write.rows for lane in row.lanes if lane != NO_THREAD]
     assert sorted(lanes) == sorted(list(range(32)) * 4)
 
 

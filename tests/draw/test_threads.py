@@ -24,7 +24,7 @@ from gemmgen.schedule.examples import path_of
 from tests.draw.reading import ALL, drawn, scene_of, scene_of_text, told
 from tests.draw.running import SUMS, arguments, of_tile, run_text
 
-NOBODY = -1
+NO_THREAD = -1
 OF_TENSOR_CORES = ("best/large_f16", "tensor_core")
 _LEAVES = re.compile(r"^async_copy\b.* C\b.*via=tma", re.MULTILINE)
 BY_ENGINE = [name for name in ALL if _LEAVES.search(path_of(name).read_text())]
@@ -35,21 +35,21 @@ BY_MATRICES = [name for name in BY_ENGINE if name.startswith("best/bf16_")]
 def warps(drawing: Drawing, shape: tuple[int, ...], problem: Scene) -> Ints:
     """The warp of each element as drawn; 0 where the block has one."""
     m, n = problem.problem.m, problem.problem.n
-    found = np.full(shape, NOBODY)
+    found = np.full(shape, NO_THREAD)
     for (number, _), ranges in told(drawing, r"warp (\d+)"):
         here = np.ix_(ranges[m], ranges[n])
-        assert (found[here] == NOBODY).all(), "drawn twice"
+        assert (found[here] == NO_THREAD).all(), "drawn twice"
         found[here] = int(number)
     return found if (found >= 0).any() else np.zeros(shape, np.int64)
 
 
 def threads(drawing: Drawing, shape: tuple[int, ...], scene: Scene) -> Ints:
     """The thread of each element of warp 0 as drawn, of lanes that share a sum the first."""
-    found = np.full(shape, NOBODY)
+    found = np.full(shape, NO_THREAD)
     for (number, name), ranges in told(drawing, r"threads? (\d+)(?: to \d+)?"):
         if name == scene.problem.c.name:
             here = np.ix_(ranges[scene.problem.m], ranges[scene.problem.n])
-            assert (found[here] == NOBODY).all(), "drawn twice"
+            assert (found[here] == NO_THREAD).all(), "drawn twice"
             found[here] = int(number)
     return found
 
@@ -58,7 +58,7 @@ def check(drawing: Drawing, scene: Scene, stored: Ints) -> None:
     """``stored``: by which thread each element is stored."""
     lanes = scene.main.spread.lanes_per_sum
     assert (warps(drawing, stored.shape, scene) == stored // WARP).all()
-    first = np.where(stored < WARP, stored // lanes * lanes, NOBODY)
+    first = np.where(stored < WARP, stored // lanes * lanes, NO_THREAD)
     assert (threads(drawing, stored.shape, scene) == first).all()
 
 
@@ -206,9 +206,9 @@ def check_partition(drawing: Drawing, scene: Scene) -> None:
     letters = scene.problem.m, scene.problem.n
     shape = tuple(map(scene.main.work.size, letters))
     by_warp = warps(drawing, shape, scene)
-    assert (by_warp != NOBODY).all()
+    assert (by_warp != NO_THREAD).all()
     by_thread = threads(drawing, shape, scene)
-    assert ((by_thread != NOBODY) == (by_warp == 0)).all()
+    assert ((by_thread != NO_THREAD) == (by_warp == 0)).all()
     counts = np.unique(by_thread[by_warp == 0], return_counts=True)[1]
     assert len(set(counts)) == 1 and len(counts) * scene.main.spread.lanes_per_sum == WARP
 

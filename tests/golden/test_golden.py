@@ -1,7 +1,7 @@
 """The emitted text of every example, kept: and each golden is run before it counts (by default
 some of them are).
 
-``pytest tests/golden --update-golden`` writes the texts anew.
+``pytest tests/golden --update-golden`` writes the texts again.
 """
 
 from __future__ import annotations

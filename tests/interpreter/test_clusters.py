@@ -13,8 +13,8 @@ from gemmgen.base.source import Source
 from gemmgen.ir.barriers import InitBarrier
 from gemmgen.ir.control import Define
 from gemmgen.ir.expr import Binary, Int, Var
-from gemmgen.ir.parts import rebuilt
 from gemmgen.ir.shared_copies import LoadBox
+from gemmgen.ir.traversal import rebuilt
 from gemmgen.ir.warp_roles import ArriveBarrier
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule, make_concrete

@@ -18,7 +18,7 @@ from gemmgen.ir.expanded import OneThread, Timed
 from gemmgen.ir.expr import Binary, Int
 from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.output_slices import StoreBoxes
-from gemmgen.ir.parts import rebuilt
+from gemmgen.ir.traversal import rebuilt
 from gemmgen.language import parse_schedule
 from gemmgen.lower import box_stores, requirements
 from gemmgen.pipeline import compile_schedule, make_concrete

@@ -214,7 +214,7 @@ program sm_80
         copy A_frag = A_shared
         copy B_frag = B_shared
         contract part += A_frag * B_frag atom=m16n8k16
-        fold acc += part every=64
+        promote acc += part every=64
     map C = alpha * acc + beta * C[m, n]
 """  # noqa: E501
 
@@ -284,7 +284,7 @@ PROGRAMS = {
     "early": EARLY,
     "tensor": TENSOR,
     "mma_bytes": MMA_BYTES,
-    "folded": FOLDED,
+    "promoted": FOLDED,
     "staged": STAGED,
     "matrices": MATRICES,
     "boxed": BOXED,

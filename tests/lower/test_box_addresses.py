@@ -14,10 +14,10 @@ from gemmgen.ir import bufferrules, validate
 from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.expr import Element, Int, Var
 from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.ir.parts import rebuilt
 from gemmgen.ir.requirement import Aligned, MultipleOf
 from gemmgen.ir.shared_copies import LoadBox
 from gemmgen.ir.tensor_map import TensorMap
+from gemmgen.ir.traversal import rebuilt
 from gemmgen.lower import box_addresses
 from gemmgen.passes import async_copy
 from gemmgen.pipeline import compile_source

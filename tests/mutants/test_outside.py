@@ -221,7 +221,7 @@ FUNCTIONS = {
         "tensor_core", "m16n16k16.shared.f16", "m16n16k16.shared.bf16", "error"
     ),
     "products of another type": Plant("tensor_core bf16", "f32.bf16.bf16.f32", "f32.f32", "error"),
-    "sums begin anew": Plant("tensor_core", '"+f"(sum[0])', '"=f"(sum[0])', 'constrained by "="'),
+    "sums restart": Plant("tensor_core", '"+f"(sum[0])', '"=f"(sum[0])', 'constrained by "="'),
     "registers exchanged": Plant("tensor_core", '"r"(a[0]), "r"(a[1])', '"r"(a[1]), "r"(a[0])', ""),
     "a register twice": Plant("tensor_core", '"r"(b[4]), "r"(b[5])', '"r"(b[4]), "r"(b[4])', ""),
     "A times A": Plant(

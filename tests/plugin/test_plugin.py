@@ -61,7 +61,7 @@ def test_a_change_fails_with_a_diff(pytester: pytest.Pytester, repository: Path)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "*my.cu is not what *my.sched compiles to; pytest --gemmgen-update writes it anew",
+            "*my.cu is not what *my.sched compiles to; pytest --gemmgen-update writes it again",
             "--- *my.cu",
             "+++ *my.sched, as emitted",
             "@@ *",

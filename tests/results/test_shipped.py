@@ -50,7 +50,7 @@ def test_a_sample_is_current() -> None:
 
 @pytest.mark.proof
 def test_all_of_it_is_current() -> None:
-    """Where the emitted text changed on purpose, measure again and write the table anew:
+    """Where the emitted text changed on purpose, measure again and write the table again:
     ``benchmarks/shipped_results.py``."""
     found = {x.schedule: x for x in shipped().all()}
     freshness._compiled.cache_clear()

@@ -135,7 +135,7 @@ PLANTS = {
     "the next stage of B": ("m=2", "= B_shared[stage][k]", "= B_shared[(stage + 1) % STAGES][k]"),
     "both blocks ask for one share": ("m=2", "B_k = rank_m", "B_k = 0"),
     "a step of an empty sum": ("m=2", STEPS, STEPS.replace("<", "== 0 || tile_k <")),
-    "the consumers' ring begins anew": ("persistent", TILE, f"stage = phase = 0;\n{TILE}", 2),
+    "the consumers' ring restarts": ("persistent", TILE, f"stage = phase = 0;\n{TILE}", 2),
     "a cluster's tiles counted twice": (
         "persistent",
         OWN,

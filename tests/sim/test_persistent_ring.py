@@ -112,8 +112,8 @@ BORDER = "// zero the accumulators"
 ZERO = f"stage = 0;\n            {BORDER}"
 STEP = "tile_k < K; tile_k += BK"
 PLANTS = {
-    "the stage begins anew with each tile": ("three stages", BORDER, ZERO, 1),
-    "the phase begins anew with each tile": ("three stages", BORDER, f"phase = 0;\n{BORDER}", 1),
+    "the stage restarts with each tile": ("three stages", BORDER, ZERO, 1),
+    "the phase restarts with each tile": ("three stages", BORDER, f"phase = 0;\n{BORDER}", 1),
     "the first copies go to the first stages": (
         "three stages",
         "(stage + ahead) % STAGES",
@@ -153,15 +153,15 @@ PLANTS = {
         1,
     ),
     "a copy that no tile waits for": ("three stages", "next_k < K)", "next_k < K + BK)", 2),
-    "the consumers' stage begins anew": ("a producer", BORDER, ZERO, 1),
-    "the consumers' phase begins anew": ("a producer", BORDER, f"phase = 0;\n{BORDER}", 1),
-    "the producer's stage begins anew": (
+    "the consumers' stage restarts": ("a producer", BORDER, ZERO, 1),
+    "the consumers' phase restarts": ("a producer", BORDER, f"phase = 0;\n{BORDER}", 1),
+    "the producer's stage restarts": (
         "a producer",
         f"for (int tile_k = 0; {STEP}) {{\n                    while (!gg_try_wait(empty",
         f"stage = 0;\nfor (int tile_k = 0; {STEP}) {{\n while (!gg_try_wait(empty",
         1,
     ),
-    "the producer's phase begins anew": (
+    "the producer's phase restarts": (
         "a producer",
         f"for (int tile_k = 0; {STEP}) {{\n                    while (!gg_try_wait(empty",
         f"phase = 1;\nfor (int tile_k = 0; {STEP}) {{\n while (!gg_try_wait(empty",
@@ -199,7 +199,7 @@ PLANTS = {
         f"__syncwarp();\n{ARRIVE}\n// the epilogue",
         1,
     ),
-    "the epilogue reads a stage that is filled anew": (
+    "the epilogue reads a stage that is filled again": (
         "a producer",
         "// the epilogue",
         "acc[0][0] = fmaf(0.0f, A_shared[stage][0][thread_m], acc[0][0]);\n// the epilogue",
@@ -242,7 +242,7 @@ PLANTS = {
 
 
 @pytest.mark.by_default(
-    "the producer a tile short", "the epilogue reads a stage that is filled anew"
+    "the producer a tile short", "the epilogue reads a stage that is filled again"
 )
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:

@@ -11,7 +11,7 @@ from emitted_kernels import planted
 
 from gemmgen.base.source import Source
 from gemmgen.calling.launches import BOX_LANDINGS, ORDERS, Case
-from gemmgen.expand.groups_of_terms import Groups
+from gemmgen.expand.promotion_intervals import PromotionIntervals
 from gemmgen.ir.control import Block
 from gemmgen.ir.expanded import Timed
 from gemmgen.ir.expr import Expr, Int
@@ -131,7 +131,7 @@ PLANTS = {
     "the last group is forgotten": ("producer", RAGGED, "", 1),
     "only the last group is folded": ("producer", WHOLE, "false", 1),
     "sums go on after a fold": ("producer", "tile_k % PROMOTE > 0", "tile_k > 0", 1),
-    "sums begin anew with each tile": ("producer", " || tile_k % PROMOTE > 0", "", 1),
+    "sums restart with each tile": ("producer", " || tile_k % PROMOTE > 0", "", 1),
     "sums go on from tile to tile of C": ("producer", "k > 0 || tile_k % PROMOTE > 0", "1", 1),
     "a group is folded after each of its tiles": ("producer", WHOLE, "true", 1),
     "a fold takes the place of the sums": ("producer", FOLDED, FOLDED.replace("+=", "="), 1),
@@ -166,20 +166,20 @@ Patch = pytest.MonkeyPatch
 
 
 def _never_anew(patch: Patch) -> None:
-    patch.setattr(Groups, "goes_on", lambda _own, _k: Int(1))
+    patch.setattr(PromotionIntervals, "goes_on", lambda _own, _k: Int(1))
 
 
 def _ragged_forgotten(patch: Patch) -> None:
-    folded = Groups.after_tile
+    folded = PromotionIntervals.after_tile
 
-    def after_tile(own: Groups, _stop: Expr) -> tuple[Timed, ...]:
+    def after_tile(own: PromotionIntervals, _stop: Expr) -> tuple[Timed, ...]:
         return folded(own, Int(1 << 30))
 
-    patch.setattr(Groups, "after_tile", after_tile)
+    patch.setattr(PromotionIntervals, "after_tile", after_tile)
 
 
 def _never_folded(patch: Patch) -> None:
-    patch.setattr(Groups, "_folded", lambda _own, _body: Block("nothing", (), ()))
+    patch.setattr(PromotionIntervals, "_promoted", lambda _own, _body: Block("nothing", (), ()))
 
 
 @pytest.mark.by_default("_ragged_forgotten")

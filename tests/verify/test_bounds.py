@@ -93,7 +93,7 @@ double_buffer A B
 async_copy A B via=tma
 """)).interface
 BYTES = (32, 0, 13)
-"""As Hopper adds products of floats of a byte."""
+"""As Hopper adds products of FP8."""
 
 
 def of_bytes(depth: int, data: Data) -> Numbers:

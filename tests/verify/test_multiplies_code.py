@@ -53,7 +53,7 @@ TURNED = SCHEDULE.replace("A[m, k] * B[n, k]", "A[k, m] * B[k, n]").replace("n=6
 INTEGERS = LONG.replace("dtype           A=bf16 B=bf16", "dtype i8")
 FLOATS = LONG.replace("A=bf16 B=bf16", "A=e4m3 B=e5m2")
 TF32 = SCHEDULE.replace("A=bf16 B=bf16", "A=tf32 B=tf32")
-TYPES = {"integers": (INTEGERS, 4), "floats of a byte": (FLOATS, 4), "tf32": (TF32, 8)}
+TYPES = {"integers": (INTEGERS, 4), "FP8": (FLOATS, 4), "tf32": (TF32, 8)}
 COUNTS = {
     **TYPES,
     "base": (SCHEDULE, 4),

@@ -24,7 +24,7 @@ NO_ROOM = os.strerror(errno.ENOSPC)
 
 @pytest.fixture
 def uncached(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs and verdicts are made anew."""
+    """Programs and verdicts are made again."""
     monkeypatch.setenv("GEMMGEN_CACHE", "0")
     programs._runner_objects.cache_clear()
     temporary._of_process.cache_clear()

@@ -1,8 +1,7 @@
-"""When the accumulators of an instruction are folded into the kernel's, and begin anew.
+"""When the accumulators of an instruction are promoted into the kernel's, and start again at zero.
 
-A group of so many terms ends after the last of some tiles, or within one.  Groups are counted from
-the first term that the block sums; after the last tile what there is is folded, however many terms
-it has.
+A promotion interval ends with a tile along k, or within one.  Intervals are counted from the first
+term that the block sums; the last one ends with the last tile, however many terms it has.
 """
 
 from __future__ import annotations
@@ -11,22 +10,22 @@ from gemmgen.base.record import record
 from gemmgen.expand.k_range import start_of
 from gemmgen.ir import names
 from gemmgen.ir.control import Block, If
-from gemmgen.ir.edit import fold_of, pipeline_of
+from gemmgen.ir.edit import pipeline_of, promotion_of
 from gemmgen.ir.expanded import Timed
 from gemmgen.ir.expr import Binary, Expr, Int
-from gemmgen.ir.nodes import Fold, Kernel
+from gemmgen.ir.nodes import Kernel, Promote
 
 NOTE = "promote the partial accumulators to f32"
 
 
 @record
-class Groups:
-    """The groups of a block's terms: ``fold`` is done after each of them.
+class PromotionIntervals:
+    """The promotion intervals of a block: ``promotion`` is done after each of them.
 
     ``step``: terms of a tile; ``start``: where those of the block begin along ``letter``.
     """
 
-    fold: Fold
+    promotion: Promote
     letter: str
     step: int
     start: Expr
@@ -34,15 +33,15 @@ class Groups:
     @property
     def ends_each_tile(self) -> bool:
         """Whether every promotion interval ends at a tile boundary."""
-        return self.fold.every <= self.step
+        return self.promotion.every <= self.step
 
     @property
     def ends_within(self) -> bool:
-        """Whether a tile has several groups."""
-        return self.fold.every < self.step
+        """Whether a tile has several intervals."""
+        return self.promotion.every < self.step
 
     def goes_on(self, k: Expr) -> Expr:
-        """Whether the step at ``k`` within a tile has others of its group before it."""
+        """Whether the step at ``k`` within a tile is not the first of its interval."""
         if self.ends_within:
             return Binary(">", Binary("%", k, names.PROMOTE), Int(0))
         later = Binary(">", k, Int(0))
@@ -54,38 +53,38 @@ class Groups:
     def after_step(
         self, k: Expr, step: Expr, ended: tuple[Timed, ...] = (), begun: tuple[Timed, ...] = ()
     ) -> tuple[Timed, ...]:
-        """After the step at ``k`` within a tile: its group is ``ended``, and the next one may be
+        """After the step at ``k`` within a tile: its interval is ``ended``, and the next one may be
         ``begun``."""
         if not self.ends_within:
             return ()
         last = Binary("==", Binary("%", Binary("+", k, step), names.PROMOTE), Int(0))
-        return (If(last, (self._folded((*ended, self.fold, *begun)),)),)
+        return (If(last, (self._promoted((*ended, self.promotion, *begun)),)),)
 
     def after_tile(self, stop: Expr) -> tuple[Timed, ...]:
-        """After the steps of a tile, if its group goes no further; the block's terms end at
+        """After the steps of a tile, if its interval goes no further; the block's terms end at
         ``stop``."""
         if self.ends_within:
             return ()
-        body: tuple[Timed, ...] = (self.fold,)
+        body: tuple[Timed, ...] = (self.promotion,)
         if not self.ends_each_tile:
             following = Binary("+", names.tile_origin(self.letter), names.block(self.letter))
             whole = Binary("==", Binary("%", self._summed(following), names.PROMOTE), Int(0))
             last = Binary(">=", following, stop)
             body = (If(Binary("||", whole, last), body),)
-        return (self._folded(body),)
+        return (self._promoted(body),)
 
     def _summed(self, index: Expr) -> Expr:
         """The block's terms before ``index``."""
         return index if self.start == Int(0) else Binary("-", index, self.start)
 
-    def _folded(self, body: tuple[Timed, ...]) -> Timed:
-        return Block(NOTE, self.fold.origins, body)
+    def _promoted(self, body: tuple[Timed, ...]) -> Timed:
+        return Block(NOTE, self.promotion.origins, body)
 
 
-def groups_of(kernel: Kernel) -> Groups | None:
-    """The groups of terms of a kernel whose accumulators are folded."""
-    fold, pipeline = fold_of(kernel), pipeline_of(kernel)
-    if fold is None or pipeline is None:
+def groups_of(kernel: Kernel) -> PromotionIntervals | None:
+    """The promotion intervals of a kernel whose accumulators are promoted, if they are."""
+    promotion, pipeline = promotion_of(kernel), pipeline_of(kernel)
+    if promotion is None or pipeline is None:
         return None
     letter = pipeline.letter
-    return Groups(fold, letter, pipeline.step, start_of(kernel, letter))
+    return PromotionIntervals(promotion, letter, pipeline.step, start_of(kernel, letter))
