@@ -29,7 +29,7 @@ ISSUE, READ = 0.2, 0.05
 
 @record
 class StepTime:
-    """``step`` is under way from ``start`` to ``end``, and what it brings is first ``needed`` at
+    """``step`` is under way from ``start`` to ``end``, and what it loads is first ``needed`` at
     that time; the block itself spends ``busy`` on it, at its begin.  All of an ``await`` is time in
     which its threads can do nothing."""
 

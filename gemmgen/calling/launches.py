@@ -81,7 +81,7 @@ class Case:
 
     @property
     def multiprocessors(self) -> int:
-        """Of the GPU that a run on the CPU stands for, which runs as many clusters at a time: 1, 2
+        """Of the GPU that a run on the CPU simulates, which runs as many clusters at a time: 1, 2
         or 3 unless ``held`` says otherwise, so few that a persistent block has several tiles."""
         return self.held or 1 + (sum(self.shape) + self.pad) % 3
 

@@ -37,7 +37,7 @@ def command(
     """Time the kernel of each FILE against cuBLAS, interleaved, and check the results.
 
     Without --shape at 1024, 2048 and 4096 cubed.  Medians and quartiles of launches with a warm L2
-    cache; differences under 1% are a tie.  "Of the best" is the share of the better of cuBLAS and
+    cache; differences under 1% are a tie.  "Of the best" is the share of the best of cuBLAS and
     of cublasLt's algorithms; W and MHz were read while a kernel's samples ran.
     """
     kernels = [compile_schedule(options.load(path, settings, arch)) for path in files]

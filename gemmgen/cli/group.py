@@ -100,7 +100,7 @@ class Commands(click.Group):
 
 
 def _schedules(command: click.Command) -> str:
-    """What the option --schedule stands for; nothing for a command that takes no schedule, or has
+    """What the option --schedule means; nothing for a command that takes no schedule, or has
     the option."""
     arguments = {p.name for p in command.params if isinstance(p, click.Argument)}
     options = {p.name for p in command.params if isinstance(p, click.Option)}

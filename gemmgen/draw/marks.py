@@ -20,7 +20,7 @@ TINTS = 8
 
 @record
 class Meaning:
-    """What a color stands for; ``number`` tells threads, or warps, from each other."""
+    """What a color means; ``number`` tells threads, or warps, from each other."""
 
     name: Name
     number: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gemmgen.draw.marks import Cell, Drawing, Label, Stroke
 
 ACROSS, DOWN = 8, 16
-"""Pixels that a character stands for."""
+"""Pixels of a character."""
 
 
 def text_of(drawing: Drawing) -> str:

@@ -1,7 +1,7 @@
 """The rows of a timeline whose tiles TMA copies: what is in each stage, and who waits
 for which barrier.
 
-A stage is filled, is full until somebody has waited for that, is read, and is empty again.
+A stage is filled, is full until a thread has waited for that, is read, and is empty again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TURN = "turn"
 
 @record
 class Passing:
-    """At ``time`` somebody has waited for the phase of a barrier: what ended it was in the lane
+    """At ``time`` a thread has waited for the phase of a barrier: what ended it was in the lane
     ``begin``, who waited is in the lane ``end``."""
 
     time: float

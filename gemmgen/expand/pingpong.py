@@ -4,7 +4,7 @@ Both read the ring that one producer fills, each the steps of its own tiles: at 
 skips as many as the other's tile takes.  A consumer begins the steps of a tile when the other has
 ended those of the tile before.  So multiplications do not compete for the tensor cores or the FMA
 units, and a stage's parity is no question: all of its phases but the present one have been waited
-for by somebody who has said so.
+for by a thread that has said so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.target import WARP
 
 TURN, TURN_PHASE, STEPS = "turn", Var("turn_phase"), Var("steps")
-"""The barriers by which the turn is handed on; the parity that a consumer waits for; the steps of
+"""The barriers by which consumers alternate; the parity that a consumer waits for; the steps of
 a tile."""
 OTHER = Binary("-", Int(1), names.CONSUMER_NUMBER)
 FIRST_GOES = OTHER
@@ -73,13 +73,13 @@ def awaited(kernel: Kernel) -> Timed:
     return Block(note, kernel.producers.origins, (wait, flipped))
 
 
-def handed_on(kernel: Kernel, ring: Ring) -> Timed:
+def release_other(kernel: Kernel, ring: Ring) -> Timed:
     """The other consumer's tile is next, and its steps are not this one's."""
     note = "let the other consumer start, and skip the steps of its tile"
     return Block(note, kernel.producers.origins, (_passed(), *_skipped(ring)))
 
 
-def handed_on_early(kernel: Kernel) -> Timed:
+def release_other_early(kernel: Kernel) -> Timed:
     """The other consumer may begin: what this one multiplies is begun, if not ended."""
     note = "let the other consumer start: the last wgmma is still in flight"
     return Block(note, kernel.producers.origins, (_passed(),))

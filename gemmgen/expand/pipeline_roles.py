@@ -135,7 +135,7 @@ class RolePipeline(TmaPipeline):
         return (*begun, *waited, *self._read_first(ring))
 
     def _drain(self) -> tuple[Timed, ...]:
-        return (pingpong.handed_on(self.kernel, self._ring()),) if self._is_pingpong else ()
+        return (pingpong.release_other(self.kernel, self._ring()),) if self._is_pingpong else ()
 
     def _body(self) -> tuple[Timed, ...]:
         ring = self._ring()

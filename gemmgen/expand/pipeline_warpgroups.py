@@ -90,9 +90,9 @@ class GroupRolePipeline(RolePipeline):
         if not self._is_pingpong or promotion_of(self.kernel):
             return (*_ended(self), *self._last_released(), *super()._drain())
         # The other's first multiplications queue after this one's last: no tensor core waits.
-        handed = pingpong.handed_on_early(self.kernel)
+        released = pingpong.release_other_early(self.kernel)
         skipped = pingpong.skipped(self.kernel, self._ring())
-        return (handed, *_ended(self), *self._last_released(), skipped)
+        return (released, *_ended(self), *self._last_released(), skipped)
 
     def _last_released(self) -> tuple[Timed, ...]:
         """Of a block's only tile no thread waits for the last stage."""

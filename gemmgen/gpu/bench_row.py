@@ -25,7 +25,7 @@ class BenchRow:
 
     ``lower`` and ``upper`` are quartiles.  ``share`` is cuBLAS's time over this one's, for the same
     storage orders, and cublasLt's where cuBLAS has no call; None without a comparable call.
-    ``verdict`` compares the two, ties under 1%.  ``of_best`` is the same of the better of cuBLAS
+    ``verdict`` compares the two, ties under 1%.  ``of_best`` is the same of the best of cuBLAS
     and cublasLt.  ``floor`` is the least time that the GPU's arithmetic rate and memory bandwidth
     allow.  ``checked``: the result left by the timed launches was right.  ``setup``: the clock
     right after them, and the versions of the libraries.  ``power`` in watts and ``sm_clock`` in MHz

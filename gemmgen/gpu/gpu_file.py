@@ -179,7 +179,7 @@ def _of_arch(value: object, span: Span | None) -> Iterator[Mistake]:
     if isinstance(value, str) and value in SMS:
         return
     near = value.rstrip("af") if isinstance(value, str) else ""
-    hint = f'write "{near}", which stands for it, too; ' if near in SMS else ""
+    hint = f'write "{near}", which means it, too; ' if near in SMS else ""
     message = f"`arch` = {value_shown(value)} is not known"
     yield Mistake(message, span, f"{hint}there are {_archs()}")
 

@@ -39,8 +39,8 @@ Argument = Elements | int | float
 
 
 class CheckedMachine:
-    """Some blocks of a launch, or the threads of one ``role`` of theirs; ``written`` is by whom the
-    elements of tensors were written."""
+    """Some blocks of a launch, or the threads of one ``role`` of theirs; ``written`` has the
+    thread that wrote each element of a tensor."""
 
     computes = True
 

@@ -31,7 +31,7 @@ class StoreBox:
 class FenceAsync:
     """What the thread has written to shared memory, TMA sees, and what the thread has
     read there, it may overwrite, if it is asked by a thread that knows of the fence: by one that
-    meets this one at a barrier after it."""
+    waits with this one at a barrier after it."""
 
 
 @record

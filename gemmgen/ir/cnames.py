@@ -1,6 +1,6 @@
 """Names that a C or CUDA compiler has before it reads a kernel; those of a pattern are not listed.
 
-``tests/hostile/test_names.py`` asks nvcc and g++ for all of them: a name that a header brings and
+``tests/hostile/test_names.py`` asks nvcc and g++ for all of them: a name that a header has and
 that is not refused turns it red.
 """
 

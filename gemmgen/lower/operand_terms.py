@@ -45,7 +45,7 @@ def again(context: Context, node: MultiplyAgain) -> tuple[Node, ...]:
     wrong = Unary("!", Call("is_finite", (total,)))
     guard = all_of(bounds.inside(context, n, Var(n)), wrong)
     assert guard is not None
-    anew = If[Node](guard, (Assign(total, number(0, problem.accumulate)), whole), rare=True)
+    recomputed = If[Node](guard, (Assign(total, number(0, problem.accumulate)), whole), rare=True)
 
     def over(letter: str, body: tuple[Node, ...]) -> tuple[Node, ...]:
         own = addresses.own(context, letter, registers[letter])
@@ -53,7 +53,7 @@ def again(context: Context, node: MultiplyAgain) -> tuple[Node, ...]:
         stop = names.registers(letter)
         return (For(f"reg_{letter}", Int(0), stop, Int(1), (place, *body), unroll=True),)
 
-    columns = over(n, (anew,))
+    columns = over(n, (recomputed,))
     return over(m, bounds.guarded(bounds.inside(context, m, Var(m)), columns))
 
 

@@ -122,7 +122,7 @@ def _permute(problem: Problem, kernel: Kernel, request: SwizzleRequest) -> Kerne
         tile = tma_tile(kernel, tile, problem.dtype(tensor), request.operand, given)
     elif tensor == problem.c.name:
         raise Refusal(
-            f"swizzle {tensor}: threads store rows of {tile.name} as they lie",
+            f"swizzle {tensor}: threads do not swizzle rows of {tile.name}",
             at=request.operand.span,
             notes=("TMA reads swizzled rows, and stores them in order",),
             hint=f"leave {tensor} out of swizzle",

@@ -83,8 +83,8 @@ def _counted(launch: LauncherCall) -> Iterator[tuple[str, LauncherCall]]:
 
 
 def _values(emitted: Emitted, sizes: Mapping[str, int]) -> Values:
-    """A call near ``sizes`` that meets every requirement; an extent that is left out is a little
-    more than a tile.  Values differ from each other unless a requirement forbids it."""
+    """A call near ``sizes`` that satisfies every requirement; an extent that is left out is a
+    little more than a tile. Values differ from each other unless a requirement forbids it."""
     interface = emitted.interface
     tiles = dict(interface.tiles)
     names = tuple(extents(emitted.schedule.gemm).values())

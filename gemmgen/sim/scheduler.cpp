@@ -1,7 +1,7 @@
 // The scheduler: rounds of the threads that can go on, in an order; a deadlock if there are none.
 //
 // In each round every thread that can go on at its beginning runs once.  With strict priorities
-// only those of one warp do, the first that can: a warp of low priority stands still as long as the
+// only those of one warp do, the first that can: a warp of low priority waits as long as the
 // others let it, which exposes what nothing but luck has ordered.
 
 #include "clusters.h"

@@ -1,5 +1,5 @@
-// What a checked build learns from the models of barriers and of TMA: who has waited for
-// whom, and which memory TMA reads and writes.  Null in other builds.
+// What a checked build learns from the models of barriers and of TMA: which thread has waited
+// for which, and which memory TMA reads and writes.  Null in other builds.
 #pragma once
 
 #include "box_copies.h"

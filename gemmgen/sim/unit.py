@@ -144,7 +144,7 @@ def _undefined_macros(functions: str) -> list[str]:
 def _configured(launcher: str, interface: Interface, line: int) -> str:
     """The launcher with its one ``<<<...>>>`` as a call; those of a pre-pass are run.
 
-    What it keeps for each thread is not ``thread_local`` here: thread-local memory stands for a
+    What it keeps for each thread is not ``thread_local`` here: thread-local memory simulates a
     block's shared memory (``host.h``), and one thread makes all calls.
     """
     launcher = re.sub(r"\bthread_local ", "", launcher)
