@@ -67,10 +67,10 @@ def trace(source: Source) -> Trace:
 
 
 def _located(source: Source, mistake: Mistake) -> Located:
-    told = (mistake.message, mistake.hint, mistake.notes)
+    texts = (mistake.message, mistake.hint, mistake.notes)
     if mistake.span is None:
-        return Located(None, None, 1, *told)
+        return Located(None, None, 1, *texts)
     line, column = source.position(mistake.span.start)
     rest = len(source.line(line)) - column + 1
     length = max(1, min(mistake.span.end - mistake.span.start, rest))
-    return Located(line, column, length, *told)
+    return Located(line, column, length, *texts)

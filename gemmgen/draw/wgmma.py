@@ -103,7 +103,7 @@ def _major(scene: Scene, operand: Tensor) -> str:
 def core_matrices(scene: Scene) -> Drawing:
     """For each operand the banks of a core matrix, without a swizzle and as stored."""
     marks: list[Mark] = []
-    told: list[str] = []
+    sentences: list[str] = []
     y, width = 0.0, 0.0
     for operand, meaning in ((scene.problem.a, A), (scene.problem.b, B)):
         buffer = scene.main.buffer(f"{operand.name}_shared")
@@ -118,9 +118,9 @@ def core_matrices(scene: Scene) -> Drawing:
         width = max(width, x)
         said = f"{_ways(plain)} without swizzle"
         said += f", {_ways(stored)} with it" if buffer.swizzle is not None else ""
-        told.append(f"{buffer.name}: {said}.")
+        sentences.append(f"{buffer.name}: {said}.")
         y += _TOP + 20 * ROWS + 32
-    description = "A core matrix is 8 rows of 16 bytes; columns are banks. " + " ".join(told)
+    description = "A core matrix is 8 rows of 16 bytes; columns are banks. " + " ".join(sentences)
     title = f"{scene.kernel.emitted.name}: the banks of wgmma's core matrices"
     return Drawing(title, description, width, y, tuple(marks))
 

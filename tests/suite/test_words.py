@@ -88,10 +88,10 @@ LEFT: dict[str, dict[str, tuple[int, str]]] = {
         "turned": (16, "names, which users' goldens keep"),
     },
     "pages": {
-        "anew": (1, _ENGLISH),
+        "anew": (3, _ENGLISH),
         "behind": (7, _ENGLISH),
         "brings": (5, _ENGLISH),
-        "copy engine": (23, "pages of docs/beyond"),
+        "copy engine": (25, "pages of docs/beyond"),
         "floats of": (3, "docs/beyond/types.md, and names of files"),
         "integers of": (1, "a name of a file"),
         "kernel in front": (1, "docs/beyond"),
@@ -106,7 +106,7 @@ LEFT: dict[str, dict[str, tuple[int, str]]] = {
         "sums": (58, "sums of numbers, and pages that are being rewritten"),
         "take turns": (1, "docs/beyond"),
         "told": (2, _ENGLISH),
-        "turned": (9, "names in emitted texts, and pages that are being rewritten"),
+        "turned": (12, "names in emitted texts, and pages that are being rewritten"),
         "way out": (2, "a way out of a mistake"),
     },
 }
