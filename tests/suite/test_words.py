@@ -77,7 +77,7 @@ LEFT: dict[str, dict[str, tuple[int, str]]] = {
         "stands": (1, "gemmgen/torch"),
         "sum registers": (4, _EXPLORE),
         "sums": (172, "sums of numbers, as partial sums, in numerics and proof; emitted names"),
-        "told": (7, f"{_EXPLORE}, and gemmgen/torch"),
+        "told": (9, f"{_EXPLORE}, and gemmgen/torch"),
         "turned": (22, "emitted names, which goldens keep, and gemmgen/explore"),
         "way out": (1, _EXPLORE),
         "what it computes": (1, _EXPLORE),
