@@ -1,11 +1,13 @@
 """What a user gets without a schedule: ``gemmgen.torch.op`` of a bare gemm against ``torch.mm``.
 
     python benchmarks/default_path.py [--seed 1] [--count 60] [--dtype bf16] [--json FILE]
+    python benchmarks/default_path.py --update docs/performance.md
 
 ``count`` shapes are drawn, extents log-uniform from 32 to 8192 in multiples of 8, with a storage
 order each, and the named ones of ``NAMED`` come first.  Both sides are replayed from a CUDA graph,
 at least 20 ms after 15 ms of themselves, in an order drawn anew each round; the result is the
-median ratio of the rounds.  Outputs are compared with a product in f32.
+median ratio of the rounds.  Outputs are compared with a product in f32.  ``--update`` measures
+nothing: it writes the table of ``docs/data/default_path_*.json`` into a page.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -145,13 +148,64 @@ def summary(rows: Sequence[Row]) -> str:
     return f"{len(rows)} shapes: {mean:.3f} of torch (5%: {shares[len(rows) // 20]:.2f})"
 
 
+def table(files: Sequence[Path]) -> str:
+    """The page's table: the named shapes one by one, and the drawn ones together."""
+    runs = [json.loads(path.read_text(encoding="utf-8")) for path in files]
+    lines = [f"| M x N x K | {' | '.join(run['dtype'] for run in runs)} |", "| --- |"]
+    lines[1] += " ---: |" * len(runs)
+    for at, shape in enumerate(NAMED):
+        shares = [f"{run['rows'][at]['share']:.0%}" for run in runs]
+        lines.append(f"| {' x '.join(map(str, shape))} | {' | '.join(shares)} |")
+    drawn = [sorted(row["share"] for row in run["rows"][len(NAMED) :]) for run in runs]
+    means = [math.exp(fmean(map(math.log, shares))) for shares in drawn]
+    fifths = [shares[len(shares) // 20] for shares in drawn]
+    cells = [f"{mean:.0%} (5%: {fifth:.0%})" for mean, fifth in zip(means, fifths, strict=True)]
+    lines.append(f"| {len(drawn[0])} random shapes | {' | '.join(cells)} |")
+    about = runs[0]
+    return "\n".join(lines) + (
+        f"\n\nOn an {about['gpu']} (driver {about['driver']}, PyTorch {about['torch']}), "
+        f"{about['date']}: `python benchmarks/default_path.py --seed {about['seed']} "
+        f"--count {len(drawn[0])}`.\n"
+    )
+
+
+def files() -> list[Path]:
+    """The measurements that the page shows."""
+    return sorted((Path(__file__).parents[1] / "docs" / "data").glob("default_path_*.json"))
+
+
+def updated(page: str) -> str:
+    """The page with the table between its marks."""
+    before, rest = page.split(BEGIN)
+    return f"{before}{BEGIN}\n{table(files())}{END}{rest.split(END)[1]}"
+
+
+BEGIN, END = "<!-- default path -->", "<!-- /default path -->"
+
+
+def about(asked: argparse.Namespace) -> dict[str, Any]:
+    """What a file of measurements says of itself."""
+    import torch
+
+    from gemmgen.explore.results.measured_result import MachineInfo
+
+    here, today = MachineInfo.here(0), datetime.now(UTC).date().isoformat()
+    own = {"date": today, "seed": asked.seed, "dtype": asked.dtype}
+    return {"gpu": here.gpu, "driver": here.driver, "torch": torch.__version__, **own}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--dtype", choices=("bf16", "f16"), default="bf16")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--update", type=Path)
     asked = parser.parse_args()
+    if asked.update:
+        page = asked.update.read_text(encoding="utf-8")
+        asked.update.write_text(updated(page), encoding="utf-8")
+        return
     began, drawn = time.monotonic(), cases(asked.seed, asked.count)
     with ProcessPoolExecutor(16, multiprocessing.get_context("spawn")) as pool:
         for each in [pool.submit(compiled, case, asked.dtype) for case in drawn]:
@@ -175,7 +229,8 @@ def main() -> None:
         f"wrong: {sum(row.error >= MOST_ERROR for row in rows)}; {time.monotonic() - began:.0f} s"
     )
     if asked.json:
-        asked.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+        found = {**about(asked), "rows": [asdict(row) for row in rows]}
+        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

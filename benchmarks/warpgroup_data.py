@@ -179,13 +179,13 @@ def main() -> None:
 
 def written(found: list[dict[str, Any]]) -> str:
     """The file's text, with a line for each shape."""
-    import torch
+    from gemmgen.explore.results.measured_result import MachineInfo
 
-    from gemmgen.gpu import device
-
+    here = MachineInfo.here(0)
     about = {
-        "gpu": device.name(0),
-        "cuda": torch.version.cuda,
+        "gpu": here.gpu,
+        "driver": here.driver,
+        "cuda": here.cuda,
         "date": datetime.now(UTC).date().isoformat(),
         "dtype": "bf16",
         "plans": PLANS,

@@ -12,6 +12,7 @@ from typing import Any
 from warnings import catch_warnings, filterwarnings
 
 from gemmgen.base.errors import UsageError
+from gemmgen.base.installing import install
 from gemmgen.base.units import numeral
 from gemmgen.draw.marks import Axes, Drawing, Series
 from gemmgen.draw.palette import BACKGROUND, TEXT
@@ -37,7 +38,7 @@ def plot_svg(drawing: Drawing, *, captions: bool) -> str:
         from matplotlib.figure import Figure
     except ImportError:
         raise UsageError(
-            "a plot needs matplotlib: pip install 'gemmgen[plot]'; text needs nothing"
+            f"a plot needs matplotlib: {install('plot')}; text needs nothing"
         ) from None
     ink = {"text.color": _INK, "axes.labelcolor": _INK, "axes.edgecolor": _INK}
     ink |= {"xtick.color": _INK, "ytick.color": _INK}

@@ -62,7 +62,7 @@ def test_without_matplotlib_an_error_says_what_to_install(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = gemmgen("ladder", "--from", ROWS, "--plot", tmp_path / "out.svg")
     assert result.exit_code == 2 and not (tmp_path / "out.svg").exists()
-    assert "pip install 'gemmgen[plot]'" in result.stderr
+    assert "pip install '.[plot]'" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from gemmgen.draw.wgmma import instruction_of
 from tests.draw.reading import drawn, scene_of
 
 
-@pytest.mark.by_default("hopper/wgmma")
+@pytest.mark.by_default("hopper/wgmma-shape0-4")
 @pytest.mark.parametrize(
     ("name", "shape", "count"),
     [

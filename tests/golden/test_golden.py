@@ -53,7 +53,7 @@ def test_the_golden_is_what_is_emitted(name: str, golden: Callable[[str, str], s
 
 
 @pytest.mark.by_default(
-    *("async_copy", "column_major", "copy_engine_persistent", "fused", "hilbert", "matvec"),
+    *("async_copy", "column_major", "tma_persistent", "fused", "hilbert", "matvec"),
     *(
         "naive",
         "odd_extents",

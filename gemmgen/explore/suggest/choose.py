@@ -14,7 +14,12 @@ from gemmgen.base.source import Source
 from gemmgen.explore.cost import Kind
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest.forms import forms
-from gemmgen.explore.suggest.measured_plans import MeasuredPlan, at_the_shape, near_the_shape
+from gemmgen.explore.suggest.measured_plans import (
+    MeasuredPlan,
+    at_the_shape,
+    near_the_shape,
+    of_the_other_halves,
+)
 from gemmgen.explore.suggest.reasons import as_comments, reasons
 from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import GROUPED, Form, SettledForm, groups_of
@@ -139,7 +144,10 @@ def choose(request: Request, *, measured: bool = True) -> Suggestion:
     if known is not None:
         plan, emitted = known
         return Suggestion(request, _of_result(plan, plan.result.seconds), (), emitted)
-    near = [_of_result(*each) for each in near_the_shape(request, results)] if results else []
+    near: list[Option | MeasuredOption] = []
+    if results:
+        near += [_of_result(*each) for each in near_the_shape(request, results)]
+        near += [_of_result(*each) for each in of_the_other_halves(request, results)]
     refusal: ScheduleError | None = None
     for ranking in (ranked, _by_time):
         found = ranking(request)

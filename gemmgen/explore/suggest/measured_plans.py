@@ -8,17 +8,19 @@ further shapes are apart.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, exp, inf
 
+from gemmgen.base.errors import ScheduleError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.base.units import duration
 from gemmgen.calling.launches import spelled
 from gemmgen.explore.cost import estimate, launched
 from gemmgen.explore.results.canonical_names import CanonicalNames, renamed
-from gemmgen.explore.results.freshness import current
+from gemmgen.explore.results.freshness import current, stale
 from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest.request import Request
@@ -27,10 +29,12 @@ from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.explore.tune.footprint import block_sizes
 from gemmgen.language import parse_schedule
-from gemmgen.pipeline import Emitted
+from gemmgen.pipeline import Emitted, compile_schedule
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 
+ALIKE = 2
+"""Results of the other 16-bit type that are options."""
 NEAR = 3
 """Other shapes whose fastest results are options."""
 FAR = 2.0
@@ -60,13 +64,25 @@ class MeasuredPlan:
 
     @property
     def exact(self) -> bool:
-        """Whether it was measured at the request's shape."""
-        return self.result.problem.shape == self.request.shape
+        """Whether it was measured at the request's shape, with its types."""
+        return self.same_types and self.result.problem.shape == self.request.shape
+
+    @property
+    def same_types(self) -> bool:
+        """Whether it was measured with the request's types; else with the other 16-bit type."""
+        return self.result.problem.text == ProblemKey.of_request(self.request).text
 
     def emitted(self) -> Emitted | None:
         """The kernel; None if the result is stale or the kernel refuses the request's tensors."""
-        found = current(self.result, self.request.problem)
+        found = current(self.result, self.request.problem) if self.same_types else self._retyped()
         return found if found is not None and takes(found, self.request) else None
+
+    def _retyped(self) -> Emitted | None:
+        """The kernel with the request's types; None if the result is stale."""
+        try:
+            return None if stale(self.result) else compile_schedule(self.schedule)
+        except ScheduleError:
+            return None
 
     def as_form(self) -> WarpgroupPlan | None:
         """The same as a plan of the cost model, if it is one."""
@@ -92,6 +108,8 @@ class MeasuredPlan:
             share = f", {result.vendor / result.seconds:.3f} of {VENDOR}" if result.vendor else ""
             dense = "" if result.problem == ProblemKey.of_request(self.request) else PITCHES
             return f"{found}: {duration(result.seconds)}{share}{dense}."
+        if not self.same_types:
+            return f"The fastest schedule of {_HALVES} there: {result.described()}."
         return (
             f"The fastest measured schedule of a near shape, {spelled(result.problem.shape)} "
             f"({result.described()}), which is estimated to be the fastest here."
@@ -133,6 +151,28 @@ def near_the_shape(request: Request, results: Results) -> Iterator[tuple[Measure
         known, seconds = _estimate(plan, there), _estimate(plan, request)
         if 0 < known < inf and seconds < inf:
             yield plan, seconds * (result.seconds / known) ** exp(-distance / REACH)
+
+
+def of_the_other_halves(request: Request, results: Results) -> Iterator[tuple[MeasuredPlan, float]]:
+    """The fastest results at the shape with f16 for bf16 or the reverse, with their time, which
+    hardly depends on that."""
+    key = ProblemKey.of_request(request)
+    other = replace(key, text=_exchanged(key.text))
+    if other == key or request.fast:
+        return
+    for result in results.exact(other, request.gpu.name)[:ALIKE]:
+        plan = plan_for(replace(result, schedule=_exchanged(result.schedule)), request)
+        if plan is not None:
+            yield replace(plan, result=result), result.seconds
+
+
+def _exchanged(text: str) -> str:
+    """A schedule's text with f16 for bf16 and the reverse."""
+    return _HALF.sub(lambda found: "f16" if found[0] == "bf16" else "bf16", text)
+
+
+_HALF = re.compile(r"\bb?f16\b")
+_HALVES = "the other 16-bit type"
 
 
 def plan_for(result: MeasuredResult, request: Request) -> MeasuredPlan | None:

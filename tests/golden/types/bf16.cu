@@ -1,5 +1,5 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (A bf16, B
-// bf16, C f32, sums f32)
+// bf16, C f32, accumulators f32)
 //
 // schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]

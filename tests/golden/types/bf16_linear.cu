@@ -1,5 +1,5 @@
 // gemm: C[m, n] = gelu_tanh(acc + bias[n]) + residual[m, n], acc = sum over k of A[m, k] * B[n, k]
-// (A bf16, B bf16, C bf16, sums f32)
+// (A bf16, B bf16, C bf16, accumulators f32)
 //
 // schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]

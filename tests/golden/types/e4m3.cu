@@ -1,5 +1,5 @@
-// gemm: C[m, n] = acc * sa * sb, acc = sum over k of A[m, k] * B[k, n] (A e4m3, B e4m3, C f32, sums
-// f32)
+// gemm: C[m, n] = acc * sa * sb, acc = sum over k of A[m, k] * B[k, n] (A e4m3, B e4m3, C f32,
+// accumulators f32)
 //
 // schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]

@@ -1,5 +1,5 @@
 // gemm: C[m, n] = acc * SA[m] * SB[n], acc = sum over k of A[m, k] * B[n, k] (A e4m3, B e5m2, C
-// bf16, sums f32)
+// bf16, accumulators f32)
 //
 // schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]

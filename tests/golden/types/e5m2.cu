@@ -1,5 +1,5 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (A e5m2, B
-// e5m2, C e5m2, sums f32)
+// e5m2, C e5m2, accumulators f32)
 //
 // schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]

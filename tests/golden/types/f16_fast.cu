@@ -1,5 +1,5 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (A f16, B
-// f16, C f16, sums f32)
+// f16, C f16, accumulators f32)
 //
 // schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]

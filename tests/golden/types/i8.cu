@@ -1,5 +1,5 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n] (A i8, B i8,
-// C i32, sums i32)
+// C i32, accumulators i32)
 //
 // schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[k, n]
@@ -10,7 +10,7 @@
 // launch:
 //     ceil(M / 8) * ceil(N / 32) blocks of 32 x 8 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
-//     sums wrap to 32 bits; none does while K <= 131071
+//     accumulators wrap to 32 bits; none does while K <= 131071
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
 //     M <= 2147483623, N <= 2147483599, K <= 2147483630

@@ -1,5 +1,5 @@
 // gemm: C[m, n] = acc * SA[m] * SB[n], acc = sum over k of A[m, k] * B[n, k] (A i8, B i8, C f32,
-// sums i32)
+// accumulators i32)
 //
 // schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]
@@ -15,7 +15,7 @@
 //     launch_gemm(M, N, K, A, lda, B, ldb, C, ldc, SA, SB, stream)
 // launch:
 //     ceil(M / 128) * ceil(N / 128) blocks of 16 x 16 threads; none if C is empty
-//     sums wrap to 32 bits; none does while K <= 131071
+//     accumulators wrap to 32 bits; none does while K <= 131071
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= K, ldc >= N
 //     M <= 2147483503, N <= 2147483503, K <= 2147483567
