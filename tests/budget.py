@@ -16,8 +16,11 @@ from dataclasses import dataclass, field
 import pytest
 
 TEST, TESTS = 8.0, 300.0
-"""CPU seconds of one test, and of all of them: 15% more than they take, as the measure of the
-machine is no better than that.  Two cores have 360 in three minutes, installation included."""
+"""CPU seconds of one test, and of all of them.  Two cores have 360 in three minutes, installation
+included."""
+UNSEEN = 1.4
+"""How many times ``TESTS`` fails a run.  The fixed work needs little memory: where other programs
+use the caches of a core, the same tests took 1.35 times as long and it took as long as ever."""
 UNIT, WORK = 0.0107, 200_000
 """CPU seconds of the fixed work on a core of 2.8 GHz of its own, and its size."""
 EVERY = 5.0
@@ -100,7 +103,7 @@ class Budget:
         message = [
             f"{s:.1f} CPU seconds, more than {TEST:.0f}: {n}" for n, s in self._most() if s > TEST
         ]
-        if sum(s for _, s in self._most()) > TESTS:
+        if sum(s for _, s in self._most()) > UNSEEN * TESTS:
             message.append("too much in all; the most is taken by:")
             message += [f"  {seconds:5.1f} {name}" for name, seconds in self._most()[:SHOWN]]
         return message

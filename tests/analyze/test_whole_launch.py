@@ -58,7 +58,7 @@ BATCHES = (3, 5)
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.by_default("*raster group=3*", "assume N == K*")
+@pytest.mark.by_default("*raster group=3*")
 @pytest.mark.parametrize("text", SCHEDULES)
 def test_classes_and_periods_count_like_all_blocks_and_trips(text: str) -> None:
     kernel = compile_kernel(parse_schedule(Source(text)))

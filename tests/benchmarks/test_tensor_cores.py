@@ -37,6 +37,7 @@ def test_every_case_is_a_schedule(name: str, text: str) -> None:
     assert emitted(name, text).text
 
 
+@pytest.mark.proof
 def test_the_groups_are_the_storage_orders_of_the_cases() -> None:
     first, second = GROUPS[:2]
     assert (first.what, first.shapes[0]) == ("bf16, 1024", (1024, 1024, 1024))

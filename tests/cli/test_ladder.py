@@ -273,6 +273,7 @@ def test_times_are_drawn_beside_the_table(tmp_path: Path):
     assert "naive at 128: 8.5 TFLOP/s, 50.0% of cuBLAS." in out.read_text()
 
 
+@pytest.mark.proof
 def test_ladder_and_explain_have_one_ceiling() -> None:
     """The last rungs, whose blocks don't divide evenly among the SMs."""
     files = [EXAMPLES / f"{name}.sched" for name in ("vectorized", "warp_tiled")]

@@ -77,6 +77,7 @@ def emitted(schedule: str, types: str) -> Emitted:
     return compile_source(Source(text(schedule, types)))
 
 
+@pytest.mark.proof
 def test_nothing_is_included() -> None:
     for schedule, types in EVERY:
         assert "#include" not in emitted(schedule, types).text

@@ -34,6 +34,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> list[
     return calls
 
 
+@pytest.mark.proof
 def test_a_kernel_is_chosen_once_for_calls_that_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct, "_selected", Memo(64))
     chosen = counted(monkeypatch, direct, "choose")

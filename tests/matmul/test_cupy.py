@@ -146,6 +146,7 @@ def test_an_out_that_overlaps_is_refused(cupy: FakeCupy) -> None:
         gemmgen.matmul(a, cupy.on(drawn((4, 4))), out=a)
 
 
+@pytest.mark.proof
 def test_strides_types_and_the_bias_tell_calls_apart(cupy: FakeCupy) -> None:
     """All of these have the same shapes, in turns."""
     for seed in range(2):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import skips
-from budget import TEST, TESTS, Budget
+from budget import TEST, TESTS, UNSEEN, Budget
 
 
 def test_what_is_taken_by_default_is_there(idle: list[str]) -> None:
@@ -41,6 +41,6 @@ def test_what_is_over_budget_is_told() -> None:
     assert budget(quick=2 * TEST - 0.1).over(whole=True) == []
     (line,) = budget(slow=2 * TEST + 0.4, quick=1.0).over(whole=True)
     assert "slow" in line and "more than" in line
-    many = {f"n{i}": 2 * TEST - 1 for i in range(int(TESTS / TEST) + 20)}
+    many = {f"n{i}": 2 * TEST - 1 for i in range(int(UNSEEN * TESTS / TEST) + 20)}
     assert budget(**many).over(whole=True)[0].startswith("too much in all")
     assert budget(**many, slow=1000.0).over(whole=False) == []

@@ -74,6 +74,7 @@ def test_a_single_shapes_winner_is_printed(monkeypatch: pytest.MonkeyPatch) -> N
     assert 8 < on.lab.clock.now < 11
 
 
+@pytest.mark.proof
 def test_several_shapes_are_a_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     on = OnFakes(monkeypatch)
     listed = tmp_path / "shapes.txt"

@@ -78,6 +78,7 @@ def test_nvcc_takes_the_launchers_of_examples(name: str) -> None:
     assert outcome.status == "passed" and "compiles the launcher, too" in outcome.detail
 
 
+@pytest.mark.proof
 def test_without_nvcc_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     if compiler.available() is not None:
         pytest.skip("nothing can be compiled here")

@@ -60,6 +60,7 @@ def test_random_slices_are_right(count: int) -> None:
         assert (found := complaint(emitted)) is None, f"{text}{found}"
 
 
+@pytest.mark.proof
 def test_they_are_of_many_kinds() -> None:
     kinds = {kind_of(emitted) for _, emitted in islice(accepted(1), 60)}
     for word in ("f32", "f64", "bf16", "under 8 rows", "slabs", "as it lies", "stages", "spare"):

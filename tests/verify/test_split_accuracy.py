@@ -134,6 +134,7 @@ def test_the_header_states_the_bound() -> None:
             assert stated == pytest.approx(arithmetic.split_share(depth))
 
 
+@pytest.mark.proof
 def test_explain_states_the_bound() -> None:
     source = SPLIT["examples/mma/split_f32"]
     explanation = explain(parse_schedule(source), (256, 256, 4096), GPUS["H100"])
