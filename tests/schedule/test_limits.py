@@ -43,7 +43,7 @@ HOSTILE = {
 def test_a_hostile_text_is_refused_quickly(text: str) -> None:
     start = process_time()
     said = refused(text).render()
-    assert process_time() - start < 2
+    assert process_time() - start < 4
     assert len(said) < 20_000
     assert all(c == "\n" or c.isprintable() for c in said)
 
