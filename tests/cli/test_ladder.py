@@ -265,6 +265,7 @@ def test_files_of_one_name_are_told_apart():
     assert list(timed.named(["a/x.sched", "b/x.sched"], kernels)) == ["a/x.sched", "b/x.sched"]
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("uncounted")
 def test_times_are_drawn_beside_the_table(tmp_path: Path):
     out = tmp_path / "out.svg"

@@ -24,6 +24,7 @@ def test_verify_proves(monkeypatch: pytest.MonkeyPatch) -> None:
     assert repr(found).startswith("<Verification: C0 passed, C1 passed, C2 passed, ")
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(device.missing() is None, reason="there is a GPU here")
 def test_verify_with_a_layer_that_cannot_run() -> None:
     found = gemmgen.verify(TILED, [(33, 40, 17)], require=["G2"])

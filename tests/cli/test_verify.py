@@ -26,6 +26,7 @@ from .running import EXAMPLES, gemmgen
 NAIVE = EXAMPLES / "naive.sched"
 
 
+@pytest.mark.proof
 def test_verify_prints_a_line_per_layer():
     result = gemmgen("verify", NAIVE, "--shape", "5x7x3")
     assert result.exit_code == 0 and result.stderr == ""
@@ -111,6 +112,7 @@ def written(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.proof
 def test_an_edited_text_is_proved_in_place_of_the_emitted_one(written: Path):
     line = ("verify", NAIVE, "--shape", "5x7x3", "--text", written)
     assert gemmgen(*line).exit_code == 0

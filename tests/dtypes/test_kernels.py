@@ -132,6 +132,7 @@ def test_names_of_the_text_are_kept(types: str) -> None:
         compile_source(Source(f"{TYPES[types][0]}\nfuse_epilogue acc + A_raw[n]"))
 
 
+@pytest.mark.proof
 def test_arrays_of_dynamic_memory_begin_where_wide_accesses_can() -> None:
     """An odd tile before a wide one leaves a gap."""
     odd = (

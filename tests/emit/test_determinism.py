@@ -85,6 +85,7 @@ def test_a_schedule_compiled_twice_gives_one_text(name: str) -> None:
     assert compile_schedule(kernel.schedule).text == kernel.text
 
 
+@pytest.mark.proof
 def test_hash_seeds_and_folders_change_nothing() -> None:
     texts = set()
     for seed in ("1", "2"):

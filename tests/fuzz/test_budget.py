@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 runs_kernels = pytest.mark.skipif(shutil.which("g++") is None, reason="runs kernels, with g++")
 
 
+@pytest.mark.proof
 def test_a_trial_ends_between_two_runs() -> None:
     with pytest.raises(Late):
         trial.judge(schedule_at(1, 0), Dice(1, 0, "cases"), deadline=time.time() - 1)

@@ -136,6 +136,7 @@ def test_schedules_have_many_pairs_of_classes(count: int, seen: int) -> None:
     assert len(found) > seen
 
 
+@pytest.mark.proof
 def test_what_was_drawn_is_kept_for_the_next_process(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -115,6 +115,7 @@ SEEN = ("NVRTC 12.9", "NVRTC 13.", "nvcc 12.9", "nvcc 13.")
 IN_VECTOR_REGISTER = '    asm("prmt.b32 %0, %0, %0, 0x3210;" : "+r"(to));\n'
 
 
+@pytest.mark.proof
 @needs_tool
 def test_copies_with_a_policy_have_a_legal_address() -> None:
     """ptxas folds a uniform part into the address unless another operation comes between."""

@@ -102,6 +102,7 @@ def writer(number: int, count: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.proof
 def test_eight_processes_write_at_once() -> None:
     """The first of them creates the file; none waits for another to end."""
     writers = [writer(number, 12) for number in range(8)]

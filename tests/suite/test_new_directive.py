@@ -271,6 +271,7 @@ def test_it_is_parsed_checked_and_formatted(copy: Path) -> None:
     assert "did you mean `carveout`?" in gemmgen(copy, "check", "-", input="carvout\n", fails=True)
 
 
+@pytest.mark.proof
 def test_help_and_the_reference_have_it(copy: Path) -> None:
     listed = re.compile(r"^  carveout +how much of a multiprocessor's memory is", re.MULTILINE)
     assert listed.search(gemmgen(copy, "help"))

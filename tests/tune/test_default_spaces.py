@@ -125,6 +125,7 @@ def test_neighbors_are_near_and_some_are_legal(name: str) -> None:
     assert any(judge(each, request) for each in few)
 
 
+@pytest.mark.proof
 def test_a_neighbor_with_a_larger_tile_has_fewer_stages() -> None:
     request = REQUESTS["wgmma"]
     text = (
@@ -180,6 +181,7 @@ def test_a_change_reads_back_and_changes_nothing_else(name: str) -> None:
                     )
 
 
+@pytest.mark.proof
 def test_the_fused_suggestion_compiles_from_its_shown_space() -> None:
     """The first values of the sets with the epilogue of the request: the text is whole."""
     request = REQUESTS["wgmma, other names"]
