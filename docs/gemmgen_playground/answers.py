@@ -75,10 +75,12 @@ def counted(text: str, shape: str) -> Answer:
 
 
 def kinds() -> Answer:
-    """The kinds of drawings, and what each shows; without those of machine code."""
+    """The kinds of drawings, and what each shows; without those of machine code, and without the
+    plot that needs matplotlib."""
     from gemmgen.draw.kinds import KINDS
 
-    return {"kinds": {kind: about for kind, about in KINDS.items() if kind not in COMPILED}}
+    left_out = {*COMPILED, "roofline"}
+    return {"kinds": {kind: about for kind, about in KINDS.items() if kind not in left_out}}
 
 
 def starts() -> Answer:

@@ -117,7 +117,8 @@ def test_ladder_has_a_line_per_example_and_the_documents_percentages():
     assert lines[1].split("  ")[0] == "kernel" and lines[1].endswith("published")
     assert [line.split()[0] for line in lines[2:]] == [*examples.ladder(), "cuBLAS"]
     naive = ["naive", "50.0%", "50.0%", "2.000", "8.5", "2MNK", "shared", "memory", "and", "L1"]
-    assert lines[3].split() == [*naive, "10%"]
+    (own,) = (line for line in lines if line.startswith("naive "))
+    assert own.split() == [*naive, "10%"]
     assert "MNK(1/32 + 1/32)" in lines[4] and lines[10].endswith("89%")
 
 

@@ -189,7 +189,9 @@ def test_no_row_holds_in_the_output_of_another() -> None:
 @pytest.mark.proof
 def test_no_page_shows_what_another_page_claims(site: Path) -> None:
     texts = {page: page_text.of_page(site, page) for page in PAGES}
-    shown = {row: texts[row.page.partition("#")[0]] for row in ROWS if row.page}
+    # The page of the rows themselves quotes all of them.
+    of_pages = [row for row in ROWS if row.page and not row.page.startswith("documents")]
+    shown = {row: texts[row.page.partition("#")[0]] for row in of_pages}
     found = held_by_others(shown)
     assert not found, "\n".join(found)
 

@@ -66,7 +66,7 @@ def pad_off_by_one(patch: pytest.MonkeyPatch) -> None:
         )
 
     patch.setattr(Pad, "read", staticmethod(longer))
-    patch.setattr("gemmgen.passes.pad.wide_access", lambda kernel, tile: 1)
+    patch.setattr("gemmgen.passes.pad.wide_access", lambda kernel, tile, **_: 1)
 
 
 def swizzle_forgotten_by_reads(patch: pytest.MonkeyPatch) -> None:
