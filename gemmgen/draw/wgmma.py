@@ -81,7 +81,7 @@ def instruction_tiles(scene: Scene) -> Drawing:
             about = f"warpgroup {group}: {tile.m} x {tile.n} of {problem.c.name}"
             marks.append(Cell(*box, warp(group), f"warpgroup {group}", about))
     sums = tile.m * tile.n // (WARPS * 32)
-    pieces = m * n // len({int(g) for g in groups.flat})
+    pieces = m * n // len({int(g) for g in groups.reshape(-1)})
     name = f"m{tile.m}n{tile.n}k{tile.k}"
     each = f"{steps * pieces} wgmma {name} per warpgroup"
     products = contraction(scene.main).products
