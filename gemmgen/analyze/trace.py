@@ -13,7 +13,7 @@ from gemmgen.pipeline import rewrite
 
 
 @record
-class Change:
+class PassChange:
     """A pass, named by its directive ("gemm": the naive program), and what it changed.
 
     ``text`` is a unified diff of the program's text; of "gemm", that text itself.
@@ -39,31 +39,31 @@ class Located:
 
 
 @record
-class Trace:
+class Compilation:
     """Either a kernel and the changes of its passes, or at least one mistake and ``report``, the
     text that the command line prints for all of them."""
 
     kernel: AnalyzedKernel | None
-    changes: tuple[Change, ...]
+    changes: tuple[PassChange, ...]
     mistakes: tuple[Located, ...]
     report: str
 
 
-def trace(source: Source) -> Trace:
+def trace(source: Source) -> Compilation:
     """Compile ``source``.  A mistake in it is returned, not raised."""
     try:
         schedule = parse_schedule(source)
         kernel = compile_kernel(schedule)
     except ScheduleError as error:
         found = tuple(_located(error.source, mistake) for mistake in error.mistakes)
-        return Trace(None, (), found, str(error))
+        return Compilation(None, (), found, str(error))
     steps = rewrite(schedule)
     texts = [print_ir(step.program) for step in steps]
-    changes = [Change(steps[0].directive, texts[0])]
+    changes = [PassChange(steps[0].directive, texts[0])]
     for before, after, old, new in zip(texts, texts[1:], steps, steps[1:], strict=False):
         difference = unified(before, after, old.directive, new.directive)
-        changes.append(Change(new.directive, difference))
-    return Trace(kernel, tuple(changes), (), "")
+        changes.append(PassChange(new.directive, difference))
+    return Compilation(kernel, tuple(changes), (), "")
 
 
 def _located(source: Source, mistake: Mistake) -> Located:

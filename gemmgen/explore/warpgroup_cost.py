@@ -166,7 +166,7 @@ def estimate(
     clocks = launch.waves * (main + end)
     if sizes.pingpong:
         clocks = max(launch.waves * main + end, ceil(launch.waves / 2) * (main + end))
-    once = float(sizes.item[0] * (m * k + n * k) + sizes.item[1] * m * n) * prod(batches)
+    once = _bytes(sizes, shape)
     in_cache = once / (KEPT * gpu.cache)
     doublings = log2(along_m * along_n)
     clocks += costs.begin + costs.meet * doublings + costs.fill * min(1.0, in_cache)
@@ -183,8 +183,23 @@ def estimate(
     return front + _norm(costs.norm, seconds, energy / (POWER * gpu.power), memory)
 
 
+def least(sizes: WarpgroupSizes, shape: tuple[int, ...], gpu: Gpu) -> float:
+    """Seconds below which no launch at ``shape`` stays: of its products at the peak rate, and, if
+    they exceed the L2 cache, of A, B and C at the bandwidth of device memory."""
+    m, n, k, *batches = shape
+    lanes = 2 * gpu.sm.halves / sizes.item[0]
+    products = m * n * k * prod(batches) * sizes.products / (lanes * gpu.sms * gpu.clock)
+    outside = _bytes(sizes, shape)
+    return max(products, outside / gpu.memory if outside > gpu.cache else 0.0)
+
+
+def _bytes(sizes: WarpgroupSizes, shape: tuple[int, ...]) -> float:
+    m, n, k, *batches = shape
+    return float(sizes.item[0] * (m * k + n * k) + sizes.item[1] * m * n) * prod(batches)
+
+
 @record
-class Launch:
+class BlockLaunch:
     """``blocks``, of which ``active`` run at a time, ``share`` on an SM, in so many ``waves``;
     ``readers``: those that load the same tile of A, and of B, from L2, once for a cluster."""
 
@@ -195,7 +210,7 @@ class Launch:
     readers: tuple[float, float]
 
 
-def launch_of(sizes: WarpgroupSizes, shape: tuple[int, ...], gpu: Gpu) -> Launch:
+def launch_of(sizes: WarpgroupSizes, shape: tuple[int, ...], gpu: Gpu) -> BlockLaunch:
     """The blocks of a launch at ``shape`` (M, N, K, batches)."""
     m, n, _, *batches = shape
     (rows, columns), (along_m, along_n) = sizes.tile, sizes.cluster
@@ -205,13 +220,13 @@ def launch_of(sizes: WarpgroupSizes, shape: tuple[int, ...], gpu: Gpu) -> Launch
     share = min(sizes.resident, ceil(blocks / places))
     active = min(blocks, places * share)
     readers = min(across[1], active) / along_n, min(across[0], active) / along_m
-    return Launch(blocks, active, share, ceil(blocks / (places * share)), readers)
+    return BlockLaunch(blocks, active, share, ceil(blocks / (places * share)), readers)
 
 
 def _step(
     sizes: WarpgroupSizes,
     used: tuple[int, int],
-    launch: Launch,
+    launch: BlockLaunch,
     from_l2: float,
     costs: WarpgroupCosts,
 ) -> float:

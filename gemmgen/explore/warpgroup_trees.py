@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmgen.base.record import record
-from gemmgen.explore.warpgroup_cost import SLAB, Launch, WarpgroupSizes
+from gemmgen.explore.warpgroup_cost import SLAB, BlockLaunch, WarpgroupSizes
 
 FILE = Path(__file__).with_name("warpgroup_trees.json")
 ITEM = 2
@@ -60,7 +60,7 @@ def features(
     sizes: WarpgroupSizes,
     shape: tuple[int, ...],
     along: tuple[bool, bool],
-    launch: Launch,
+    launch: BlockLaunch,
     us: float,
 ) -> tuple[float, ...]:
     """What the trees decide by; ``along``: whether A and B are contiguous along k, ``us``: the

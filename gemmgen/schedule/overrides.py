@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -54,11 +55,11 @@ def keys_of_values(
         for argument in directive.arguments
         if isinstance(argument.value, Word) and argument.value.text not in names
     ]
-    written = [(d.word.text, a.name.text) for d in directives for a in d.arguments]
+    written = Counter((d.word.text, a.name.text) for d in directives for a in d.arguments)
     keys: dict[RawArgument, tuple[str, ...]] = {}
     for directive, argument in found:
         name = directive.word.text, argument.name.text
-        keys[argument] = tuple(_keys(directive, argument, written.count(name) == 1))
+        keys[argument] = tuple(_keys(directive, argument, written[name] == 1))
     return keys
 
 

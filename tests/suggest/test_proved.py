@@ -34,9 +34,9 @@ CLASSES: dict[str, tuple[str, tuple[int, ...], str, str]] = {
     "halves": (NN, (512, 512, 512), "f16", r"via=wgmma"),
     "bytes": (NN, (512, 512, 512), "i8", r"via=mma"),
     "bytes along k": (NT, (512, 512, 512), "i8", r"via=wgmma"),
-    "ping-pong warpgroups": (NT, (1500, 1536, 256), "bf16", r"order=pingpong"),
+    "ping-pong warpgroups": (NT, (2304, 2304, 384), "bf16", r"order=pingpong"),
     "a cluster of warpgroups": (NT, (1000, 2000, 4096), "f16", r"^cluster"),
-    "warpgroups that split K": (NT, (64, 200, 2048), "bf16", r"^split_k"),
+    "warpgroups that split K": (NT, (64, 200, 8192), "bf16", r"^split_k"),
     "rows too short for TMA": (NT, (512, 512, 511), "bf16", r"via=mma"),
     "f64 on tensor cores": (TN, (1024, 1024, 1024), "f64", r"^tensor_core"),
 }

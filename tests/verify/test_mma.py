@@ -146,7 +146,7 @@ def rows_exchanged(patch: Patch) -> None:
 
     def exchanged(context: Context, fragment: str) -> mma.Operand:
         own = operand(context, fragment)
-        return replace(own, held=wrong) if own.layout == traits.a else own
+        return replace(own, layout=wrong) if own.layout == traits.a else own
 
     patch.setattr(mma, "operand", exchanged)
 

@@ -21,6 +21,7 @@ from gemmgen.explore.warpgroup_cost import (
     WarpgroupSizes,
     estimate,
     launch_of,
+    least,
 )
 from gemmgen.explore.warpgroup_trees import correction, covers, features
 from gemmgen.ir.atoms import ATOMS, VIA
@@ -103,10 +104,12 @@ class WarpgroupPlan:
 
     @cached_property
     def seconds(self) -> float:
-        """The estimate: the cost model's, corrected by what was learned from measurements."""
+        """The estimate: the cost model's, corrected by what was learned from measurements, never
+        above the GPU's peak rates."""
         if self.modeled == inf or not covers(self.sizes):
             return self.modeled
-        return self.modeled * correction(self.features)
+        corrected = self.modeled * correction(self.features)
+        return max(corrected, least(self.sizes, self.request.shape, self.request.gpu))
 
     @property
     def features(self) -> tuple[float, ...]:
