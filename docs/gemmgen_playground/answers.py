@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
-from gemmgen.analyze.trace import Trace, trace
+from gemmgen.analyze.trace import Compilation, trace
 from gemmgen.base.errors import GemmgenError
 from gemmgen.base.source import Source
 from gemmgen.gpu.gpus import DEFAULT, GPUS
@@ -28,7 +28,7 @@ Answer = dict[str, Any]
 
 
 @lru_cache(maxsize=4)
-def traced(text: str) -> Trace:
+def traced(text: str) -> Compilation:
     """The trace of a text; that of the latest texts is kept for drawings and counts."""
     return trace(Source(text, NAME).cleaned())
 
