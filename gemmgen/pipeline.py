@@ -16,12 +16,12 @@ from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.validate import verify
 from gemmgen.language import parse_schedule
+from gemmgen.limits.box_addresses import check_box_addresses
+from gemmgen.limits.collisions import check_buffers, check_identifiers, check_program
+from gemmgen.limits.device_limits import check_limits
 from gemmgen.lower import lower
-from gemmgen.lower.box_addresses import check_box_addresses
-from gemmgen.lower.limits import check_limits
 from gemmgen.passes.build import build
 from gemmgen.passes.ladder import passes_of
-from gemmgen.schedule.collisions import check_buffers, check_identifiers, check_program
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 

@@ -11,7 +11,7 @@ from gemmgen.gpu import compiler
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.occupancy import registers_by_role
 from gemmgen.ir.target import REGISTER_FILE, REGISTER_UNIT, TARGETS
-from gemmgen.lower.residency import fits
+from gemmgen.limits.residency import fits
 from gemmgen.pipeline import Emitted
 from gemmgen.proof import code_checks, whole
 from gemmgen.proof.first_architecture import first_architecture

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gemmgen.base.errors import CannotCheck, Mistake, ScheduleError
 from gemmgen.gpu.compiler import Report, reported
-from gemmgen.lower.limits import satisfies
+from gemmgen.limits.device_limits import satisfies
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.model import Require, Schedule
 

@@ -18,7 +18,7 @@ from gemmgen.base.record import record
 from gemmgen.explore.cost import BlockSizes
 from gemmgen.explore.tune.footprint import block_sizes
 from gemmgen.explore.tune.space import SearchSpace, Settings
-from gemmgen.lower.limits import check_limits
+from gemmgen.limits.device_limits import check_limits
 from gemmgen.pipeline import make_concrete, rewrite
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule

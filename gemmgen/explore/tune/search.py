@@ -18,7 +18,7 @@ from gemmgen.explore.tune.cubins import Builder, Built
 from gemmgen.explore.tune.legal_points import SearchPoint
 from gemmgen.explore.tune.measuring import Candidate, Reading, Rejection, Runner, Screen
 from gemmgen.explore.tune.trials import Status, Trial
-from gemmgen.lower.limits import satisfies
+from gemmgen.limits.device_limits import satisfies
 from gemmgen.schedule.model import Require
 
 AHEAD = 2

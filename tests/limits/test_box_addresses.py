@@ -18,7 +18,7 @@ from gemmgen.ir.requirement import Aligned, MultipleOf
 from gemmgen.ir.shared_copies import LoadBox
 from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.ir.traversal import rebuilt
-from gemmgen.lower import box_addresses
+from gemmgen.limits import box_addresses
 from gemmgen.passes import async_copy
 from gemmgen.pipeline import compile_source
 

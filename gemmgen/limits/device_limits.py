@@ -27,7 +27,7 @@ from gemmgen.ir.target import (
     WARP,
     fill_warps,
 )
-from gemmgen.lower.fitting import (
+from gemmgen.limits.fitting import (
     fitting_step,
     larger_share,
     nearest_tile,
@@ -35,12 +35,12 @@ from gemmgen.lower.fitting import (
     smaller_tile,
     smaller_warp,
 )
-from gemmgen.lower.launch_registers import (
+from gemmgen.limits.launch_registers import (
     check_blocks,
     check_launch_registers,
     smaller_warpgroup,
 )
-from gemmgen.lower.residency import check_residency
+from gemmgen.limits.residency import check_residency
 from gemmgen.schedule.formatting import format_sizes
 from gemmgen.schedule.model import Require, Schedule
 
