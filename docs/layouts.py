@@ -7,6 +7,10 @@ from typing import Any
 
 WIDTHS = (390, 1024, 1440)
 """A phone, a tablet, a desktop, in CSS pixels."""
+TABLET = 1024
+"""From here on the text of a drawing is read without enlarging it."""
+LEAST = 9.5
+"""CSS pixels of its smallest letters."""
 HEIGHT = 900
 SETTLED = 500
 """Milliseconds after which a page that was resized is looked at again."""
@@ -35,6 +39,20 @@ return found
 """
 
 
+SMALL = """
+const found = [], least = arguments[0];
+[...document.querySelectorAll('figure svg')].forEach((e, at) => {
+    const box = e.getBoundingClientRect(), own = e.viewBox.baseVal && e.viewBox.baseVal.width;
+    if (!box.width || !own || e.closest('dialog')) return;
+    const sizes = [...e.querySelectorAll('text')]
+        .map(t => parseFloat(getComputedStyle(t).fontSize) * box.width / own);
+    const smallest = Math.min(...sizes, least);
+    if (smallest < least) found.push('text of ' + smallest.toFixed(1) + ' px: svg ' + (at + 1));
+});
+return found
+"""
+
+
 def faults(driver: Any) -> Iterator[str]:
     """What the page that is open lacks at each of ``WIDTHS``."""
     for width in WIDTHS:
@@ -46,4 +64,7 @@ def faults(driver: Any) -> Iterator[str]:
             found = driver.execute_script(CUT_OFF)
         for fault in found:
             yield f"at {width} px {fault}"
+        if width >= TABLET:
+            for fault in driver.execute_script(SMALL, LEAST):
+                yield f"at {width} px {fault}"
     driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

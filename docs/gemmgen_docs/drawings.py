@@ -9,7 +9,7 @@ from html import escape
 
 from gemmgen.analyze.analyzed_kernel import compile_kernel
 from gemmgen.cli.ladder_plot import plotted
-from gemmgen.draw.kinds import draw_scene, draw_several
+from gemmgen.draw.kinds import KINDS, draw_scene, draw_several
 from gemmgen.draw.marks import Cell, Drawing, Label, Mark
 from gemmgen.draw.scene import Scene
 from gemmgen.draw.svg import svg_of
@@ -19,14 +19,20 @@ from gemmgen_docs import measured
 from gemmgen_docs.schedules import emitted, text
 from gemmgen_docs.translation import ENGLISH, said, sentences
 
+LONGEST = 300
+"""Characters of a description that is a drawing's caption too.  A longer one is left to those who
+do not see the drawing, and the caption says what kind it is."""
+
 
 def drawing(names: str, kind: str, *extents: int, lang: str = ENGLISH) -> str:
     """An example's drawing, at M, N, K if they are given; its caption is what it shows.
 
     Several names with spaces between them give one drawing, for comparison.
     """
-    drawn = told(_drawn(names, kind, extents), lang)
-    return figure(drawn, f"gemmgen draw {names} --what {kind}")
+    found = _drawn(names, kind, extents)
+    short = f"{KINDS[kind][0].upper()}{KINDS[kind][1:]}."
+    caption = said(short, lang) if len(found.description) > LONGEST else ""
+    return figure(told(found, lang), f"gemmgen draw {names} --what {kind}", caption)
 
 
 def plot(file: str, lang: str = ENGLISH) -> str:
@@ -39,10 +45,10 @@ def plot(file: str, lang: str = ENGLISH) -> str:
     return figure(drawn, f"gemmgen ladder --from docs/data/{file} --plot speeds.svg")
 
 
-def figure(drawn: Drawing, command: str = "") -> str:
-    """A drawing with its caption, and the command that draws it."""
+def figure(drawn: Drawing, command: str = "", caption: str = "") -> str:
+    """A drawing with its caption, by default its description, and the command that draws it."""
     picture = svg_of(drawn, captions=False).strip()
-    caption = escape(drawn.description) + (f" <code>{command}</code>" if command else "")
+    caption = escape(caption or drawn.description) + (f" <code>{command}</code>" if command else "")
     figure = f'<figure class="drawing">{picture}<figcaption>{caption}</figcaption></figure>'
     return f"\n{figure}\n"
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from gemmgen.schedule.examples import LADDER as RUNGS
 from gemmgen_docs.cublas import shares, tensor_shares
 from gemmgen_docs.markdown import table
 
@@ -58,13 +59,10 @@ def block() -> str:
 
 
 def rungs() -> tuple[tuple[str, float], ...]:
-    """The rungs of the ladder and their shares of cuBLAS at ``SIZE``."""
+    """The rungs of the ladder, in its order, and their shares of cuBLAS at ``SIZE``."""
     found = json.loads(LADDER.read_text(encoding="utf-8"))
-    return tuple(
-        (row["name"], row["share"])
-        for row in found
-        if row["shape"]["M"] == SIZE and not row["name"].startswith("cuBLAS") and row["share"]
-    )
+    shares = {row["name"]: row["share"] for row in found if row["shape"]["M"] == SIZE}
+    return tuple((name, shares[name]) for name in RUNGS)
 
 
 def picture(*, dark: bool) -> str:
@@ -79,7 +77,7 @@ def picture(*, dark: bool) -> str:
     style |= {"text.color": ink, "axes.labelcolor": ink, "xtick.color": ink, "ytick.color": ink}
     names, values = zip(*rungs(), strict=True)
     with pyplot.rc_context(style):
-        figure, axes = pyplot.subplots(figsize=(8, 3.3), layout="constrained")
+        figure, axes = pyplot.subplots(figsize=(6.4, 3.4), layout="constrained")
         colors = [pyplot.get_cmap("viridis")(0.15 + 0.75 * value) for value in values]
         bars = axes.barh(names, [100 * value for value in values], color=colors)
         axes.bar_label(bars, [f"{value:.1%}" for value in values], padding=4)

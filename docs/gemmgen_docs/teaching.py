@@ -31,7 +31,7 @@ LATENCIES = (
     ),
 )
 """Published measurements: a level, its latency in clocks, the GPU, and the source."""
-_CELL, _APART, _TOP = 36.0, 64.0, 40.0
+_CELL, _APART, _TOP = 32.0, 64.0, 40.0
 
 
 def product(a: Matrix, b: Matrix) -> Matrix:
@@ -153,12 +153,12 @@ def memory(lang: str = ENGLISH) -> str:
     for at, (level, clocks, gpu, _) in enumerate(LATENCIES):
         y = 8 + at * 40.0
         marks.append(Cell(8, y, 136, 32, PLAIN, level, size="normal"))
-        length = 480 * int(clocks) / longest
+        length = 400 * int(clocks) / longest
         marks.append(Stroke(((152, y + 16), (152 + length, y + 16)), LOAD, strong=True))
         marks.append(Label(160 + length, y + 16, f"{clocks} clocks ({gpu})"))
     about = "Clocks from a request until its value is there, as published; not measured here yet."
     return _shown(
-        lang, "latencies of the levels of memory", about, 800, 8 + 40.0 * len(LATENCIES), marks
+        lang, "latencies of the levels of memory", about, 704, 8 + 40.0 * len(LATENCIES), marks
     )
 
 

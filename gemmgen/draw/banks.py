@@ -14,8 +14,8 @@ from gemmgen.draw.wgmma import core_matrices, multiplies_in_place
 
 
 def draw(scene: Scene) -> Drawing:
-    """A row of the drawing for each direction of each shared tile: before to the left, now to the
-    right.
+    """For each direction of each shared tile the request as scheduled; above it, if that differs,
+    what it would be without pad and swizzle.
 
     Raises ``UsageError`` for a kernel that stages nothing in shared memory.
     """
@@ -31,13 +31,12 @@ def draw(scene: Scene) -> Drawing:
     x = y = 0.0
     for maps in found:
         for at, now in enumerate(maps.now):
-            pair = [(_BEFORE, maps.before[at]), (_now(maps), now)] if _differs(maps) else []
-            width, height = 0.0, 0.0
+            helped = _differs(maps) and maps.before[at].ways != now.ways
+            pair = [(_BEFORE, maps.before[at]), (_now(maps), now)] if helped else []
             for heading, picture in pair or [(_now(maps), now)]:
-                marks += request(f"{heading}: {conflict(picture)}", picture, width, y)
+                marks += request(f"{heading}: {conflict(picture)}", picture, 0.0, y)
                 across, down = size_of(picture)
-                width, height = width + across, max(height, down)
-            x, y = max(x, width), y + height
+                x, y = max(x, across), y + down
     title = f"{scene.kernel.emitted.name}: the banks of a warp's costliest requests"
     description = " ".join(sentence for maps in found for sentence in _sentences(maps))
     text = "\n".join(part for maps in found for part in _texts(maps))

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from gemmgen.analyze.copied_boxes import BoxedTile, CopiedBox
 from gemmgen.base.source import counted
-from gemmgen.draw.marks import Cell, Drawing, Label, Mark, thread
+from gemmgen.draw.marks import COLUMN, Cell, Drawing, Label, Mark, thread
 from gemmgen.ir.buffers import Swizzle
 
-LONGEST, LEAST = 512.0, (88.0, 32.0)
+LONGEST, LEAST = 512.0, (80.0, 32.0)
 """Pixels of the longest side of a tile, and of a box at least, across and down."""
-_LEFT, _TOP, _BELOW, _BETWEEN = 64.0, 64.0, 48.0, 96.0
+_LEFT, _TOP, _BELOW, _BETWEEN = 48.0, 64.0, 32.0, 64.0
+_MARGIN, _WORD = 24.0, 9.0
+"""Pixels to the right of everything, and of a character of a name."""
 
 
 def drawing_of(name: str, tiles: Sequence[BoxedTile]) -> Drawing:
@@ -23,23 +25,28 @@ def drawing_of(name: str, tiles: Sequence[BoxedTile]) -> Drawing:
         across, down = scale
         letters = ", ".join(tile.letters)
         name_of_tile = f"{tile.source}[{letters}] in global memory{_of_part(tile, 'plane')}"
-        beside = _LEFT + max(across * tile.shape[1], 9 * len(name_of_tile)) + _BETWEEN
-        marks += _labels(name_of_tile, tile, scale, _LEFT, y)
         name_of_stage = f"a stage of {tile.array}[{letters}]{_of_part(tile, 'tile')}"
-        marks += _labels(name_of_stage, tile, scale, beside, y)
+        wide = max(across * tile.shape[1], _WORD * max(len(name_of_tile), len(name_of_stage)))
+        beside, below = _LEFT + wide + _BETWEEN, y
+        if beside + wide + _MARGIN > COLUMN:
+            beside, below = _LEFT, y + _TOP + down * tile.shape[0] + _BELOW
+        marks += _labels(name_of_tile, tile, scale, _LEFT, y)
+        marks += _labels(name_of_stage, tile, scale, beside, below)
         for number, box in enumerate(tile.boxes):
             read, landed = _read(tile, number, box), _landed(tile, number, box)
-            for x, (text, about) in ((_LEFT, read), (beside, landed)):
-                at = x + across * box.at[1], y + _TOP + down * box.at[0]
+            for x, top, (text, about) in ((_LEFT, y, read), (beside, below, landed)):
+                at = x + across * box.at[1], top + _TOP + down * box.at[0]
                 size = across * box.columns, down * box.rows
                 marks.append(Cell(*at, *size, thread(number), text, about))
-        y += _TOP + down * tile.shape[0] + _BELOW
+        y = below + _TOP + down * tile.shape[0] + _BELOW
         if tile.swizzle is not None:
             marks += _swizzled(tile, tile.swizzle, y)
             y += _TOP + 2 * _CHUNK_ROW + _CHUNK_ROW * rows_of(tile.swizzle) + _BELOW
     ends = [m.x + m.width for m in marks if isinstance(m, Cell)]
-    ends += [m.x + 9 * len(m.text) for m in marks if isinstance(m, Label) and m.anchor == "start"]
-    width = max(ends) + 48
+    ends += [
+        m.x + _WORD * len(m.text) for m in marks if isinstance(m, Label) and m.anchor == "start"
+    ]
+    width = max(ends) + _MARGIN
     title = f"{name}: what TMA copies for one step along k"
     return Drawing(title, " ".join(_sentences(tiles)), width, y, tuple(marks))
 
@@ -93,7 +100,7 @@ def _is_shared(tile: BoxedTile) -> bool:
     return len({box.block for box in tile.boxes}) > 1
 
 
-_CHUNK, _CHUNK_ROW = 40.0, 18.0
+_CHUNK, _CHUNK_ROW = 38.0, 18.0
 """Pixels of a chunk of 16 bytes, and of a row of them."""
 
 
@@ -106,7 +113,7 @@ def _swizzled(tile: BoxedTile, swizzle: Swizzle, y: float) -> Iterator[Mark]:
     """A swizzle atom: the chunks of its rows in the matrix, and beside them in shared memory."""
     count = swizzle.by
     size = swizzle.chunk * tile.size
-    right = _LEFT + max(count * _CHUNK, 260.0) + _BETWEEN
+    right = _LEFT + max(count * _CHUNK, 296.0) + 48
     yield Label(_LEFT, y + 16, f"a swizzle atom: chunks of {size} bytes", size="large")
     yield Label(right, y + 16, f"as stored in {tile.array}", size="large")
     top = y + _TOP

@@ -10,15 +10,15 @@ from gemmgen.analyze.whole_tiles import boxed_tiles
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.draw.boxed_tiles import drawing_of
-from gemmgen.draw.marks import PLAIN, Cell, Drawing, Label, Mark, warp
+from gemmgen.draw.marks import COLUMN, PLAIN, Cell, Drawing, Label, Mark, warp
 from gemmgen.draw.scene import Scene
 from gemmgen.ir.target import WARP
 
-MOST, FIRST, LAST = 40, 32, 8
+MOST, FIRST, LAST = 32, 16, 8
 """Rows or columns that are drawn; of more the first and the last."""
-WIDTH, HEIGHT, GAP, BETWEEN = 24.0, 16.0, 32.0, 80.0
+WIDTH, HEIGHT, GAP, BETWEEN = 20.0, 16.0, 32.0, 64.0
 """Pixels of an element, of a gap between rows or columns, and between two arrays."""
-_LEFT, _TOP = 64.0, 56.0
+_LEFT, _TOP, _MARGIN = 48.0, 56.0, 24.0
 
 
 @record
@@ -69,18 +69,22 @@ def draw(scene: Scene) -> Drawing:
     title = f"{scene.kernel.emitted.name}: what each thread copies for one step along k"
     text = "\n\n".join(part for tile in tiles for part in _texts(tile))
     description = " ".join(_sentence(tile) for tile in tiles)
-    return Drawing(title, description, x + 24, y, tuple(marks), text)
+    return Drawing(title, description, x + _MARGIN, y, tuple(marks), text)
 
 
 def _tile(marks: list[Mark], tile: CopiedTile, y: float) -> tuple[float, float]:
-    """Adds both arrays of an operand; where they end to the right, and below."""
+    """Adds both arrays of an operand, beside each other or, if they are too wide for that, one
+    below the other; where they end to the right, and below."""
     rows, columns = window(tile.shape[0]), window(tile.shape[1])
     marks += _array(_global(tile), tile.shape, tile.letters, tile.loads, _LEFT, y)
     beside = _LEFT + columns.length(WIDTH) + BETWEEN
-    marks += _array(_shared(tile), tile.array_shape, tile.array_letters, tile.stores, beside, y)
     own = window(tile.array_shape[0]), window(tile.array_shape[1])
-    below = max(rows.length(HEIGHT), own[0].length(HEIGHT))
-    return beside + own[1].length(WIDTH), y + _TOP + below + 32
+    x, down, wide = beside, y, own[1].length(WIDTH)
+    if beside + wide + _MARGIN > COLUMN:
+        x, down = _LEFT, y + _TOP + rows.length(HEIGHT) + 32
+    marks += _array(_shared(tile), tile.array_shape, tile.array_letters, tile.stores, x, down)
+    below = max(y + rows.length(HEIGHT), down + own[0].length(HEIGHT))
+    return max(x + wide, beside - BETWEEN), _TOP + below + 32
 
 
 def _global(tile: CopiedTile) -> str:

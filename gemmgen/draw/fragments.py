@@ -26,7 +26,7 @@ from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.edit import contraction
 
-_WIDE, _TALL = 48.0, 32.0
+_TALL = 32.0
 _LEFT, _TOP = 176.0, 144.0
 """Where the accumulators begin: right of A's registers, below B's."""
 _OPERAND, _BESIDE = 80.0, 64.0
@@ -44,28 +44,34 @@ def draw(scene: Scene) -> Drawing:
         marks += _shared_rows(scene, found)
     who = "a warp's fragments" if whole else "a thread's registers"
     title = f"{scene.kernel.emitted.name}: {who} for one k"
-    width = max(320.0, _LEFT + _WIDE * len(found.columns) + 16)
+    width = max(320.0, _LEFT + _wide(found) * len(found.columns) + 16)
     height = _TOP + _TALL * len(found.rows) + 16
     text = _table(scene, found)
     return Drawing(title, _description(scene, found), width, height, tuple(marks), text)
 
 
+def _wide(found: MultiplyAdds) -> float:
+    """Pixels of an accumulator across: less where they would not fit the column."""
+    return 48.0 if len(found.columns) <= 11 else 34.0
+
+
 def _operands(scene: Scene, found: MultiplyAdds) -> Iterator[Mark]:
     """The registers, and lines along those that one access reads."""
+    wide = _wide(found)
     yield Label(_LEFT - 24, _TOP - 16, _array(found.rows), "end")
     yield Label(_LEFT, _TOP - 84, _array(found.columns))
     for at, operand in enumerate(found.rows):
         y = _TOP + _TALL * at
         yield _register(scene, operand, A, (_BESIDE + 8, y, _OPERAND, _TALL))
     for at, operand in enumerate(found.columns):
-        x = _LEFT + _WIDE * at
-        yield _register(scene, operand, B, (x, _TOP - 56, _WIDE, _TALL))
+        x = _LEFT + wide * at
+        yield _register(scene, operand, B, (x, _TOP - 56, wide, _TALL))
     for first, last in _accesses(found.rows):
         line = (_BESIDE, _TOP + _TALL * first + 4), (_BESIDE, _TOP + _TALL * (last + 1) - 4)
         yield Stroke(line, LOAD, strong=True)
     for first, last in _accesses(found.columns):
         y = _TOP - 64
-        line = (_LEFT + _WIDE * first + 4, y), (_LEFT + _WIDE * (last + 1) - 4, y)
+        line = (_LEFT + wide * first + 4, y), (_LEFT + wide * (last + 1) - 4, y)
         yield Stroke(line, LOAD, strong=True)
 
 
@@ -79,7 +85,7 @@ def _shared_rows(scene: Scene, found: MultiplyAdds) -> Iterator[Mark]:
         array = side[0].word.array
         extent = scene.main.buffer(array).extent(letter)
         across = meaning is B
-        whole = (_WIDE if across else _TALL) * len(side)
+        whole = (_wide(found) if across else _TALL) * len(side)
         x, y = (_LEFT, 20.0) if across else (20.0, _TOP)
         size = (whole, _STRIP) if across else (_STRIP, whole)
         yield Cell(x, y, *size, PLAIN, "", f"row k of {array}: {extent} elements")
@@ -88,7 +94,7 @@ def _shared_rows(scene: Scene, found: MultiplyAdds) -> Iterator[Mark]:
             place = (x + at, y, part, _STRIP) if across else (x, y + at, _STRIP, part)
             yield Cell(*place, meaning, "", f"{array}: {letter} {first}..{last}", strong=True)
         said = f"row k of {array}: {extent} elements"
-        yield Label(x, 10 if across else y - 26, said, size="small", quiet=True)
+        yield Label(x, 10 if across else y - 72, said, size="small", quiet=True)
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -151,19 +157,19 @@ def _accesses(operands: Sequence[MultipliedElement]) -> Iterator[tuple[int, int]
 
 def _accumulators(scene: Scene, found: MultiplyAdds) -> Iterator[Mark]:
     """The accumulators, the path through their middles, and their numbers in its order."""
-    problem = scene.problem
+    problem, wide = scene.problem, _wide(found)
     middles: list[tuple[float, float]] = []
     for number, (row, column) in enumerate(found.order):
         m, n = found.rows[row].indices[problem.m], found.columns[column].indices[problem.n]
         where = f"{_range(scene, problem.m, m)}, {_range(scene, problem.n, n)}"
         about = f"multiply-add {number}: {problem.c.name}[{where}]"
-        x, y = _LEFT + _WIDE * column, _TOP + _TALL * row
-        yield Cell(x, y, _WIDE, _TALL, C, "", about)
-        middles.append((x + _WIDE / 2, y + _TALL * 0.7))
+        x, y = _LEFT + wide * column, _TOP + _TALL * row
+        yield Cell(x, y, wide, _TALL, C, "", about)
+        middles.append((x + wide / 2, y + _TALL * 0.7))
     if len(middles) > 1:
         yield Stroke(tuple(middles), COMPUTE, arrow=True)
     for number, (x, y) in enumerate(middles):
-        yield Label(x - _WIDE / 2 + 4, y - _TALL * 0.7 + 8, str(number), size="small")
+        yield Label(x - wide / 2 + 4, y - _TALL * 0.7 + 8, str(number), size="small")
 
 
 def _table(scene: Scene, found: MultiplyAdds) -> str:

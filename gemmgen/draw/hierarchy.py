@@ -30,7 +30,7 @@ from gemmgen.ir.dtypes import BYTES
 USUAL = 4096
 """The extents of a drawing for which no one chose them, as those of ``explain``."""
 LEVELS = {GLOBAL: "global memory", SHARED: "shared memory", REGISTERS: "registers"}
-_BOX, _BETWEEN, _ROW, _TOP = 112.0, 208.0, 64.0, 8.0
+_BOX, _BETWEEN, _ROW, _TOP = 80.0, 128.0, 76.0, 8.0
 _PASS = 104.0
 """Pixels of a pass over C."""
 
@@ -49,10 +49,13 @@ def draw(scene: Scene) -> Drawing:
     for level, x in places.items():
         name = LEVELS.get(level, level)
         marks.append(Cell(x, _TOP, _BOX, height, COMPUTE if level == ARITHMETIC else PLAIN))
-        marks.append(Label(x + _BOX / 2, _TOP + height / 2, name, "middle"))
+        words = name.replace("-", "- ").split()
+        for line, word in enumerate(words):
+            down = 16 * (line - (len(words) - 1) / 2)
+            marks.append(Label(x + _BOX / 2, _TOP + height / 2 + down, word, "middle"))
     for at, row in enumerate(rows):
         for hop in row:
-            marks += _arrow(hop, meanings[hop.tensor], places, _TOP + 8 + _ROW * (at + 0.5))
+            marks += _arrow(hop, meanings[hop.tensor], places, _TOP + 4 + _ROW * (at + 0.5))
     y, width = _TOP + height + 24, places[levels[-1]] + _BOX + 16
     compared = passes_of(e)
     if compared:
@@ -82,8 +85,8 @@ def _arrow(hop: Hop, meaning: Meaning, places: dict[str, float], y: float) -> It
     yield Stroke(((x0, y), (x1, y)), meaning, arrow=True, strong=True)
     middle = max(x0, x1) - _BETWEEN / 2 if inwards else min(x0, x1) + _BETWEEN / 2
     yield Label(middle, y - 11, f"{hop.tensor}: {hop.elements:,}", "middle")
-    below = f"{_bytes(hop)}, each x {significant(hop.reuse, 4)}"
-    yield Label(middle, y + 11, below, "middle", quiet=True)
+    for at, below in enumerate((_bytes(hop), f"each x {significant(hop.reuse, 4)}")):
+        yield Label(middle, y + 11 + 15 * at, below, "middle", quiet=True)
 
 
 def _bytes(hop: Hop) -> str:

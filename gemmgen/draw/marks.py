@@ -14,6 +14,8 @@ Size = Literal["small", "normal", "large"]
 Name = Literal[
     "plain", "A", "B", "C", "load", "store", "compute", "wait", "conflict", "thread", "warp"
 ]
+COLUMN = 736.0
+"""Pixels of a page's column on a tablet: wider drawings are folded, so that text is not shrunk."""
 TINTS = 8
 """Colours of threads and warps; a number beyond them begins again."""
 

@@ -9,7 +9,7 @@ from gemmgen.base.source import counted
 from gemmgen.draw.marks import Axes, Drawing, Series
 
 CUBLAS = "cuBLAS"
-_WIDTH, _HEIGHT = 760.0, 560.0
+_WIDTH, _HEIGHT = 720.0, 560.0
 
 
 @record

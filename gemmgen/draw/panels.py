@@ -9,7 +9,7 @@ from gemmgen.draw.grids import Grid, Region
 from gemmgen.draw.marks import Cell, Label, Mark
 from gemmgen.draw.owners import NO_THREAD
 
-_ROOM, _MOST = 384.0, 1024.0
+_ROOM, _MOST = 304.0, 672.0
 """Pixels for a panel's longer side; what it may take so that its regions can be read."""
 _FINE, _COARSE = 16.0, 32.0
 """Pixels that a region has at least, if there is room, and an element at most."""

@@ -78,7 +78,7 @@ def _draw(place: Any, axes: Axes, *, legend: bool) -> None:
     place.grid(visible=True, alpha=0.25)
     place.spines[["top", "right"]].set_visible(False)
     if legend:
-        place.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
+        place.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
 
 
 def _logarithmic(place: Any) -> None:

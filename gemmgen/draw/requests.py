@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from gemmgen.analyze.maps import NO_THREAD, Picture
 from gemmgen.draw.marks import CONFLICT, PLAIN, Cell, Drawing, Label, Mark, thread
 
-WIDTH, HEIGHT = 24.0, 16.0
+WIDTH, HEIGHT = 19.0, 16.0
 """Pixels of a cell."""
 _CHARACTER = 7.0
 """Pixels of a character of a title."""
-_LEFT, _TOP, _BETWEEN = 88.0, 56.0, 32.0
+_LEFT, _TOP, _BETWEEN = 80.0, 56.0, 32.0
 
 
 def requests_drawing(name: str, pictures: Sequence[Picture]) -> Drawing:

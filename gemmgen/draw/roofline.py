@@ -12,7 +12,7 @@ from gemmgen.draw.scene import Scene
 
 MEMORY = "device memory"
 """The bound that is a slope."""
-_WIDTH, _HEIGHT = 760.0, 420.0
+_WIDTH, _HEIGHT = 720.0, 420.0
 _ACROSS = "operations for each byte of device memory"
 _BAR = 50
 """Characters of the longest bar in text."""

@@ -8,14 +8,14 @@ import numpy as np
 
 from gemmgen.base.source import counted
 from gemmgen.draw.grids import Grid, Region, grid_of, within
-from gemmgen.draw.marks import LOAD, Cell, Drawing, Label, Mark, Meaning, thread, warp
+from gemmgen.draw.marks import COLUMN, LOAD, Cell, Drawing, Label, Mark, Meaning, thread, warp
 from gemmgen.draw.owners import NO_THREAD, Owners, owners, readers
 from gemmgen.draw.panels import Panel
 from gemmgen.draw.scene import Scene
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Ints
 
-_LEFT, _TOP, _BETWEEN = 48.0, 56.0, 96.0
+_LEFT, _TOP, _BETWEEN = 48.0, 56.0, 64.0
 _CHARACTER = 7.0
 
 
@@ -25,23 +25,26 @@ def draw(scene: Scene) -> Drawing:
     found = owners(scene)
     panels = list(_panels(scene, found))
     marks: list[Mark] = []
-    x, height = _LEFT, 0.0
+    x, y, width, height = _LEFT, 0.0, 0.0, 0.0
     for panel in panels:
-        marks += panel.marks(x, _TOP)
         wide, tall = panel.size
-        x += max(wide, _CHARACTER * len(panel.name)) + _BETWEEN
-        height = max(height, _TOP + tall + 16)
+        wide = max(wide, _CHARACTER * len(panel.name))
+        if x > _LEFT and x + wide + 16 > COLUMN:
+            x, y = _LEFT, height + 16
+        marks += panel.marks(x, y + _TOP)
+        width = max(width, x + wide + 16)
+        x += wide + _BETWEEN
+        height = max(height, y + _TOP + tall + 16)
     if scene.main.producers.threads:
         marks += _roles(scene, height + 32)
         height += 32 + _ROLE + 32
-        x = max(x, _LEFT + _WARP * (scene.main.threads // WARP) + _BETWEEN)
+        width = max(width, _LEFT + _WARP * (scene.main.threads // WARP) + 16)
     title = f"{scene.kernel.emitted.name}: the threads of a block"
     text = "\n\n".join(panel.table() for panel in panels)
-    size = x - _BETWEEN + 16, height
-    return Drawing(title, _description(scene, found), *size, tuple(marks), text)
+    return Drawing(title, _description(scene, found), width, height, tuple(marks), text)
 
 
-_WARP, _ROLE = 56.0, 32.0
+_WARP, _ROLE = 48.0, 32.0
 """Pixels of a warp in the strip of roles."""
 
 

@@ -16,7 +16,7 @@ from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.problem import Tensor
 
 _LEFT, _TOP = 32.0, 48.0
-_BESIDE, _BELOW = 88.0, 80.0
+_BESIDE, _BELOW = 80.0, 80.0
 """Pixels between A and C, and between B and C."""
 _TILE, _ACROSS, _DOWN = 80.0, 48.0, 32.0
 """Pixels of a tile's longer side in C, and of a step along k in A and in B."""

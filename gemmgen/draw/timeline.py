@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import ceil
 
 from gemmgen.analyze.block_step import PINGPONG, BlockStep
 from gemmgen.analyze.block_steps import block_steps
 from gemmgen.analyze.schematic_time import TILE, StepTime, times_of
 from gemmgen.analyze.whole_tiles import k_step, stages_of
 from gemmgen.base.source import counted
-from gemmgen.draw.marks import PLAIN, Cell, Drawing, Label, Mark, Stroke
+from gemmgen.draw.marks import COLUMN, PLAIN, Cell, Drawing, Label, Mark, Stroke
 from gemmgen.draw.scene import Scene
 from gemmgen.draw.timeline_lanes import (
     Interval,
@@ -33,9 +34,11 @@ TILES = 4
 """Tiles along k whose arithmetic is drawn."""
 OF_A_SUM = 3
 """Tiles along k of each tile of C, where two of these are drawn."""
-LEFT, TOP, ROW, BETWEEN = 176.0, 32.0, 32.0, 16.0
-_PER_TILE, _PER_STEP = 192.0, 112.0
+LEFT, TOP, ROW, BETWEEN, RIGHT = 168.0, 32.0, 32.0, 16.0, 16.0
+_PER_TILE, _PER_STEP = 96.0, 100.0
 """Pixels of the arithmetic of a tile, and of a step within it."""
+_LONGEST = COLUMN - LEFT - RIGHT
+"""Pixels of time in one row of lanes; what comes later is drawn below."""
 CHARACTER = 8.0
 """Pixels that a character in a bar needs."""
 
@@ -47,21 +50,25 @@ def draw(scene: Scene) -> Drawing:
     end = _end_of(scene, times)
     of = lanes_of_stages if has_stages(times) else lanes_of
     outer = [lane for lane in of(times) if any(bar.start < end for bar in lane.bars)]
-    marks = [*_rows(outer, 0.0, end, _PER_TILE / TILE, TOP)]
-    if has_stages(times):
-        marks += _arrows([p for p in passings(times, outer) if p.time < end])
-    y = TOP + ROW * len(outer)
+    arrows = [p for p in passings(times, outer) if p.time < end] if has_stages(times) else []
+    marks: list[Mark] = [Label(8, 8, _SCHEMATIC, quiet=True)]
+    scale, y = _PER_TILE / TILE, TOP
+    for first, last in _folded(0.0, end, scale):
+        y += BETWEEN if first else 0.0
+        marks += _rows(outer, first, last, scale, y)
+        marks += _arrows([p for p in arrows if first <= p.time < last], first, y)
+        y += ROW * len(outer)
     if reads_ahead(times):
         begin, stop = window(times)
         inner = [x for x in inner_lanes(computing(times)) if _is_between(x, begin, stop)]
-        scale = _PER_STEP * steps(times) / TILE
-        y += 3 * BETWEEN
-        marks.append(Label(LEFT, y - BETWEEN, _INNER, quiet=True))
+        scale = min(_PER_STEP * steps(times) / TILE, _LONGEST / (stop - begin))
+        y += 2 * BETWEEN
+        marks.append(Label(8, y, _INNER, quiet=True))
+        y += BETWEEN
         marks += _rows(inner, begin, stop, scale, y)
         y += ROW * len(inner)
     title = f"{scene.kernel.emitted.name}: the steps of a block in time"
-    marks = [Label(8, 8, _SCHEMATIC, quiet=True), *marks]
-    width = max(m.x + m.width for m in marks if isinstance(m, Cell)) + 16
+    width = max(m.x + m.width for m in marks if isinstance(m, Cell)) + RIGHT
     return Drawing(title, _description(scene, times), max(width, 640), y + 16, tuple(marks))
 
 
@@ -113,6 +120,14 @@ def _end_of(scene: Scene, times: Sequence[StepTime]) -> float:
     return max(end, *writes)
 
 
+def _folded(begin: float, end: float, scale: float) -> Iterator[tuple[float, float]]:
+    """The time from ``begin`` to ``end`` in equal parts, each of which fits the column."""
+    count = max(1, ceil((end - begin) * scale / _LONGEST - 1e-9))
+    each = (end - begin) / count
+    for at in range(count):
+        yield begin + at * each, end if at + 1 == count else begin + (at + 1) * each
+
+
 def _rows(
     lanes: Sequence[Lane], begin: float, end: float, scale: float, y: float
 ) -> Iterator[Mark]:
@@ -143,12 +158,12 @@ def _is_between(lane: Lane, begin: float, end: float) -> bool:
     return any(bar.start < end and begin < bar.end for bar in lane.bars)
 
 
-def _arrows(found: Sequence[Passing]) -> Iterator[Mark]:
+def _arrows(found: Sequence[Passing], first: float, y: float) -> Iterator[Mark]:
     """From the stage that is full, or empty again, to those who have waited for it."""
     for one in found:
-        x, down = LEFT + one.time * _PER_TILE / TILE, one.end > one.begin
-        begin = TOP + one.begin * ROW + (ROW - 2 if down else 2)
-        end = TOP + one.end * ROW + (2 if down else ROW - 2)
+        x, down = LEFT + (one.time - first) * _PER_TILE / TILE, one.end > one.begin
+        begin = y + one.begin * ROW + (ROW - 2 if down else 2)
+        end = y + one.end * ROW + (2 if down else ROW - 2)
         yield Stroke(((x, begin), (x, end)), one.meaning, arrow=True, strong=False)
 
 

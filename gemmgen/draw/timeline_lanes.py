@@ -186,7 +186,10 @@ def inner_lanes(times: Sequence[StepTime]) -> list[Lane]:
     stores = tuple(_bar(m, "store") for m in _tiles(times, lambda s: s.what == "store"))
     products = tuple(
         Interval(
-            s.start, s.end, (f"tile {s.step.tile}, k {s.step.k}",), f"multiply step {s.step.k}"
+            s.start,
+            s.end,
+            (f"tile {s.step.tile}, k {s.step.k}", f"{s.step.tile}: k {s.step.k}"),
+            f"multiply step {s.step.k}",
         )
         for s in times
         if s.step.what == "multiply"

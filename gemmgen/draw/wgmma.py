@@ -25,6 +25,8 @@ ROWS, CHUNK, BANK, BANKS = 8, 16, 4, 32
 """Rows of a core matrix and their bytes; bytes of a bank, and how many there are."""
 _INSTRUCTION = re.compile(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)")
 _LEFT, _TOP, _BETWEEN, _CELL = 64.0, 64.0, 72.0, 40.0
+_BANK, _APART = 9.0, 48.0
+"""Pixels of a bank, and between two core matrices."""
 
 
 @record
@@ -114,8 +116,8 @@ def core_matrices(scene: Scene) -> Drawing:
         for heading, found in panels:
             title = f"{buffer.name}, {heading}: {_ways(found)}"
             marks += _panel(title, found, meaning, x, y)
-            x += 10 * BANKS + _BETWEEN
-        width = max(width, x)
+            x += _BANK * BANKS + _APART
+        width = max(width, x - _APART + 16)
         said = f"{_ways(plain)} without swizzle"
         said += f", {_ways(stored)} with it" if buffer.swizzle is not None else ""
         sentences.append(f"{buffer.name}: {said}.")
@@ -144,12 +146,12 @@ def _ways(groups: list[int]) -> str:
 def _panel(title: str, groups: list[int], meaning: Meaning, x: float, y: float) -> Iterator[Mark]:
     yield Label(x, y + 16, title)
     for bank in range(0, BANKS, BANK):
-        yield Label(x + bank * 10, y + _TOP - 14, str(bank), size="small", quiet=True)
+        yield Label(x + bank * _BANK, y + _TOP - 14, str(bank), size="small", quiet=True)
     for row, first in enumerate(groups):
         top = y + _TOP + row * 20
         yield Label(x - 8, top + 10, str(row), "end", "small", quiet=True)
-        yield Cell(x, top, 10.0 * BANKS, 18)
+        yield Cell(x, top, _BANK * BANKS, 18)
         worst = groups.count(first) > 1
         about = f"row {row}: banks {first} to {first + CHUNK // BANK - 1}"
-        box = (x + first * 10, top, 10.0 * CHUNK / BANK, 18)
+        box = (x + first * _BANK, top, _BANK * CHUNK / BANK, 18)
         yield Cell(*box, CONFLICT if worst else meaning, str(row), about)
