@@ -128,7 +128,7 @@ class BlockContents:
     ) -> BlockStep:
         at = self.stage(stage)
         self.holds[copy.dst, at] = tile, None
-        operand = copy.dst.removesuffix("_shared")
+        operand = self.kernel.buffer(copy.dst).tensor
         return BlockStep(what, operand, tile, None, at, empty=self.is_past_end(tile))
 
     def is_past_end(self, tile: int) -> bool:
@@ -141,7 +141,7 @@ class BlockContents:
             yield BlockStep("load", copy.src, *held, slot)
         else:
             held = self.in_stage(copy.src, node.stage, k)
-            operand, empty = copy.src.removesuffix("_shared"), self.is_past_end(held[0])
+            operand, empty = self.kernel.buffer(copy.src).tensor, self.is_past_end(held[0])
             yield BlockStep("read", operand, *held, slot, empty=empty)
         self.holds[copy.dst, slot] = held
 
@@ -155,7 +155,7 @@ class BlockContents:
                     yield BlockStep("load", name, *held[-1])
                 case Space.SHARED:
                     held.append(self.in_stage(name, stage, k))
-                    yield BlockStep("read", name.removesuffix("_shared"), *held[-1])
+                    yield BlockStep("read", self.kernel.buffer(name).tensor, *held[-1])
                 case Space.REGISTER:
                     held.append(self.holds[name, self.stage(stage)])
         assert held[0] == held[1], "A and B are of different steps"

@@ -19,6 +19,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.buffers import Swizzle
 from gemmgen.ir.clusters import sharers
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.edit import tile_of
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.problem import Tensor
 
@@ -82,7 +83,7 @@ def copied_boxes(kernel: AnalyzedKernel) -> tuple[BoxedTile, ...]:
     return tuple(
         _tile(kernel, tensor, seen, *_source(interface, tensor.name, values))
         for tensor in (problem.a, problem.b)
-        if f"{tensor.name}_shared" in boxed_tiles(kernel)
+        if (tile := tile_of(kernel.program.main, tensor.name)) and tile.name in boxed_tiles(kernel)
     )
 
 
@@ -106,8 +107,9 @@ def _tile(
     source: str,
     pitch: int,
 ) -> BoxedTile:
-    name = f"{tensor.name}_shared"
-    buffer = kernel.program.main.buffer(name)
+    buffer = tile_of(kernel.program.main, tensor.name)
+    assert buffer is not None
+    name = buffer.name
     ranks = sharers(kernel.program.main.work, buffer)
     of_each = [(rank, *one) for rank in ranks for one in seen[rank]]
     read, written = (

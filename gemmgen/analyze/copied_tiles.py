@@ -13,6 +13,7 @@ from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.recorder import first_block
 from gemmgen.analyze.whole_tiles import boxed_tiles, k_step, staged_tiles, stages_of, whole_tiles
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.problem import Tensor
 from gemmgen.numerics.operators import Ints
 
@@ -74,14 +75,15 @@ def copied_tiles(kernel: AnalyzedKernel) -> tuple[CopiedTile, ...]:
     for name in staged_tiles(kernel):
         if name in boxed_tiles(kernel):
             continue
-        tensor = next(t for t in (problem.a, problem.b) if f"{t.name}_shared" == name)
+        tile = kernel.program.main.buffer(name)
+        tensor = next(t for t in (problem.a, problem.b) if t.name == tile.tensor)
         accesses = [
             _Access(site.write, thread, int(first), site.width)
             for site, by_warp in seen
             if (site.buffer, site.write) in ((tensor.name, False), (name, True))
             for thread, first in _active(by_warp)
         ]
-        found.append(_tile(kernel, tensor, accesses, int(values[pitch[tensor.name]])))
+        found.append(_tile(kernel, tensor, tile, accesses, int(values[pitch[tensor.name]])))
     return tuple(found)
 
 
@@ -92,10 +94,9 @@ def _active(by_warp: Ints) -> Iterator[tuple[int, int]]:
 
 
 def _tile(
-    kernel: AnalyzedKernel, tensor: Tensor, accesses: list[_Access], pitch: int
+    kernel: AnalyzedKernel, tensor: Tensor, buffer: Buffer, accesses: list[_Access], pitch: int
 ) -> CopiedTile:
-    problem, name = kernel.program.problem, f"{tensor.name}_shared"
-    buffer = kernel.program.main.buffer(name)
+    problem, name = kernel.program.problem, buffer.name
     array = next(a for a in kernel.lowered.shared if a.name == name)
     (_, length), step = array.sizes[-2:], k_step(kernel)
     row, column = problem.matrix(tensor.letters)

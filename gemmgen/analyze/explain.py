@@ -30,7 +30,7 @@ from gemmgen.base.record import record
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.dtypes import RAW, ROUNDED
-from gemmgen.ir.edit import contraction, loads_boxes, pipeline_of
+from gemmgen.ir.edit import contraction, loads_boxes, pipeline_of, tile_of
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.thread_code import Leave
 from gemmgen.schedule.model import Schedule
@@ -251,8 +251,8 @@ def _conversions(kernel: AnalyzedKernel, launch: LaunchCounts) -> int:
     splits = traits.splits is not None
     for operand in (problem.a, problem.b):
         if operand.dtype in converted or splits:
-            tile = f"{operand.name}_shared"
-            read = tile if main.has(tile) else operand.name
+            tile = tile_of(main, operand.name)
+            read = tile.name if tile else operand.name
             elements = total(launch, (read,), write=False).elements
             found += elements * (contract.parts if splits else 1)
     return found
@@ -277,7 +277,7 @@ def _through_l2(kernel: AnalyzedKernel, launch: LaunchCounts, shape: Shape) -> i
     whole = {problem.c.name, *(param.name for param in kernel.lowered.interface.scratch)}
     found = SECTOR * sum(counts.sectors for site, counts in launch.items() if site.buffer in whole)
     for operand, other in ((problem.a, problem.n), (problem.b, problem.m)):
-        if main.has(f"{operand.name}_shared"):
+        if tile_of(main, operand.name):
             found += SECTOR * total(launch, (operand.name,), write=False).sectors
         else:
             found += matrix_bytes(operand.dtype, *shape) // main.work.size(other)

@@ -17,7 +17,7 @@ from gemmgen.analyze.launch_arguments import Shape
 from gemmgen.base.record import record
 from gemmgen.ir import clusters, names
 from gemmgen.ir.atoms import ATOMS
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.edit import pipeline_of, tile_of
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.problem import Problem
 from gemmgen.lower.context import WORKSPACE
@@ -53,11 +53,11 @@ def formulas_of(
     sharing = [_sharing(program, operand) for operand in operands]
     if any(value > 1 for _, value in sharing):
         found.append(_formula(what, reads, mnk, products, sharing))
-    tiles = [name for name in operands if program.main.has(f"{name}_shared")]
+    tiles = {name: tile.name for name in operands if (tile := tile_of(program.main, name))}
     if len(tiles) == len(operands):
         found.append(_of_block(program, what, reads / blocks, shape[2]))
     if tiles and not ATOMS[program.main.spread.atom].in_place:
-        counted = total(launch, [f"{name}_shared" for name in tiles], write=False).elements
+        counted = total(launch, tiles.values(), write=False).elements
         sharing = [_sharing(program, name, shared=False) for name in tiles]
         found.append(_formula("shared reads", counted, mnk, products, sharing))
         found += _of_step(program, counted / blocks, shape[2], sharing)
@@ -162,7 +162,7 @@ def _sharing(program: Program, operand: str, *, shared: bool = True) -> tuple[st
     tiles of a cluster, that share it, along the letter that the operand does not have."""
     problem, kernel = program.problem, program.main
     letter = problem.n if operand == problem.a.name else problem.m
-    if shared and kernel.has(f"{operand}_shared"):
+    if shared and tile_of(kernel, operand):
         name, blocks = names.block(letter).name, clusters.along(kernel.work, letter)
         if blocks > 1:
             name = f"({name}*{names.cluster(letter).name})"

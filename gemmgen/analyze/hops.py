@@ -8,6 +8,7 @@ from gemmgen.analyze.explain import Explanation, Traffic
 from gemmgen.analyze.transactions import SECTOR
 from gemmgen.base.record import record
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.edit import tile_of
 from gemmgen.ir.problem import Tensor
 
 GLOBAL, SHARED, REGISTERS, ARITHMETIC = "global", "shared", "registers", "multiply-adds"
@@ -48,7 +49,8 @@ def _inwards(e: Explanation, operand: Tensor) -> list[Hop]:
     """An operand's way in; what threads read from global memory directly has no shared tile."""
     size, name = BYTES[operand.dtype], operand.name
     read = _traffic(e, name, write=False)
-    staged = _traffic(e, f"{name}_shared", write=False)
+    tile = tile_of(e.kernel.program.main, name)
+    staged = _traffic(e, tile.name, write=False) if tile else None
     if read is None:
         return []
     far = read.counts.elements

@@ -75,13 +75,14 @@ def pictures(kernel: AnalyzedKernel, shape: Shape, what: str) -> tuple[Picture, 
 
 def _buffer(kernel: AnalyzedKernel, what: str) -> tuple[str, Draw]:
     tensors = {p.name for p in kernel.lowered.interface.tensors}
-    tiles = {array.name for array in kernel.lowered.shared}
+    arrays = {array.name for array in kernel.lowered.shared}
+    tiles = {b.tensor: b.name for b in kernel.program.main.buffers if b.name in arrays}
     known = [f"{name}.global" for name in sorted(tensors)]
-    known += [f"{name}.shared" for name in sorted(tensors) if f"{name}_shared" in tiles]
+    known += [f"{name}.shared" for name in sorted(tensors) if name in tiles]
     tensor, _, hop = what.partition(".")
     if what not in known:
         raise UsageError(f"--map {what}: this kernel has {', '.join(known)}")
-    return (f"{tensor}_shared", _banks) if hop == "shared" else (tensor, _sectors)
+    return (tiles[tensor], _banks) if hop == "shared" else (tensor, _sectors)
 
 
 def _requests(kernel: AnalyzedKernel, values: Values, buffer: str) -> list[_Request]:

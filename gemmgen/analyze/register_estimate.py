@@ -13,6 +13,7 @@ of the fewest registers that do, which decides on the launch bounds of emitted k
 
 from __future__ import annotations
 
+from gemmgen.ir.edit import has_fragments
 from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.occupancy import allowed_registers, estimated_registers
 from gemmgen.ir.target import MAX_REGISTERS, OVERHEAD, REGISTER_UNIT
@@ -31,10 +32,9 @@ def compiled_registers(kernel: Kernel, blocks: int, batches: int) -> int:
     """What a compiler is expected to report; ``blocks``: of ``__launch_bounds__``."""
     spread = kernel.spread
     arrays = estimated_registers(kernel) - OVERHEAD
-    has_fragments = any(buffer.name.endswith("_frag") for buffer in kernel.buffers)
     if spread.holding == "lanes":
         wanted = float(arrays + LANES)
-    elif spread.registers == 1 and not has_fragments:
+    elif spread.registers == 1 and not has_fragments(kernel):
         wanted = float(arrays + SINGLE)
     else:
         wanted = max(arrays + ADDRESSES, FREE + AHEAD * arrays)

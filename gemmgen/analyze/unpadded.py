@@ -57,4 +57,4 @@ def _without(schedule: Schedule) -> AnalyzedKernel | None:
 
 def _maps(kernel: AnalyzedKernel, array: str) -> tuple[Picture, ...]:
     shape = whole_tiles(kernel, stages_of(kernel))
-    return pictures(kernel, shape, f"{array.removesuffix('_shared')}.shared")
+    return pictures(kernel, shape, f"{kernel.program.main.buffer(array).tensor}.shared")

@@ -10,6 +10,7 @@ from gemmgen.base.record import record
 from gemmgen.draw.recorded import Values, dense, position
 from gemmgen.draw.scene import Scene
 from gemmgen.draw.tracing import Trace, trace
+from gemmgen.ir.edit import fragment_of, tile_of
 from gemmgen.ir.problem import Tensor
 
 Place = tuple[str, int]
@@ -64,8 +65,8 @@ def multiply_adds(scene: Scene) -> MultiplyAdds:
 
 def source_of(scene: Scene, tensor: Tensor) -> str:
     """The array that multiply-adds read."""
-    known = (f"{tensor.name}_frag", f"{tensor.name}_shared")
-    return next((array for array in known if scene.main.has(array)), tensor.name)
+    held = fragment_of(scene.main, tensor.name) or tile_of(scene.main, tensor.name)
+    return held.name if held else tensor.name
 
 
 def _followed(

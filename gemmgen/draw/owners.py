@@ -15,7 +15,7 @@ from gemmgen.base.record import record
 from gemmgen.draw.recorded import Values, dense, position, record_block
 from gemmgen.draw.scene import Scene
 from gemmgen.ir.atoms import ATOMS
-from gemmgen.ir.edit import contraction
+from gemmgen.ir.edit import contraction, tile_of
 from gemmgen.ir.lane_matrices import MATRIX, ROWS
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Ints
@@ -108,7 +108,8 @@ class _Followed:
 
     @property
     def _slice(self) -> str:
-        return f"{self._scene.problem.c.name}_shared"
+        staged = tile_of(self._scene.main, self._scene.problem.c.name)
+        return staged.name if staged else ""
 
     @property
     def _lanes_known(self) -> bool:

@@ -9,7 +9,7 @@ from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.base.record import record
 from gemmgen.gpu.gpus import Gpu
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.edit import pipeline_of, tile_of
 from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.schedule.extents import Shape
@@ -46,7 +46,7 @@ class Scene:
 
     def staged(self, operand: Tensor) -> bool:
         """Whether the block has a tile of it in shared memory."""
-        return self.main.has(f"{operand.name}_shared")
+        return tile_of(self.main, operand.name) is not None
 
     def shape(self, otherwise: int | None = None) -> Shape:
         """The shape that was asked for; if none was, a cube of ``otherwise``, or a few tiles, or

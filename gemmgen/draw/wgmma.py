@@ -16,7 +16,7 @@ from gemmgen.draw.scene import Scene
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.edit import contraction
+from gemmgen.ir.edit import contraction, tile_of
 from gemmgen.ir.problem import Tensor
 
 WARPS = 4
@@ -63,8 +63,8 @@ def instruction_tiles(scene: Scene) -> Drawing:
     left = _LEFT + _CELL * steps + _BETWEEN
     top = _TOP + _CELL * steps + _BETWEEN
     marks: list[Mark] = [
-        Label(_LEFT, top - 24, f"{problem.a.name}_shared, {_major(scene, problem.a)}"),
-        Label(left, _TOP - 40, f"{problem.b.name}_shared, {_major(scene, problem.b)}"),
+        Label(_LEFT, top - 24, f"{_tile(scene, problem.a).name}, {_major(scene, problem.a)}"),
+        Label(left, _TOP - 40, f"{_tile(scene, problem.b).name}, {_major(scene, problem.b)}"),
         Label(left, top - 24, "accumulators, by warpgroup"),
     ]
     for at in range(steps):
@@ -98,8 +98,15 @@ def instruction_tiles(scene: Scene) -> Drawing:
 
 def _major(scene: Scene, operand: Tensor) -> str:
     """The field's word for its layout."""
-    letters = scene.main.buffer(f"{operand.name}_shared").letters
+    letters = _tile(scene, operand).letters
     return "K-major" if letters[-1] == scene.problem.k else "MN-major"
+
+
+def _tile(scene: Scene, operand: Tensor) -> Buffer:
+    """The operand's tile in shared memory, which the instruction reads."""
+    found = tile_of(scene.main, operand.name)
+    assert found is not None
+    return found
 
 
 def core_matrices(scene: Scene) -> Drawing:
@@ -108,7 +115,7 @@ def core_matrices(scene: Scene) -> Drawing:
     sentences: list[str] = []
     y, width = 0.0, 0.0
     for operand, meaning in ((scene.problem.a, A), (scene.problem.b, B)):
-        buffer = scene.main.buffer(f"{operand.name}_shared")
+        buffer = _tile(scene, operand)
         plain, stored = _groups(buffer, swizzled=False), _groups(buffer, swizzled=True)
         x = _LEFT
         panels = [("without swizzle", plain)]

@@ -39,7 +39,7 @@ class LanePipeline:
                 (Multiply(contract, Int(0), origin),),
             ),
         )
-        spread = self.kernel.buffer("acc").origins
+        spread = self.kernel.accumulator.origins
         split = tuple(o for o in spread if o.startswith("split_k"))
         add = Block("sum over the lanes of the warp", split, (WarpReduce(),))
         return (over_tiles(self.program, self.kernel, self.pipeline, body), add)

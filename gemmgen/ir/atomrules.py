@@ -59,7 +59,7 @@ def promotions_end_whole_steps(program: Program, kernel: Kernel) -> Iterator[str
                 kernel.buffer(promotion.part),
                 promotion.every,
             )
-            if promotion.dst != "acc" or (part.shape, part.spread, part.dtype) != (
+            if acc != kernel.accumulator or (part.shape, part.spread, part.dtype) != (
                 acc.shape,
                 acc.spread,
                 acc.dtype,

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.boxes import lands_at, tma_swizzle
-from gemmgen.ir.buffers import AxisSpread, Space, axes_of_operand
+from gemmgen.ir.buffers import AxisSpread, Role, Space, axes_of_operand
 from gemmgen.ir.dtypes import BYTES, widest
 from gemmgen.ir.edit import contraction, operations_of, wide_access
 from gemmgen.ir.fragment_layout import FragmentLayout, Side
-from gemmgen.ir.nodes import Contract, Copy, Kernel, Program
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Map, Program, Promote, Split
 
 
 def extents_are_those_of_the_space(program: Program, kernel: Kernel) -> Iterator[str]:
@@ -20,6 +20,51 @@ def extents_are_those_of_the_space(program: Program, kernel: Kernel) -> Iterator
                 yield f"buffer {buffer.name}: extent {letter}={size} in {buffer.space.value} memory"
             if size is not None and size < 1:
                 yield f"buffer {buffer.name}: extent {letter}={size} is not positive"
+
+
+def roles_are_those_of_the_operations(program: Program, kernel: Kernel) -> Iterator[str]:
+    """A buffer's role is what operations do with it; and it is of the tensor that it is copied
+    from, or to."""
+    inputs, output = (program.problem.a.name, program.problem.b.name), program.problem.c.name
+    roles, of = _roles(kernel), dict[Role, tuple[str, ...]]()
+    of |= dict.fromkeys((Role.PLANES, Role.TILE, Role.FRAGMENT), inputs)
+    for buffer in kernel.buffers:
+        tensor = Role.TENSOR if buffer.name in (*inputs, output) else Role.TEMPORARY
+        role = roles.get(buffer.name, tensor if buffer.space is Space.GLOBAL else Role.ACCUMULATOR)
+        if buffer.role is not role:
+            yield f"buffer {buffer.name}: a {buffer.role.value}, used as a {role.value}"
+        elif role is Role.STAGING:
+            through = any(isinstance(s, Map) and s.through == buffer.name for s in kernel.body)
+            if buffer.of != (kernel.accumulator.name if through else output):
+                yield f"buffer {buffer.name}: what is staged is not {buffer.of}"
+        elif buffer.of not in of.get(role, ("",)):
+            yield f"buffer {buffer.name}: a {role.value} of {buffer.of}"
+    for copy in (o for o, _ in operations_of(kernel) if isinstance(o, Copy)):
+        src, dst = kernel.buffer(copy.src), kernel.buffer(copy.dst)
+        if dst.role in (Role.TILE, Role.FRAGMENT) and src.tensor != dst.tensor:
+            yield f"buffer {dst.name}: of {dst.tensor}, copied from {src.tensor}"
+
+
+def _roles(kernel: Kernel) -> dict[str, Role]:
+    """Roles that follow from operations, by the names of buffers."""
+    found: dict[str, Role] = {}
+    for operation, _ in operations_of(kernel):
+        match operation:
+            case Copy(dst=dst) if kernel.buffer(dst).space is Space.SHARED:
+                found[dst] = Role.TILE
+            case Contract(a=a, b=b):
+                held = (x for x in (a, b) if kernel.buffer(x).space is Space.REGISTER)
+                found |= dict.fromkeys(held, Role.FRAGMENT)
+            case Promote(part=part):
+                found[part] = Role.PARTIAL
+            case Split(dst=dst):
+                found[dst] = Role.PLANES
+            case Map(dst=dst, through=through):
+                staged = (x for x in (dst, through) if x and kernel.buffer(x).space is Space.SHARED)
+                found |= dict.fromkeys(staged, Role.STAGING)
+            case _:
+                pass
+    return found
 
 
 def spreads_cover_register_tiles(program: Program, kernel: Kernel) -> Iterator[str]:
@@ -51,7 +96,7 @@ def global_buffers_are_the_problems(program: Program, kernel: Kernel) -> Iterato
 def pads_and_stages_have_a_place(program: Program, kernel: Kernel) -> Iterator[str]:
     for buffer in kernel.buffers:
         pad, stages = buffer.pad, buffer.stages
-        fragment = buffer.space is Space.REGISTER and buffer.name != "acc"
+        fragment = buffer.role is Role.FRAGMENT
         if stages < 1 or pad < 0:
             yield f"buffer {buffer.name}: stages={stages} pad={pad}"
         if pad and buffer.space is not Space.SHARED:

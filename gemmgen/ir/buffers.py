@@ -21,6 +21,33 @@ class Space(Enum):
     REGISTER = "register"
 
 
+class Role(Enum):
+    """What a buffer is for; each role belongs to one space."""
+
+    TENSOR = "tensor"
+    """The block's matrix of a tensor, in global memory."""
+    TEMPORARY = "temporary"
+    """A matrix in global memory between two kernels."""
+    PLANES = "planes"
+    """The terms of a split operand, in global memory."""
+    TILE = "tile"
+    """An operand's tile of a step, in shared memory."""
+    STAGING = "staging"
+    """The slice of shared memory that accumulators, or the output, pass through."""
+    FRAGMENT = "fragment"
+    """An operand's elements that a thread, or a warp, holds in registers."""
+    ACCUMULATOR = "accumulator"
+    """The sums of the block's tile, in registers."""
+    PARTIAL = "partial"
+    """The accumulators of an instruction, which are promoted into the others."""
+
+    @property
+    def space(self) -> Space:
+        if self in (Role.TENSOR, Role.TEMPORARY, Role.PLANES):
+            return Space.GLOBAL
+        return Space.SHARED if self in (Role.TILE, Role.STAGING) else Space.REGISTER
+
+
 @record
 class AxisSpread:
     """How one letter of a tile is distributed over threads.
@@ -176,7 +203,10 @@ class Swizzle:
 
 @record
 class Buffer:
-    """A tensor in global memory, or a tile of one in shared memory or registers.
+    """A tensor in global memory, or a tile of one in shared memory or registers: its ``role``.
+
+    ``of`` names the tensor whose elements a tile, a fragment, planes or a staged slice has (of
+    staged accumulators ``acc``); a buffer without it has its own.
 
     Of a tensor with batches it is the block's own matrix: batch letters are the work's alone.
 
@@ -190,12 +220,13 @@ class Buffer:
     planes, whose parts lie in memory.
     """
 
-    SYNTAX = "{space} {name}{shape} {dtype}"
+    SYNTAX = "{role} {name}{shape} {dtype}"
 
     name: str
-    space: Space
+    role: Role
     dtype: DType
     shape: tuple[tuple[str, int | None], ...]
+    of: str = ""
     pad: int = 0
     stages: int = 1
     atom_width: int = 0
@@ -204,6 +235,15 @@ class Buffer:
     spread: Spread | None = None
     parts: int = 1
     origins: Origins = ()
+
+    @property
+    def space(self) -> Space:
+        return self.role.space
+
+    @property
+    def tensor(self) -> str:
+        """The tensor whose elements it has; its own name if it is one."""
+        return self.of or self.name
 
     @property
     def letters(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from gemmgen.ir.buffers import Buffer, Space, slice_of
+from gemmgen.ir.buffers import Buffer, Role, Space, slice_of
 from gemmgen.ir.dtypes import widths
 from gemmgen.ir.edit import copy_outward, stores_vectors
 from gemmgen.ir.nodes import Copy, Kernel, Map, Pipeline, Program
@@ -111,7 +111,7 @@ def widths_divide_what_they_move(program: Program, kernel: Kernel) -> Iterator[s
         if width not in allowed:
             yield f"{label}: width={width} is not one of {(1, *allowed)}"
         elif isinstance(operation, Map):
-            yield from _runs(label, kernel.buffer("acc"), kernel.buffer(operation.dst), width)
+            yield from _runs(label, kernel.accumulator, kernel.buffer(operation.dst), width)
         else:
             src, dst = kernel.buffer(operation.src), kernel.buffer(operation.dst)
             tile, memory = (src, dst) if leaves else (dst, src)
@@ -143,8 +143,9 @@ def wide_rows_stay_aligned(program: Program, kernel: Kernel) -> Iterator[str]:
 
 def types_change_on_the_way_to_a_fragment(program: Program, kernel: Kernel) -> Iterator[str]:
     for buffer in kernel.buffers:
-        if buffer.name == "acc" and buffer.dtype != program.problem.accumulate:
-            yield f"buffer acc: {buffer.dtype}, accumulators are {program.problem.accumulate}"
+        if buffer.role is Role.ACCUMULATOR and buffer.dtype != program.problem.accumulate:
+            wanted = program.problem.accumulate
+            yield f"buffer {buffer.name}: {buffer.dtype}, accumulators are {wanted}"
     for operation, _ in operations_of(kernel):
         if isinstance(operation, Copy):
             src, dst = kernel.buffer(operation.src), kernel.buffer(operation.dst)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from gemmgen.ir.atoms import ATOMS
-from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.buffers import Buffer, Role, Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.nodes import (
     Contract,
@@ -109,7 +109,25 @@ def pipeline_of(kernel: Kernel) -> Pipeline | None:
 
 def loads_boxes(kernel: Kernel) -> bool:
     """Whether TMA loads all tiles of a kernel that has tiles."""
-    return {copy.mode for copy in copies(kernel) if copy.dst.endswith("_shared")} == {"tma"}
+    into = (copy for copy in copies(kernel) if kernel.buffer(copy.dst).space is Space.SHARED)
+    return {copy.mode for copy in into} == {"tma"}
+
+
+def tile_of(kernel: Kernel, tensor: str) -> Buffer | None:
+    """The tile of an operand in shared memory, or the slice that an output is staged in."""
+    found = (b for b in kernel.buffers if b.space is Space.SHARED and b.tensor == tensor)
+    return next(found, None)
+
+
+def fragment_of(kernel: Kernel, tensor: str) -> Buffer | None:
+    """The registers that hold part of an operand."""
+    found = (b for b in kernel.buffers if b.role is Role.FRAGMENT and b.tensor == tensor)
+    return next(found, None)
+
+
+def has_fragments(kernel: Kernel) -> bool:
+    """Whether operands are read into registers before they are multiplied."""
+    return any(buffer.role is Role.FRAGMENT for buffer in kernel.buffers)
 
 
 def copy_outward(kernel: Kernel) -> Copy | None:

@@ -77,15 +77,14 @@ STAGE_BYTES = Var("STAGE_BYTES")
 """Bytes that TMA writes into one stage."""
 
 
-def pad(tile: str) -> Var:
-    """Elements at the end of each row of a shared tile: ``A_PAD`` of ``A_shared``."""
-    return Var(f"{tile.removesuffix('_shared')}_PAD")
+def pad(tensor: str) -> Var:
+    """Elements at the end of each row of a tensor's tile in shared memory: ``A_PAD``."""
+    return Var(f"{tensor}_PAD")
 
 
-def atom_width(tile: str) -> Var:
-    """Elements of a row of a shared tile that is cut into atom columns: ``A_SLAB`` of
-    ``A_shared``."""
-    return Var(f"{tile.removesuffix('_shared')}_SLAB")
+def atom_width(tensor: str) -> Var:
+    """Elements of a row of a tensor's shared tile that is cut into atom columns: ``A_SLAB``."""
+    return Var(f"{tensor}_SLAB")
 
 
 def share_origin(tensor: str, letter: str) -> Var:

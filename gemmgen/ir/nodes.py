@@ -12,7 +12,7 @@ from typing import Literal
 
 from gemmgen.base.record import record
 from gemmgen.ir.atoms import Atom
-from gemmgen.ir.buffers import Buffer, Origins, Spread
+from gemmgen.ir.buffers import Buffer, Origins, Role, Spread
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.problem import Problem
@@ -23,7 +23,6 @@ CopyMode = Literal["registers", "cp_async", "tma"]
 """How a tile travels into shared memory: ``registers`` loads it and stores it, ``cp_async`` copies
 it while the threads go on, with ``tma`` TMA does, issued by one thread."""
 
-
 VectorSides = Literal["both", "global"]
 """Which sides of a wide copy are vector accesses.  ``global``: the access to global memory; the one
 to shared memory is a vector only if the tile's rows are aligned, else it is scalar."""
@@ -31,10 +30,8 @@ to shared memory is a vector only if the tile's rows are aligned, else it is sca
 Eviction = Literal["normal", "first", "last"]
 """When L2 gives up what was copied: ``first`` before all else, ``last`` after all else."""
 
-
 Reduce = Literal["ordered", "atomic"]
 """How the parts of a split sum are added: in their order, or as they come."""
-
 
 RasterOrder = Literal["columns", "hilbert"]
 """How the tiles of a group of block rows follow each other: column by column, or square by square
@@ -254,10 +251,13 @@ class Kernel:
         return any(b.name == name for b in self.buffers)
 
     @property
+    def accumulator(self) -> Buffer:
+        return next(b for b in self.buffers if b.role is Role.ACCUMULATOR)
+
+    @property
     def spread(self) -> Spread:
-        """The spread of the accumulator: how the accumulators are dealt out to the threads that
-        multiply."""
-        spread = self.buffer("acc").spread
+        """How the accumulators are dealt out to the threads that multiply."""
+        spread = self.accumulator.spread
         assert spread is not None
         return spread
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.ir.edit import copies
+from gemmgen.ir.edit import copies, has_fragments
 from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.target import (
     MAX_REGISTERS,
@@ -43,8 +43,7 @@ def blocks_per_multiprocessor(kernel: Kernel) -> int:
     if kernel.bounds.blocks:
         return kernel.bounds.blocks
     threads = 2 * kernel.threads
-    has_fragments = any(b.name.endswith("_frag") for b in kernel.buffers)
-    if (kernel.spread.registers == 1 and not has_fragments) or threads > RESIDENT_THREADS:
+    if (kernel.spread.registers == 1 and not has_fragments(kernel)) or threads > RESIDENT_THREADS:
         return 1
     if not can_multiply(kernel, 2):
         return 1

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gemmgen.ir.assumptions import divides
-from gemmgen.ir.buffers import Space
+from gemmgen.ir.buffers import Role, Space
 from gemmgen.ir.clusters import MOST_BLOCKS as MOST_IN_CLUSTER
 from gemmgen.ir.clusters import blocks_of
 from gemmgen.ir.edit import promotion_of
@@ -33,8 +33,9 @@ def used_buffers_are_declared(program: Program, kernel: Kernel) -> Iterator[str]
     for operation, _ in operations_of(kernel):
         for name in sorted((reads(operation) | writes(operation)) - declared):
             yield f"{line_of(operation)} uses {name}, which is not declared"
-    if "acc" not in declared:
-        yield "there is no accumulator acc"
+    count = sum(buffer.role is Role.ACCUMULATOR for buffer in kernel.buffers)
+    if count != 1:
+        yield f"there are {count} accumulators"
 
 
 def declared_buffers_are_used(program: Program, kernel: Kernel) -> Iterator[str]:
@@ -51,8 +52,8 @@ def work_tiles_the_output(program: Program, kernel: Kernel) -> Iterator[str]:
     work, problem = kernel.work, program.problem
     if dict(work.tile).keys() != {problem.m, problem.n}:
         yield f"work tiles {[letter for letter, _ in work.tile]}, not {[problem.m, problem.n]}"
-    if dict(work.tile) != dict(kernel.buffer("acc").shape):
-        yield f"work tile {dict(work.tile)} is not acc's, {dict(kernel.buffer('acc').shape)}"
+    if dict(work.tile) != dict(kernel.accumulator.shape):
+        yield f"work tile {dict(work.tile)} is not acc's, {dict(kernel.accumulator.shape)}"
     if work.batch != problem.batch:
         yield f"work numbers matrices by {list(work.batch)}, not {list(problem.batch)}"
     if work.raster < 1:
@@ -130,7 +131,7 @@ def the_contraction_sums_over_k(program: Program, kernel: Kernel) -> Iterator[st
         if not isinstance(operation, Contract):
             continue
         promotion = promotion_of(kernel)
-        accumulators = promotion.part if promotion else "acc"
+        accumulators = promotion.part if promotion else kernel.accumulator.name
         if operation.acc != accumulators or problem.k not in loops:
             yield f"{line_of(operation)} does not sum into {accumulators} over {problem.k}"
         for name, free in ((operation.a, problem.m), (operation.b, problem.n)):

@@ -9,10 +9,10 @@ directives that shaped it, and part of the IR.  All of it comes from the fields 
       problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
       kernel gemm
         work [m=8, n=32]
-        global A[m, k] f32
-        global B[k, n] f32
-        global C[m, n] f32
-        register acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
+        tensor A[m, k] f32
+        tensor B[k, n] f32
+        tensor C[m, n] f32
+        accumulator acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
         init acc
         loop k
           contract acc += A * B

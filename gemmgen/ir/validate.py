@@ -25,6 +25,7 @@ USE: tuple[Rule, ...] = (
     rules.declared_buffers_are_used,
     rules.work_tiles_the_output,
     rules.bounds_and_loops_are_whole,
+    bufferrules.roles_are_those_of_the_operations,
     bufferrules.global_buffers_are_the_problems,
     bufferrules.pads_and_stages_have_a_place,
     bufferrules.swizzles_permute_rows,

@@ -205,7 +205,7 @@ def _taken(program: Program, total: int) -> str | None:
 
 
 def _accumulators(program: Program) -> int:
-    return registers_of(program.main.buffer("acc"))
+    return registers_of(program.main.accumulator)
 
 
 def _required(schedule: Schedule, kernel: LoweredKernel) -> Iterator[Mistake]:

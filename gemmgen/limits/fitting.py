@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 
 from gemmgen.ir.atoms import ATOMS
-from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.buffers import Buffer, Role
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, pipeline_of, promotion_of
 from gemmgen.ir.nodes import Kernel, Program
@@ -46,8 +46,8 @@ def larger_share(program: Program) -> str | None:
 def _micro_tile(program: Program, tile: tuple[int, ...]) -> tuple[int, ...] | None:
     """The micro-tile of such a ``register_block`` for a tile of these extents."""
     main = program.main
-    words = BYTES[main.buffer("acc").dtype] // REGISTER
-    ahead = max((b.stages for b in main.buffers if b.name.endswith("_frag")), default=1)
+    words = BYTES[main.accumulator.dtype] // REGISTER
+    ahead = max((b.stages for b in main.buffers if b.role is Role.FRAGMENT), default=1)
     for sizes in product((8, 4, 16, 2, 1), repeat=2):
         pairs = tuple(zip(tile, sizes, strict=True))
         threads = prod(n // size for n, size in pairs) * main.spread.lanes_per_sum
@@ -130,7 +130,7 @@ def shorter_step(program: Program, tiles: list[Buffer]) -> str | None:
     along_k, pipeline = program.main.spread.k_layout, pipeline_of(program.main)
     if along_k is None or pipeline is None:
         return None
-    accumulators = sum(registers_of(b) for b in tiles if b.name == "acc")
+    accumulators = sum(registers_of(b) for b in tiles if b.role is Role.ACCUMULATOR)
     operands = sum(registers_of(b) for b in tiles) - accumulators
     step, least = pipeline.step, along_k.lanes * along_k.width
     while step % (2 * least) == 0:

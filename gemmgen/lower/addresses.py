@@ -56,7 +56,7 @@ def in_shared(
         unrolled = frozenset((context.problem.k, *(f"reg_{x}" for x in context.letters)))
         known = Known(_constants(context), origins | dict(steps or {}), below or {}, unrolled)
         if tile.atom_width:
-            number, at = in_atom_column(at, names.atom_width(tile.name), known)
+            number, at = in_atom_column(at, names.atom_width(tile.tensor), known)
             atom_column = (number,)
         at = swizzled(swizzle, index[row], tile.extent(row), at, known)
     return Element(tile.name, (*_present(stage), *atom_column, index[row], at))
@@ -70,7 +70,7 @@ def begin_of_box(
     row, column = (within[letter] for letter in tile.letters)
     place = (row, column)
     if tile.atom_width:
-        place = (div(column, names.atom_width(tile.name)), row, Int(0))
+        place = (div(column, names.atom_width(tile.tensor)), row, Int(0))
     return Element(tile.name, (*_present(stage), *_present(part), *place))
 
 
@@ -79,7 +79,9 @@ def _constants(context: Context) -> dict[str, int]:
     found = {THREADS.name: context.kernel.threads}
     found |= {name.name: width for name, width in context.vectors.values()}
     found |= {
-        names.atom_width(b.name).name: b.atom_width for b in context.kernel.buffers if b.atom_width
+        names.atom_width(b.tensor).name: b.atom_width
+        for b in context.kernel.buffers
+        if b.atom_width
     }
     for letter in (*context.letters, context.problem.k):
         found[names.block(letter).name] = bounds.tile(context, letter)

@@ -32,7 +32,7 @@ def store_boxes(context: Context, node: StoreBoxes) -> tuple[Node, ...]:
         of_warp = letter == outer and 1 < side == context.axis(outer).lanes
         step = names.lanes(outer) if of_warp else Int(side)
         if slice_.atom_width and letter == inner:
-            step = names.atom_width(slice_.name)
+            step = names.atom_width(slice_.tensor)
         loops += [(names.box(letter), stop, step)] if cut else []
     first = {
         outer: add(names.tile_origin(outer), row_in_tile(context, outer, within[outer], node.row)),

@@ -51,7 +51,7 @@ def copy_box(context: Context, node: CopyBox) -> tuple[Node, ...]:
     for letter, first, stop, side in reversed(loops):
         step = Int(side)
         if tile.atom_width and letter == tile.letters[-1]:
-            step = names.atom_width(tile.name)
+            step = names.atom_width(tile.tensor)
         body = For(names.box(letter).name, first, stop, step, (body,))
     if part is not None:
         body = For(PART.name, Int(0), names.SPLIT, Int(1), (body,), unroll=True)

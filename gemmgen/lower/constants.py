@@ -54,11 +54,11 @@ def _vectors(context: Context) -> Iterator[Constant]:
         yield Constant(name.name, width, None, "elements of a vector access")
     for buffer in context.kernel.buffers:
         if buffer.space is Space.SHARED and buffer.pad:
-            name = names.pad(buffer.name).name
+            name = names.pad(buffer.tensor).name
             yield Constant(name, buffer.pad, None, "padding elements of each row")
     for buffer in context.kernel.buffers:
         if buffer.atom_width:
-            name = names.atom_width(buffer.name).name
+            name = names.atom_width(buffer.tensor).name
             yield Constant(name, buffer.atom_width, None, "elements of a swizzle atom's row")
 
 

@@ -13,7 +13,7 @@ from gemmgen.ir import names
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space
 from gemmgen.ir.control import Define
 from gemmgen.ir.dtypes import DType, computed_in
-from gemmgen.ir.edit import copy_outward, output_of, pipeline_of, promotion_of
+from gemmgen.ir.edit import copy_outward, has_fragments, output_of, pipeline_of, promotion_of
 from gemmgen.ir.expanded import ExpandedKernel
 from gemmgen.ir.expr import Element, Expr, Int, Var, walk
 from gemmgen.ir.lowered import Check, Constant
@@ -121,8 +121,7 @@ class Context:
     @cached_property
     def scalar_accumulator(self) -> bool:
         """Whether a thread owns one element, kept in a plain variable."""
-        has_fragments = any(b.name.endswith("_frag") for b in self.kernel.buffers)
-        return self.kernel.spread.registers == 1 and not has_fragments
+        return self.kernel.spread.registers == 1 and not has_fragments(self.kernel)
 
     def buffer(self, name: str) -> Buffer:
         return self.kernel.buffer(name)
@@ -216,7 +215,7 @@ class Context:
 
     def pad(self, tile: Buffer) -> Expr:
         """Elements at the end of a row of a shared tile, by name: ``A_PAD``."""
-        return names.pad(tile.name) if tile.pad else Int(0)
+        return names.pad(tile.tensor) if tile.pad else Int(0)
 
     def stages(self, tile: Buffer) -> Expr:
         """How many stages a shared tile has, by name if there is one."""

@@ -17,11 +17,11 @@ from gemmgen.ir.barriers import (
     WaitBarrier,
 )
 from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
-from gemmgen.ir.buffers import Space
+from gemmgen.ir.buffers import Role, Space
 from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
 from gemmgen.ir.dependent_launch import LaunchDependents
-from gemmgen.ir.edit import output_of, staged_copies
+from gemmgen.ir.edit import has_fragments, output_of, staged_copies
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, OneThread, Release, Tiles, Timed
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.interface import Interface
@@ -146,12 +146,12 @@ def _arrays(context: Context) -> tuple[Node, ...]:
     """Fragments, accumulators and staging registers."""
     held = [b for b in context.kernel.buffers if b.space is Space.REGISTER]
     staged = staged_copies(context.kernel)
-    parts = ["operand fragments"] if any(b.name.endswith("_frag") for b in held) else []
+    parts = ["operand fragments"] if has_fragments(context.kernel) else []
     parts.append("accumulator" if context.scalar_accumulator else "accumulators")
     if staged:
         parts.append("staging")
     if context.is_persistent and context.scalar_accumulator:
-        held = [b for b in held if b.name != "acc"]
+        held = [b for b in held if b.role is not Role.ACCUMULATOR]
     arrays = (
         *(context.lowering.array(context, buffer) for buffer in held),
         *(copies.staging_array(context, copy) for copy in staged),

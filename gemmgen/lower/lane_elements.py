@@ -69,7 +69,7 @@ def origins(context: Context, own: MmaOperand) -> Iterator[Define]:
 
 def lane_origin(tile: Buffer, letter: str) -> Var:
     """Where a lane's elements of an operand begin along a letter: ``A_lane_m``."""
-    return Var(f"{tile.name.removesuffix('_shared')}_lane_{letter}")
+    return Var(f"{tile.tensor}_lane_{letter}")
 
 
 LOADING = Loading(array=RegisterArray, together=lambda own: 1, load=load, origins=origins)

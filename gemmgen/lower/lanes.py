@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gemmgen.ir import names
-from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.buffers import Buffer, Role
 from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.expanded import LoadLaneSlice, Multiply, WarpReduce
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Var
@@ -29,7 +29,7 @@ from gemmgen.lower.types import computable, multiply_add, plus
 
 def array(context: Context, buffer: Buffer) -> Node:
     """The warp's accumulators, or a lane's k elements of each of its warp's rows or columns."""
-    if buffer.name == "acc":
+    if buffer.role is Role.ACCUMULATOR:
         return threads.array(context, buffer)
     k = context.problem.k
     (letter,) = (x for x in buffer.letters if x != k)

@@ -99,7 +99,7 @@ def origins(context: Context, own: MmaOperand) -> Iterator[Define]:
 
 def row_origin(tile: Buffer, letter: str) -> Var:
     """Where the row begins that a lane names to ldmatrix, along a letter: ``A_row_m``."""
-    return Var(f"{tile.name.removesuffix('_shared')}_row_{letter}")
+    return Var(f"{tile.tensor}_row_{letter}")
 
 
 def _rows(own: MmaOperand, piece: int) -> tuple[tuple[Digit, ...], int]:

@@ -9,7 +9,7 @@ from gemmgen.ir.atoms import ATOMS, AtomTraits
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Define
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.edit import contraction
+from gemmgen.ir.edit import contraction, tile_of
 from gemmgen.ir.expanded import Fetch, Stage
 from gemmgen.ir.expr import Element, Expr, Int
 from gemmgen.ir.fragment_layout import FragmentLayout, Side
@@ -63,11 +63,13 @@ def operand(context: Context, fragment: str) -> MmaOperand:
     is_a = contraction(context.kernel).a == fragment
     letter, layout = (m, traits.a) if is_a else (n, traits.b)
     assert layout is not None
-    tile = context.buffer(f"{fragment.removesuffix('_frag')}_shared")
+    own = context.buffer(fragment)
+    tile = tile_of(context.kernel, own.tensor)
+    assert tile is not None
     axis = context.axis(letter)
     pieces = axis.extent // axis.warps // extent(context, letter)
     side: Side = "row" if is_a else "column"
-    return MmaOperand(letter, side, layout, tile, context.buffer(fragment), pieces)
+    return MmaOperand(letter, side, layout, tile, own, pieces)
 
 
 def registers(own: MmaOperand, slot: Stage, register: Expr, part: int = 0) -> Element:

@@ -20,7 +20,7 @@ from gemmgen.lower.types import multiply_add, number
 def load(context: Context, own: MmaOperand, node: Fetch, number: Expr) -> tuple[Node, ...]:
     """A piece's elements, to registers that are declared before them, and its parts."""
     into, loads = own.fragment.dtype, matrix_rows.loads(context, own, node, number)
-    raw = f"{own.fragment.name.removesuffix('_frag')}_raw"
+    raw = f"{own.fragment.tensor}_raw"
     count = sum(one.count for one in loads)
     body: list[Node] = [OperandArray(raw, own.tile.dtype, (Int(count),), (count,))]
     first = 0

@@ -83,7 +83,7 @@ def _converted(
     dtype, width = context.buffer(copy.src).dtype, copy.width
     if dtype == context.buffer(copy.dst).dtype:
         return (), target, ()
-    name = f"{copy.dst.removesuffix('_frag')}_raw"
+    name = f"{context.buffer(copy.dst).tensor}_raw"
     value = computable(Element(name, (context.element,)), dtype, context.problem.accumulate)
     raw = RegisterArray(name, dtype, (context.width(copy.dst),), (width,), wide=True)
     return (

@@ -27,7 +27,7 @@ CLUSTER, RANK = Var("cluster"), Var("rank")
 def placement(context: Context, computes: bool = True) -> tuple[Node, ...]:
     """The first lines of a kernel: coordinates in C from block and thread numbers; only of the tile
     unless the thread ``computes``."""
-    work, acc = context.kernel.work, context.kernel.buffer("acc")
+    work, acc = context.kernel.work, context.kernel.accumulator
     batch, first = (), (*_in_cluster(context), *_blocks(context), *_parts(context))
     if work.batch:
         batch = matrices(context, first, _number_of_all(context))
@@ -60,7 +60,7 @@ def before_tiles(context: Context, computes: bool = True) -> tuple[Node, ...]:
     if not computes:
         return (tiles,)
     coordinates = tuple(context.lowering.coordinates(context))
-    origins = context.kernel.buffer("acc").origins
+    origins = context.kernel.accumulator.origins
     owner = context.lowering.owner
     return (tiles, Block(f"the {owner}'s position in a tile", origins, coordinates))
 

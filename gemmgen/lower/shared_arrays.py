@@ -46,7 +46,7 @@ def shape(context: Context, tile: Buffer) -> tuple[Expr, ...]:
     outer, inner = tile.letters
     rows = add(_extent(context, tile, outer), Int(tile.spare))
     if tile.atom_width:
-        atom_width = names.atom_width(tile.name)
+        atom_width = names.atom_width(tile.tensor)
         return (div(_extent(context, tile, inner), atom_width), rows, atom_width)
     return (rows, row(context, tile))
 

@@ -223,7 +223,7 @@ def outward_map_of(context: Context, outward: Copy) -> ThreadMap:
     row, column = tile.letters
     rows, columns = tile.extent(row), tile.extent(column)
     return ThreadMap(
-        outward.src.removesuffix("_shared"),
+        tile.tensor,
         row,
         column,
         rows,

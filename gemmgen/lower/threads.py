@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir import names
-from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.buffers import Buffer, Role
 from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.edit import copies, copy_outward
 from gemmgen.ir.expanded import Fetch, Multiply
@@ -40,7 +40,7 @@ def _accumulators(context: Context, buffer: Buffer) -> Node:
         return Define("acc", number(0, buffer.dtype), kind(buffer.dtype), mutable=True)
     sizes = tuple(context.axis(x).registers for x in context.letters)
     shape = tuple(names.registers(x) for x in context.letters)
-    is_total = buffer.name == "acc"
+    is_total = buffer.role is Role.ACCUMULATOR
     wide = is_total and context.is_split and piece_width(context) > 1
     zero = context.born_zero if is_total else context.lowering.born_zero
     return RegisterArray(buffer.name, buffer.dtype, shape, sizes, zero=zero, wide=wide)

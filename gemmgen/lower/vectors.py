@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.base.record import record
+from gemmgen.ir.buffers import Role, Space
 from gemmgen.ir.dtypes import DType, widest, widths
 from gemmgen.ir.edit import copies, copy_outward
 from gemmgen.ir.expr import Var
@@ -48,14 +49,20 @@ def _accesses(kernel: Kernel, accumulators: int) -> Iterator[Vector]:
     outward = copy_outward(kernel)
     for copy in copies(kernel):
         width = store_width(kernel, copy) if copy == outward else copy.width
-        apart = "_FRAG" if copy.dst.endswith("_frag") else ""
-        yield Vector(copy.src.removesuffix("_shared"), copy.dst, width, apart)
+        apart = "_FRAG" if kernel.buffer(copy.dst).role is Role.FRAGMENT else ""
+        yield Vector(_tensor(kernel, copy.src), copy.dst, width, apart)
     for statement in kernel.body:
         if isinstance(statement, Map):
-            tensor, width = statement.dst.removesuffix("_shared"), store_width(kernel, statement)
+            tensor, width = _tensor(kernel, statement.dst), store_width(kernel, statement)
             yield Vector(tensor, statement.dst, width, "_SHARED" if outward else "")
     if kernel.work.parts > 1 and kernel.work.reduce == "ordered":
         yield Vector("PART", WORKSPACE, accumulators)
+
+
+def _tensor(kernel: Kernel, name: str) -> str:
+    """What the name of an access to a buffer begins with."""
+    buffer = kernel.buffer(name)
+    return buffer.tensor if buffer.space is Space.SHARED else name
 
 
 def store_width(kernel: Kernel, node: Map | Copy) -> int:

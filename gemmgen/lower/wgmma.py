@@ -48,7 +48,7 @@ class WgmmaOperand:
 
     @property
     def descriptor(self) -> str:
-        return f"{self.tile.name.removesuffix('_shared')}_matrix"
+        return f"{self.tile.tensor}_matrix"
 
     @property
     def mn_major(self) -> bool:
@@ -153,7 +153,7 @@ def _begin(a: WgmmaOperand, number: Expr) -> Expr:
     first = mul(number, div(names.block(a.letter), names.fragments(a.letter)))
     if not a.tile.atom_width:
         return div(mul(first, Int(BYTES[a.tile.dtype])), Int(UNIT))
-    columns_before = div(first, names.atom_width(a.tile.name))
+    columns_before = div(first, names.atom_width(a.tile.tensor))
     return mul(columns_before, div(mul(names.block(a.contracted), Int(a.row)), Int(UNIT)))
 
 
@@ -164,7 +164,7 @@ def _further(operand: WgmmaOperand, k: Expr) -> Expr:
         return div(mul(k, Int(operand.row)), Int(UNIT))
     if not tile.atom_width:
         return div(mul(k, size), Int(UNIT))
-    atom_width = names.atom_width(tile.name)
+    atom_width = names.atom_width(tile.tensor)
     whole = mul(mul(div(k, atom_width), names.block(operand.letter)), mul(atom_width, size))
     return div(add(whole, mul(mod(k, atom_width), size)), Int(UNIT))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from gemmgen.ir import names
 from gemmgen.ir.atoms import ATOMS, AtomTraits
-from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.buffers import Buffer, Role
 from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.edit import copies
 from gemmgen.ir.expanded import Fetch, Multiply
@@ -50,7 +50,7 @@ def array(context: Context, buffer: Buffer) -> FragmentArray:
     if buffer.stages > 1:
         shape.insert(0, Int(buffer.stages))
         sizes.insert(0, buffer.stages)
-    accumulators = buffer.name == "acc"
+    accumulators = buffer.role is Role.ACCUMULATOR
     wide = accumulators and context.is_split and context.kernel.work.reduce == "ordered"
     zero = accumulators and not context.is_persistent
     return FragmentArray(buffer.name, buffer.dtype, tuple(shape), tuple(sizes), zero, wide)

@@ -11,7 +11,7 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import Span
 from gemmgen.ir.buffers import Buffer
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.edit import pipeline_of, tile_of
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.schedule.formatting import format_directive, format_sizes
 from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
@@ -104,10 +104,11 @@ class Stated:
 def shared_tile(kernel: Kernel, directive: str, operand: Operand, hint: str) -> Buffer:
     """The operand's tile in shared memory; refuses ``directive`` if there is none."""
     tensor = operand.tensor
-    if not kernel.has(f"{tensor}_shared"):
+    tile = tile_of(kernel, tensor)
+    if tile is None:
         message = f"{directive} {tensor}: {tensor} is not in shared memory"
         raise Refusal(message, at=operand.span, hint=hint)
-    return kernel.buffer(f"{tensor}_shared")
+    return tile
 
 
 def tile_line(kernel: Kernel, k: str, step: int) -> str:

@@ -4,9 +4,9 @@ Adjacent threads of a warp differ in threadIdx.x.  If that letter is contiguous 
 accesses are in the same 32-byte sectors (coalesced, the default); ``bind x=m y=n`` on a row-major C
 is the uncoalesced textbook kernel.
 
-    register acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
+    accumulator acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
 ==> bind x=m y=n
-    register acc[m=32, n=8] f32 spread [m=1x1x32x1, n=1x1x8x1] x=m   # bind x=m y=n
+    accumulator acc[m=32, n=8] f32 spread [m=1x1x32x1, n=1x1x8x1] x=m   # bind x=m y=n
 """
 
 from __future__ import annotations

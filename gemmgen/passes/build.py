@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.units import numeral
-from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
+from gemmgen.ir.buffers import AxisSpread, Buffer, Role, Spread
 from gemmgen.ir.dtypes import DTYPES, DType
 from gemmgen.ir.expr import Binary, Call, Expr, Float, Var, walk
 from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Loop, Map, Program, Work
@@ -147,13 +147,14 @@ def mapping_kernel(problem: Problem, name: str, source: Tensor) -> Kernel:
 
 def accumulator(problem: Problem, work: Work, spread: Spread) -> Buffer:
     """The block's tile of accumulators, in registers."""
-    return Buffer("acc", Space.REGISTER, problem.accumulate, work.tile, spread=spread)
+    return Buffer("acc", Role.ACCUMULATOR, problem.accumulate, work.tile, spread=spread)
 
 
 def _global(problem: Problem, tensor: Tensor) -> Buffer:
     """The block's own matrix of a tensor."""
+    role = Role.TEMPORARY if tensor.name == TEMPORARY else Role.TENSOR
     shape = tuple((letter, None) for letter in problem.matrix(tensor.letters))
-    return Buffer(tensor.name, Space.GLOBAL, tensor.dtype, shape)
+    return Buffer(tensor.name, role, tensor.dtype, shape)
 
 
 def _tensor(access: Access, stored: Mapping[str, DType]) -> Tensor:

@@ -14,8 +14,8 @@ Stores to global memory are then coalesced, and as wide as ``vectorize C`` says.
       contract acc += A * B
     map C = alpha * acc + beta * C[m, n]
 ==> cache_shared A[k, m] C
-    shared A_shared[k=8, m=16] f32   # cache_shared A[k, m] C[m, n]
-    shared C_shared[m=16, n=16] f32   # cache_shared A[k, m] C[m, n]
+    tile A_shared[k=8, m=16] f32 of=A   # cache_shared A[k, m] C[m, n]
+    staging C_shared[m=16, n=16] f32 of=C   # cache_shared A[k, m] C[m, n]
     copy A_shared = A   # cache_shared A[k, m] C[m, n]
     loop k
       contract acc += A_shared * B
@@ -32,7 +32,7 @@ from typing import ClassVar
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import indexed
-from gemmgen.ir.buffers import Buffer, Space, slice_of
+from gemmgen.ir.buffers import Buffer, Role, slice_of
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import (
     changed_by,
@@ -109,7 +109,7 @@ def _stage(kernel: Kernel, fact: OperandArgument) -> Kernel:
     sizes = dict(kernel.work.tile) | {pipeline.letter: pipeline.step}
     shape = tuple((letter, sizes[letter]) for letter in order)
     origins, dtype = (fact.origin,), kernel.buffer(tensor).dtype
-    tile = Buffer(name, Space.SHARED, dtype, shape, origins=origins)
+    tile = Buffer(name, Role.TILE, dtype, shape, tensor, origins=origins)
     copy = Copy(name, tensor, origins=origins)
 
     def read_the_tile(operation: Copy | Contract) -> Copy | Contract:
@@ -131,7 +131,7 @@ def _stage_output(kernel: Kernel, fact: OperandArgument) -> Kernel:
     assert order is not None
     name, origins = f"{fact.tensor}_shared", (fact.origin,)
     shape, dtype = slice_of(kernel.spread, *order), kernel.buffer(output).dtype
-    tile = Buffer(name, Space.SHARED, dtype, shape, origins=origins)
+    tile = Buffer(name, Role.STAGING, dtype, shape, fact.tensor, origins=origins)
     kernel = edit_statements(kernel, Map, lambda final: changed_by(fact.origin, final, dst=name))
     body = (*kernel.body, Copy(output, name, origins=origins))
     return replace(kernel, body=body, buffers=(*kernel.buffers[:-1], tile, kernel.buffers[-1]))

@@ -131,7 +131,7 @@ class Cluster:
                 notes=("threads copy into the shared memory of their own block only",),
                 hint=f"async_copy {operands} via=tma",
             )
-        copied = {copy.dst.removesuffix("_shared") for copy in copies}
+        copied = {program.main.buffer(copy.dst).tensor for copy in copies}
         for letter, count in self.sizes:
             (shared,) = (
                 t for t in (program.problem.a, program.problem.b) if letter not in t.letters

@@ -9,9 +9,9 @@ into registers, and stored late, after the arithmetic, which hides the loads' la
 there is one barrier for each slice in place of two.  They divide a tile's slices, of which a thread
 has one for each row of its micro-tile.
 
-    shared A_shared[k=8, m=16] f32
+    tile A_shared[k=8, m=16] f32 of=A
 ==> double_buffer A
-    shared A_shared[k=8, m=16] f32 stages=2   # double_buffer A
+    tile A_shared[k=8, m=16] f32 of=A stages=2   # double_buffer A
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import remainder
 from gemmgen.ir.buffers import Buffer
-from gemmgen.ir.edit import changed_by, copy_outward, edit_buffer, edit_main
+from gemmgen.ir.edit import changed_by, copy_outward, edit_buffer, edit_main, fragment_of
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.base import OperandArgument, Stated, micro_tile_line, shared_tile
 from gemmgen.schedule.model import Schedule
@@ -106,7 +106,8 @@ def _check_slices(kernel: Kernel, fact: OperandArgument, slice_: Buffer) -> None
 
 def _fragment(kernel: Kernel, fact: OperandArgument) -> Buffer:
     tensor = fact.tensor
-    if not kernel.has(f"{tensor}_frag"):
+    fragment = fragment_of(kernel, tensor)
+    if fragment is None:
         hint = f"add {micro_tile_line(kernel)}, which reads fragments"
         if kernel.spread.collective:
             hint = f"leave the line out: tensor cores read {tensor} in shared memory"
@@ -121,4 +122,4 @@ def _fragment(kernel: Kernel, fact: OperandArgument) -> Buffer:
             at=fact.span,
             hint=f"double_buffer {tensor}.register (stages=2)",
         )
-    return kernel.buffer(f"{tensor}_frag")
+    return fragment

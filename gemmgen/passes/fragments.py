@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gemmgen.ir.buffers import Buffer, Space, Spread, slice_of
+from gemmgen.ir.buffers import Buffer, Role, Spread, slice_of
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import changed_by, contraction, copy_outward, edit_buffer, edit_loops
 from gemmgen.ir.nodes import Copy, Kernel, Loop
@@ -15,7 +15,7 @@ def fragment(tensor: str, dtype: DType, spread: Spread, origin: str) -> Buffer:
     """The registers for part of ``tensor``, as large as ``spread``."""
     shape = tuple((axis.letter, axis.extent) for axis in spread.axes)
     name = f"{tensor}_frag"
-    return Buffer(name, Space.REGISTER, dtype, shape, spread=spread, origins=(origin,))
+    return Buffer(name, Role.FRAGMENT, dtype, shape, tensor, spread=spread, origins=(origin,))
 
 
 def contract_fragments(
@@ -44,10 +44,10 @@ def contract_in_place(kernel: Kernel, origin: str, step: int, **changes: Any) ->
 def with_spread(kernel: Kernel, buffers: tuple[Buffer, ...], spread: Spread, origin: str) -> Kernel:
     """``kernel`` with ``buffers`` before its accumulator, which is spread again; the slice in which
     the output leaves shared memory follows the rows of its micro-tiles."""
-    acc = changed_by(origin, kernel.buffer("acc"), spread=spread)
+    acc = changed_by(origin, kernel.accumulator, spread=spread)
     outward = copy_outward(kernel)
     if outward is not None:
         shape = slice_of(spread, *kernel.buffer(outward.src).letters)
         kernel = edit_buffer(kernel, outward.src, lambda b: changed_by(origin, b, shape=shape))
-    others = (buffer for buffer in kernel.buffers if buffer.name != "acc")
+    others = (buffer for buffer in kernel.buffers if buffer != kernel.accumulator)
     return replace(kernel, buffers=(*others, *buffers, acc))

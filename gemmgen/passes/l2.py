@@ -18,7 +18,7 @@ from typing import ClassVar, cast, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.ir.edit import changed_by, copies, edit_main, edit_operations
+from gemmgen.ir.edit import changed_by, copies, edit_main, edit_operations, tile_of
 from gemmgen.ir.nodes import Contract, Copy, Eviction, Kernel, Program
 from gemmgen.ir.target import SINCE, has
 from gemmgen.passes.base import OperandArgument, Stated, shared_tile
@@ -81,7 +81,7 @@ def _hinted(kernel: Kernel, hint: Hint) -> Kernel:
     tile = shared_tile(kernel, "l2", operand, f"add cache_shared {tensor}")
     (copy,) = (copy for copy in copies(kernel) if copy.dst == tile.name)
     if copy.mode == "registers":
-        every = " ".join(c.src for c in copies(kernel) if kernel.has(f"{c.src}_shared"))
+        every = " ".join(c.src for c in copies(kernel) if tile_of(kernel, c.src))
         asynchronous = f"async_copy {every} via=cp_async"
         raise Refusal(
             f"l2 {tensor}: {tensor} is copied through registers, by loads without a hint",

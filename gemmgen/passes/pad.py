@@ -4,9 +4,9 @@ Shared memory has 32 banks of 4 bytes.  Without a pad the elements of a column i
 128 floats are in one bank and are read one after another.  A row with wide accesses must stay a
 multiple of their width; with ``vectorize B.global`` alone any pad fits.
 
-    shared A_shared[k=8, m=16] f32
+    tile A_shared[k=8, m=16] f32 of=A
 ==> pad A by=4
-    shared A_shared[k=8, m=16] f32 pad=4   # pad A by=4
+    tile A_shared[k=8, m=16] f32 of=A pad=4   # pad A by=4
 """
 
 from __future__ import annotations
@@ -94,6 +94,5 @@ def _scalar(kernel: Kernel, tile: Buffer) -> str:
     """The rest of the hint where any pad would fit beside wide accesses of global memory alone."""
     if contraction(kernel).atom != "fma":
         return ""
-    tensor = tile.name.removesuffix("_shared")
     width = max(copy.width for copy in copies(kernel) if copy.dst == tile.name)
-    return f", or vectorize {tensor}.global width={width}" if width > 1 else ""
+    return f", or vectorize {tile.tensor}.global width={width}" if width > 1 else ""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from gemmgen.base.errors import Refusal
 from gemmgen.base.source import remainder
 from gemmgen.ir.atoms import ATOMS, VIA, Via
+from gemmgen.ir.buffers import Role
 from gemmgen.ir.edit import contraction, edit_loops, pipeline_of
 from gemmgen.ir.nodes import Contract, Kernel, Loop, Promote
 from gemmgen.ir.problem import Problem
@@ -38,8 +39,8 @@ def promoted(kernel: Kernel, problem: Problem, terms: int, via: Via, stated: Sta
         summed = (replace(s, acc=PART) if isinstance(s, Contract) else s for s in loop.body)
         return replace(loop, body=(*summed, promotion))
 
-    part = replace(kernel.buffer("acc"), name=PART, origins=(stated.origin,))
-    acc = kernel.buffer("acc")
+    acc = kernel.accumulator
+    part = replace(acc, name=PART, role=Role.PARTIAL, origins=(stated.origin,))
     others = (buffer for buffer in kernel.buffers if buffer != acc)
     return edit_loops(replace(kernel, buffers=(*others, part, acc)), steps)
 

@@ -8,12 +8,12 @@ read wider than ``interleave``, its letter keeps pieces of that width: ``interle
 with ``vectorize A.shared width=4`` gives pieces of four rows and of single columns.  ``order`` is
 that of a thread's FMAs: ``serpentine`` and ``zigzag`` let consecutive FMAs share operands.
 
-    register acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n
+    accumulator acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n
     loop k
       contract acc += A * B
 ==> register_block m=4 n=4
-    register A_frag[m=16] f32 spread [m=1x1x4x4] x=n   # register_block m=4 n=4
-    register acc[m=16, n=16] f32 spread [m=1x1x4x4, n=1x1x4x4] x=n   # register_block m=4 n=4
+    fragment A_frag[m=16] f32 of=A spread [m=1x1x4x4] x=n   # register_block m=4 n=4
+    accumulator acc[m=16, n=16] f32 spread [m=1x1x4x4, n=1x1x4x4] x=n   # register_block m=4 n=4
     loop k
       copy A_frag = A   # register_block m=4 n=4
       contract acc += A_frag * B_frag   # register_block m=4 n=4

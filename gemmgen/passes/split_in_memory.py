@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.boxes import with_type
-from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.buffers import Buffer, Role
 from gemmgen.ir.edit import contraction, edit_buffer, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Split
 
@@ -38,7 +38,7 @@ def _split(kernel: Kernel, contract: Contract, copied: Copy) -> Kernel:
     assert contract.into is not None
     origins = tuple(x for x in contract.origins if x.split()[0] == "decompose")
     how = {"dtype": contract.into, "parts": contract.parts}
-    planes = replace(source, name=name, origins=origins, **how)
+    planes = replace(source, name=name, role=Role.PLANES, of=source.name, origins=origins, **how)
 
     def of_parts(tile: Buffer) -> Buffer:
         assert contract.into is not None

@@ -69,7 +69,7 @@ class SplitKLanes:
             return fragment(tensor.name, tensor.dtype, own, self.origin)
 
         a, b = registers(problem.a, problem.m), registers(problem.b, problem.n)
-        produce = (self._copy(problem.a), self._copy(problem.b))
+        produce = (self._copy(problem.a, a), self._copy(problem.b, b))
         loop = Loop(problem.k, (changed_by(self.origin, main, a=a.name, b=b.name),))
         old = {main.a, main.b} - {problem.a.name, problem.b.name}
         kernel = replace(kernel, buffers=tuple(x for x in kernel.buffers if x.name not in old))
@@ -84,9 +84,9 @@ class SplitKLanes:
                 return fact.value, (fact.origin,), fact.span
         return 1, (), self.span
 
-    def _copy(self, tensor: Tensor) -> Copy:
+    def _copy(self, tensor: Tensor, held: Buffer) -> Copy:
         width, origins, _ = self._width(tensor)
-        return Copy(f"{tensor.name}_frag", tensor.name, width, origins=(self.origin, *origins))
+        return Copy(held.name, tensor.name, width, origins=(self.origin, *origins))
 
     def _k_layout(self, program: Program, step: int) -> AxisSpread:
         """The distribution of a step's k elements: pieces as wide as the widest read."""

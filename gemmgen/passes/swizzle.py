@@ -11,9 +11,9 @@ are 128, 64 or 32 bytes, ``by`` is 8, 4 or 2, ``every`` 1, 2 or 4, and ``chunk``
 rows are cut into atom columns of such rows, as long as possible, which lie one after another. So
 has the slice in which C leaves by TMA; atom columns of fewer than 8 rows take the room of 8.
 
-    shared A_shared[k=16, m=64] f32
-==> swizzle A by=4 every=4 chunk=8
-    shared A_shared[k=16, m=64] f32 swizzle by=4 every=4 chunk=8   # swizzle A by=4 every=4 chunk=8
+    tile A_shared[k=16, m=64] f32 of=A
+==> swizzle A by=4 chunk=8
+    tile A_shared[k=16, m=64] f32 of=A swizzle by=4 every=1 chunk=8   # swizzle A by=4 chunk=8
 """
 
 from __future__ import annotations

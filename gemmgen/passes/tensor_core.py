@@ -11,12 +11,12 @@ bytes and tf32 by four warps at once, from tiles that TMA has swizzled. tf32 it 
 positive products lose some percent, which ``promote`` keeps small: accumulators of so many terms
 are added to others in f32, and start again at zero. ``decompose`` needs ``promote``.
 
-    register acc[m=32, n=32] f32 spread [m=2x1x16x1, n=1x1x32x1] x=n by_warp   # warp_tile m=16 n=32
+    accumulator acc[m=32, n=32] f32 spread [m=2x1x16x1, n=1x1x32x1] x=n by_warp
     loop k
       contract acc += A_shared * B_shared
     map C = alpha * acc + beta * C[m, n]
 ==> tensor_core via=wmma
-    shared acc_shared[m=32, n=32] f32 pad=8   # tensor_core via=wmma
+    staging acc_shared[m=32, n=32] f32 of=acc pad=8   # tensor_core via=wmma
     loop k step=16
       copy A_frag = A_shared   # tensor_core via=wmma
       contract acc += A_frag * B_frag atom=wmma   # tensor_core via=wmma
@@ -33,7 +33,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import remainder
 from gemmgen.ir.atoms import Atom, AtomTraits, Via
 from gemmgen.ir.boxes import with_type
-from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
+from gemmgen.ir.buffers import AxisSpread, Buffer, Role, Space, Spread
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copy_outward, edit_main, edit_statements, pipeline_of
 from gemmgen.ir.fragment_layout import FragmentLayout
@@ -169,7 +169,8 @@ class TensorCore:
         letter."""
         outer, inner = (spread.axis(letter) for letter in problem.matrix(problem.c.letters))
         sizes = ((outer.letter, outer.warps * outer.width), (inner.letter, inner.extent))
-        return Buffer(SUMS, Space.SHARED, "f32", sizes, PAD, origins=(self.stated.origin,))
+        origins = (self.stated.origin,)
+        return Buffer(SUMS, Role.STAGING, "f32", sizes, "acc", pad=PAD, origins=origins)
 
     # Refusals.
 
@@ -187,7 +188,7 @@ class TensorCore:
     def _check_epilogue_store(self, kernel: Kernel, traits: AtomTraits) -> None:
         outward = copy_outward(kernel)
         if outward is not None and traits.holding == "opaque":
-            tensor = outward.src.removesuffix("_shared")
+            tensor = kernel.buffer(outward.src).tensor
             raise Refusal(
                 f"tensor_core via={self.via} stages its accumulators in shared memory already",
                 at=self.stated.span,

@@ -6,12 +6,12 @@ memory (``cache_shared``).  Blocks read K(BM + BN) elements for BM x BN results,
 all.
 
     work [m=8, n=32]
-    register acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
+    accumulator acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
     loop k
       contract acc += A * B
 ==> tile m=16 n=16 k=8
     work [m=16, n=16]   # tile m=16 n=16 k=8
-    register acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n   # tile m=16 n=16 k=8
+    accumulator acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n   # tile m=16 n=16 k=8
     pipeline k by 8   # tile m=16 n=16 k=8
       loop k
         contract acc += A * B

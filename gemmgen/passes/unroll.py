@@ -102,7 +102,7 @@ class Unroll:
     def _check_steps(self, kernel: Kernel, pipeline: Pipeline) -> None:
         k, step, steps = self.letter, pipeline.step, self.steps
         unit = pipeline.consume[0].step
-        ahead = [b.name for b in kernel.buffers if _alternates(b)]
+        ahead = [b for b in kernel.buffers if _alternates(b)]
         legal = [n for n in range(unit, step + 1, unit) if step % n == 0]
         legal = [n for n in legal if n // unit % 2 == 0 or n == step or not ahead]
         nearest = max((n for n in legal if n <= steps), default=legal[0])
@@ -122,15 +122,14 @@ class Unroll:
                 hint=hint,
             )
         if steps not in legal:
-            tensor = ahead[0].removesuffix("_frag")
             raise Refusal(
-                f"unroll {k}={steps} would keep {ahead[0]} in local memory",
+                f"unroll {k}={steps} would keep {ahead[0].name} in local memory",
                 at=self.stated.span_of(k),
                 notes=(
                     "its two slots alternate: with an odd factor the slot is no compile-time "
                     "constant, and registers can't be indexed at run time",
                 ),
-                hint=f"{hint}; or no double_buffer {tensor}.register",
+                hint=f"{hint}; or no double_buffer {ahead[0].tensor}.register",
             )
 
     def _check_tiles(self, kernel: Kernel, pipeline: Pipeline | None) -> None:

@@ -29,7 +29,7 @@ from typing import ClassVar
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import indexed, remainder
-from gemmgen.ir.buffers import AxisSpread, Buffer, Space
+from gemmgen.ir.buffers import AxisSpread, Buffer, Role, Space
 from gemmgen.ir.dtypes import BYTES, DType, widths
 from gemmgen.ir.edit import (
     changed_by,
@@ -145,7 +145,9 @@ def _hop(kernel: Kernel, copy: Copy, problem: Problem, fact: OperandArgument) ->
     if copy.src == tensor:
         return "global"
     wide_by_itself = kernel.spread.collective
-    return "shared" if copy.src == f"{tensor}_shared" and not wide_by_itself else None
+    source = kernel.buffer(copy.src)
+    is_read = source.role is Role.TILE and source.tensor == tensor
+    return "shared" if is_read and not wide_by_itself else None
 
 
 def _nothing_to_widen(kernel: Kernel, problem: Problem, fact: OperandArgument) -> Refusal:

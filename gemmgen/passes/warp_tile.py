@@ -4,9 +4,9 @@ The warp's 32 threads then share few rows and few columns, so that a warp's read
 accesses few distinct words of shared memory.  With ``register_block`` the threads of a warp must
 fill it: (m / reg.m) * (n / reg.n) = 32.  With ``tensor_core`` the warp owns it as a whole.
 
-    register acc[m=64, n=64] f32 spread [m=1x1x64x1, n=1x1x64x1] x=n
-==> warp_tile m=32 n=16
-    register acc[m=64, n=64] f32 spread [m=2x1x32x1, n=4x1x16x1] x=n by_warp   # warp_tile m=32 n=16
+    accumulator acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n
+==> warp_tile m=8 n=8
+    accumulator acc[m=16, n=16] f32 spread [m=2x1x8x1, n=2x1x8x1] x=n by_warp   # warp_tile m=8 n=8
 """
 
 from __future__ import annotations

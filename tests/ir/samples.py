@@ -7,10 +7,10 @@ program sm_80
   problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
   kernel gemm
     work [m=8, n=32]
-    global A[m, k] f32
-    global B[k, n] f32
-    global C[m, n] f32
-    register acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
+    tensor A[m, k] f32
+    tensor B[k, n] f32
+    tensor C[m, n] f32
+    accumulator acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
     init acc
     loop k
       contract acc += A * B
@@ -22,19 +22,19 @@ program sm_80
   problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=relu(acc + bias[n])
   kernel gemm
     work [m=8, n=32]
-    global A[m, k] f32
-    global B[k, n] f32
-    global unfused[m, n] f32
-    register acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
+    tensor A[m, k] f32
+    tensor B[k, n] f32
+    temporary unfused[m, n] f32
+    accumulator acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
     init acc
     loop k
       contract acc += A * B
     map unfused = acc
   kernel gemm_epilogue
     work [m=8, n=32]
-    global unfused[m, n] f32
-    global C[m, n] f32
-    register acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
+    temporary unfused[m, n] f32
+    tensor C[m, n] f32
+    accumulator acc[m=8, n=32] f32 spread [m=1x1x8x1, n=1x1x32x1] x=n
     copy acc = unfused
     map C = relu(acc + bias[n])
 """
@@ -44,14 +44,14 @@ program sm_90a
   problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=relu(acc + bias[n])
   kernel fast
     work [m=128, n=128] raster=8   # tile m=128 n=128 k=8; raster group=8
-    global A[m, k] f32
-    global B[k, n] f32
-    global C[m, n] f32
-    shared A_shared[k=8, m=128] f32 pad=4 stages=2   # cache_shared A[k, m] B; pad A by=4
-    shared B_shared[k=8, n=128] f32 stages=3   # cache_shared A[k, m] B
-    register A_frag[m=128] f32 stages=2 spread [m=1x2x16x4] x=n   # register_block m=8 n=8
-    register B_frag[n=128] f32 spread [n=1x2x16x4] x=n   # register_block m=8 n=8
-    register acc[m=128, n=128] f32 spread [m=1x2x16x4, n=1x2x16x4] x=n   # register_block m=8 n=8
+    tensor A[m, k] f32
+    tensor B[k, n] f32
+    tensor C[m, n] f32
+    tile A_shared[k=8, m=128] f32 of=A pad=4 stages=2   # cache_shared A[k, m] B; pad A by=4
+    tile B_shared[k=8, n=128] f32 of=B stages=3   # cache_shared A[k, m] B
+    fragment A_frag[m=128] f32 of=A stages=2 spread [m=1x2x16x4] x=n   # register_block m=8 n=8
+    fragment B_frag[n=128] f32 of=B spread [n=1x2x16x4] x=n   # register_block m=8 n=8
+    accumulator acc[m=128, n=128] f32 spread [m=1x2x16x4, n=1x2x16x4] x=n   # register_block m=8 n=8
     init acc
     pipeline k by 8   # tile m=128 n=128 k=8
       copy A_shared = A width=4   # cache_shared A[k, m] B; vectorize A B C width=4
@@ -70,11 +70,11 @@ program sm_80
   problem out[col, row] = x[step, row] * weight[col, step] over row, col, step epilogue=(alpha * acc + beta * out[col, row])
   kernel gemm
     work [row=16, col=16]
-    global x[step, row] f32
-    global weight[col, step] f32
-    global out[col, row] f32
-    shared x_shared[row=16, step=4] f32 pad=1
-    register acc[col=16, row=16] f32 spread [row=1x1x16x1, col=1x1x16x1] x=row
+    tensor x[step, row] f32
+    tensor weight[col, step] f32
+    tensor out[col, row] f32
+    tile x_shared[row=16, step=4] f32 of=x pad=1
+    accumulator acc[col=16, row=16] f32 spread [row=1x1x16x1, col=1x1x16x1] x=row
     init acc
     pipeline step by 4
       copy x_shared = x
@@ -88,13 +88,13 @@ program sm_90
   problem C[m, n] dtype=f16 = A[m, k] dtype=f16 * B[k, n] dtype=bf16 over m, n, k epilogue=(acc + bias[n]) others=[bias=f32]
   kernel gemm
     work [m=64, n=64]
-    global A[m, k] f16
-    global B[k, n] bf16
-    global C[m, n] f16
-    shared A_shared[m=64, k=8] f16   # cache_shared A[m, k]
-    register A_frag[m=64] f32 spread [m=1x1x8x8] x=n   # register_block m=8 n=8
-    register B_frag[n=64] f32 spread [n=1x1x8x8] x=n   # register_block m=8 n=8
-    register acc[m=64, n=64] f32 spread [m=1x1x8x8, n=1x1x8x8] x=n   # register_block m=8 n=8
+    tensor A[m, k] f16
+    tensor B[k, n] bf16
+    tensor C[m, n] f16
+    tile A_shared[m=64, k=8] f16 of=A   # cache_shared A[m, k]
+    fragment A_frag[m=64] f32 of=A spread [m=1x1x8x8] x=n   # register_block m=8 n=8
+    fragment B_frag[n=64] f32 of=B spread [n=1x1x8x8] x=n   # register_block m=8 n=8
+    accumulator acc[m=64, n=64] f32 spread [m=1x1x8x8, n=1x1x8x8] x=n   # register_block m=8 n=8
     init acc
     pipeline k by 8   # tile m=64 n=64 k=8
       copy A_shared = A width=8   # cache_shared A[m, k]; vectorize A.global width=8
@@ -111,10 +111,10 @@ program sm_80
   kernel gemm
     work [m=16, n=16]
     bounds blocks=2   # launch_bounds blocks=2
-    global A[m, k] f32
-    global B[k, n] f32
-    global C[m, n] f32
-    register acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n
+    tensor A[m, k] f32
+    tensor B[k, n] f32
+    tensor C[m, n] f32
+    accumulator acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n
     init acc
     pipeline k by 8 unroll=2   # unroll k=4 tile_k=2
       loop k unroll=4   # unroll k=4 tile_k=2
@@ -127,12 +127,12 @@ program sm_80
   problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
   kernel gemm
     work [m=16, n=16]
-    global A[m, k] f32
-    global B[k, n] f32
-    global C[m, n] f32
-    shared A_shared[k=8, m=16] f32 stages=2
-    shared B_shared[k=8, n=16] f32 stages=3
-    register acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n
+    tensor A[m, k] f32
+    tensor B[k, n] f32
+    tensor C[m, n] f32
+    tile A_shared[k=8, m=16] f32 of=A stages=2
+    tile B_shared[k=8, n=16] f32 of=B stages=3
+    accumulator acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n
     init acc
     pipeline k by 8 residue=first   # residue k=first
       copy A_shared = A width=4
@@ -148,15 +148,15 @@ program sm_80
   problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
   kernel gemm
     work [m=64, n=32]
-    global A[m, k] f16
-    global B[k, n] f16
-    global C[m, n] f32
-    shared A_shared[m=64, k=32] f16 pad=8
-    shared B_shared[k=32, n=32] f16 pad=8
-    register A_frag[m=64, k=16] f16 spread [m=2x2x1x16, k=1x1x1x16] x=n atom=wmma
-    register B_frag[n=32, k=16] f16 spread [n=1x2x1x16, k=1x1x1x16] x=n atom=wmma
-    shared acc_shared[m=32, n=32] f32 pad=8
-    register acc[m=64, n=32] f32 spread [m=2x2x1x16, n=1x2x1x16] x=n atom=wmma
+    tensor A[m, k] f16
+    tensor B[k, n] f16
+    tensor C[m, n] f32
+    tile A_shared[m=64, k=32] f16 of=A pad=8
+    tile B_shared[k=32, n=32] f16 of=B pad=8
+    fragment A_frag[m=64, k=16] f16 of=A spread [m=2x2x1x16, k=1x1x1x16] x=n atom=wmma
+    fragment B_frag[n=32, k=16] f16 of=B spread [n=1x2x1x16, k=1x1x1x16] x=n atom=wmma
+    staging acc_shared[m=32, n=32] f32 of=acc pad=8
+    accumulator acc[m=64, n=32] f32 spread [m=2x2x1x16, n=1x2x1x16] x=n atom=wmma
     init acc
     pipeline k by 32
       copy A_shared = A
@@ -173,14 +173,14 @@ program sm_80
   problem C[m, n] dtype=i32 = A[m, k] dtype=i8 * B[n, k] dtype=i8 over m, n, k epilogue=(alpha * acc + beta * C[m, n]) accumulate=i32
   kernel gemm
     work [m=32, n=32]
-    global A[m, k] i8
-    global B[n, k] i8
-    global C[m, n] i32
-    shared A_shared[m=32, k=32] i8
-    shared B_shared[n=32, k=32] i8
-    register A_frag[m=32, k=32] i8 spread [m=2x2x8x1, k=1x2x4x4] x=n atom=m16n8k32 by_warp
-    register B_frag[n=32, k=32] i8 spread [n=1x4x8x1, k=1x2x4x4] x=n atom=m16n8k32 by_warp
-    register acc[m=32, n=32] i32 spread [m=2x2x8x1, n=1x4x4x2] x=n atom=m16n8k32 by_warp
+    tensor A[m, k] i8
+    tensor B[n, k] i8
+    tensor C[m, n] i32
+    tile A_shared[m=32, k=32] i8 of=A
+    tile B_shared[n=32, k=32] i8 of=B
+    fragment A_frag[m=32, k=32] i8 of=A spread [m=2x2x8x1, k=1x2x4x4] x=n atom=m16n8k32 by_warp
+    fragment B_frag[n=32, k=32] i8 of=B spread [n=1x4x8x1, k=1x2x4x4] x=n atom=m16n8k32 by_warp
+    accumulator acc[m=32, n=32] i32 spread [m=2x2x8x1, n=1x4x4x2] x=n atom=m16n8k32 by_warp
     init acc
     pipeline k by 32
       copy A_shared = A
@@ -197,15 +197,15 @@ program sm_80
   problem C[m, n] = A[m, k] dtype=f16 * B[n, k] dtype=f16 over m, n, k epilogue=(alpha * acc + beta * C[m, n])
   kernel gemm
     work [m=32, n=32]
-    global A[m, k] f16
-    global B[n, k] f16
-    global C[m, n] f32
-    shared A_shared[m=32, k=32] f16
-    shared B_shared[n=32, k=32] f16
-    register A_frag[m=32, k=16] f16 spread [m=2x2x8x1, k=1x2x4x2] x=n atom=m16n8k16 by_warp
-    register B_frag[n=32, k=16] f16 spread [n=1x4x8x1, k=1x2x4x2] x=n atom=m16n8k16 by_warp
-    register acc[m=32, n=32] f32 spread [m=2x2x8x1, n=1x4x4x2] x=n atom=m16n8k16 by_warp
-    register part[m=32, n=32] f32 spread [m=2x2x8x1, n=1x4x4x2] x=n atom=m16n8k16 by_warp
+    tensor A[m, k] f16
+    tensor B[n, k] f16
+    tensor C[m, n] f32
+    tile A_shared[m=32, k=32] f16 of=A
+    tile B_shared[n=32, k=32] f16 of=B
+    fragment A_frag[m=32, k=16] f16 of=A spread [m=2x2x8x1, k=1x2x4x2] x=n atom=m16n8k16 by_warp
+    fragment B_frag[n=32, k=16] f16 of=B spread [n=1x4x8x1, k=1x2x4x2] x=n atom=m16n8k16 by_warp
+    accumulator acc[m=32, n=32] f32 spread [m=2x2x8x1, n=1x4x4x2] x=n atom=m16n8k16 by_warp
+    partial part[m=32, n=32] f32 spread [m=2x2x8x1, n=1x4x4x2] x=n atom=m16n8k16 by_warp
     init acc
     pipeline k by 32
       copy A_shared = A
@@ -223,13 +223,13 @@ program sm_80
   problem C[m, n] = A[m, k] * B[k, n] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
   kernel gemm
     work [m=32, n=64]
-    global A[m, k] f32
-    global B[k, n] f32
-    global C[m, n] f32
-    shared C_shared[m=8, n=64] f32
-    register A_frag[m=32] f32 spread [m=1x1x8x4] x=n
-    register B_frag[n=64] f32 spread [n=1x1x32x2] x=n
-    register acc[m=32, n=64] f32 spread [m=1x1x8x4, n=1x1x32x2] x=n
+    tensor A[m, k] f32
+    tensor B[k, n] f32
+    tensor C[m, n] f32
+    staging C_shared[m=8, n=64] f32 of=C
+    fragment A_frag[m=32] f32 of=A spread [m=1x1x8x4] x=n
+    fragment B_frag[n=64] f32 of=B spread [n=1x1x32x2] x=n
+    accumulator acc[m=32, n=64] f32 spread [m=1x1x8x4, n=1x1x32x2] x=n
     init acc
     loop k
       copy A_frag = A
@@ -244,10 +244,10 @@ program sm_80
   problem C[b, h, m, n] = A[b, m, k] * B[h, k, n] over m, n, k epilogue=(acc + bias[h, n]) batch=[b, h]
   kernel gemm
     work [m=16, n=16] raster=2 batch=[b, h]   # tile m=16 n=16; raster group=2
-    global A[m, k] f32
-    global B[k, n] f32
-    global C[m, n] f32
-    register acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n   # tile m=16 n=16
+    tensor A[m, k] f32
+    tensor B[k, n] f32
+    tensor C[m, n] f32
+    accumulator acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n   # tile m=16 n=16
     init acc
     loop k
       contract acc += A * B
@@ -259,12 +259,12 @@ program sm_90
   problem C[m, n] = A[m, k] * B[n, k] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
   kernel gemm
     work [m=16, n=16]
-    global A[m, k] f32
-    global B[n, k] f32
-    global C[m, n] f32
-    shared A_shared[m=16, k=32] f32 stages=2 swizzle by=8 every=1 chunk=4
-    shared B_shared[n=16, k=32] f32 stages=2 swizzle by=8 every=1 chunk=4
-    register acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n
+    tensor A[m, k] f32
+    tensor B[n, k] f32
+    tensor C[m, n] f32
+    tile A_shared[m=16, k=32] f32 of=A stages=2 swizzle by=8 every=1 chunk=4
+    tile B_shared[n=16, k=32] f32 of=B stages=2 swizzle by=8 every=1 chunk=4
+    accumulator acc[m=16, n=16] f32 spread [m=1x1x16x1, n=1x1x16x1] x=n
     init acc
     pipeline k by 32
       copy A_shared = A mode=tma

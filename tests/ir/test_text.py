@@ -68,9 +68,9 @@ def test_every_line_of_a_program_matters():
 
 
 MALFORMED = [
-    ("pad=4", "pad=4.5", "line 8, column 42: expected an option of Buffer"),
-    ("pad=4", "pad=four", "line 8, column 41: expected an integer, found `four stages=2"),
-    ("pad=4", "pad=4 pad=4", "line 8, column 43: pad is given twice"),
+    ("pad=4", "pad=4.5", "line 8, column 45: expected an option of Buffer"),
+    ("pad=4", "pad=four", "line 8, column 44: expected an integer, found `four stages=2"),
+    ("pad=4", "pad=4 pad=4", "line 8, column 46: pad is given twice"),
     (
         "init acc",
         "init",
@@ -87,7 +87,7 @@ MALFORMED = [
     ("      loop k", "       loop k", "line 17, column 8: expected what belongs below Copy"),
     ("  map C", " map C", "line 21, column 4: expected 4 spaces of indentation"),
     ("work [m=128", "# [m=128", "line 4, column 5: expected what belongs below Kernel"),
-    ("spread [n=1x2x16x4] x=n", "spread [n=1x2x16x4]", "line 11, column 54: expected x=, found `#"),
+    ("spread [n=1x2x16x4] x=n", "spread [n=1x2x16x4]", "line 11, column 59: expected x=, found `#"),
     (
         "N divisor",
         "N of 4 divisor",

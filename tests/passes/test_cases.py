@@ -9,9 +9,9 @@ A file is a comment and sections, each a name with its lines below it:
     apply:
         pad A by=4
     before:
-        shared A_shared[k=8, m=16] f32   # cache_shared A[k, m]
+        tile A_shared[k=8, m=16] f32 of=A   # cache_shared A[k, m]
     after:
-        shared A_shared[k=8, m=16] f32 pad=4   # cache_shared A[k, m]; pad A by=4
+        tile A_shared[k=8, m=16] f32 of=A pad=4   # cache_shared A[k, m]; pad A by=4
 
 ``before`` and ``after`` are excerpts of the printed program; both programs are run, and compute the
 same.  In place of them ``error`` is the

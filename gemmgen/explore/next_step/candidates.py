@@ -100,7 +100,7 @@ class _Candidates:
         yield self._with(f"vectorize {' '.join(self.names)} width={wide}")
         yield self._with(f"vectorize {' '.join(self.names[1:])} width={wide}")
         for choice in self.e.pads:
-            name = choice.buffer.removesuffix("_shared")
+            name = self.program.main.buffer(choice.buffer).tensor
             if choice.best.excess < choice.now.excess:
                 yield self._laid_out(name, f"pad {name} by={choice.best.pad}")
             if choice.swizzled and choice.swizzled.excess < choice.best.excess:

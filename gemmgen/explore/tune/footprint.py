@@ -6,9 +6,9 @@ from math import gcd, prod
 
 from gemmgen.explore.cost import SECTOR, TENSOR, BlockSizes, Kind
 from gemmgen.ir import clusters
-from gemmgen.ir.buffers import Space
+from gemmgen.ir.buffers import Role, Space
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.edit import contraction, copies, copy_outward, pipeline_of
+from gemmgen.ir.edit import contraction, copies, copy_outward, pipeline_of, tile_of
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.nodes import Copy, Kernel, Map, Program
 from gemmgen.ir.occupancy import (
@@ -53,7 +53,7 @@ def block_sizes(program: Program, interface: Interface) -> BlockSizes:
     asynchronous = any(copy.mode != "registers" for copy in copies(kernel))
     shared = (x for x in kernel.buffers if x.space is Space.SHARED)
     stages = min((1 if x.name == _slices(kernel) else x.stages for x in shared), default=1)
-    fragments = [x.stages for x in kernel.buffers if x.name.endswith("_frag")]
+    fragments = [x.stages for x in kernel.buffers if x.role is Role.FRAGMENT]
     prefetched = bool(fragments) and min(fragments) > 1
     registers, held = estimated_registers(kernel), estimated_registers(kernel)
     allowed = allowed_registers(kernel.threads, kernel.bounds.blocks)
@@ -81,7 +81,7 @@ def block_sizes(program: Program, interface: Interface) -> BlockSizes:
         scatter={"lanes": 8.0, "tensor": 1.0}.get(kind, _scatter(program)),
         through=_through(program, a.bytes, b.bytes) * (1.0 if work.raster > 1 else SCATTERED),
         bytes=(a.bytes, b.bytes, BYTES[problem.c.dtype]),
-        double=kernel.buffer("acc").dtype == "f64",
+        double=kernel.accumulator.dtype == "f64",
         operands=problem.a.dtype,
         waits=0.0 if prefetched else step * SHARED,
         spills=_spills(registers / allowed - 1.0 - SQUEEZE),
@@ -117,21 +117,22 @@ class _Operand:
         kernel = program.main
         moves = copies(kernel)
         fill = next((c for c in moves if c.src == tensor), None)
-        fetch = next((c for c in moves if c.src == f"{tensor}_shared"), None)
+        tile = tile_of(kernel, tensor)
+        fetch = next((c for c in moves if tile and c.src == tile.name), None)
         axis, load = kernel.spread.axis(letter), fill.width if fill else 1
         self.steps, self.bytes = steps, BYTES[kernel.buffer(tensor).dtype]
-        self.staged = kernel.has(f"{tensor}_shared")
+        self.staged = tile is not None
         read = fetch.width if fetch else 1
         of_fragments = axis.registers / read
         if kernel.spread.collective:  # which a warp reads together, or the instruction itself
             of_fragments = 0.0 if fetch is None else axis.extent / axis.warps / LINE
         self.reads = steps * of_fragments if self.staged else 0.0
         self.is_single, self.stores, self.port = False, 0.0, 0.0
-        if not self.staged or fill is None:
+        if tile is None or fill is None:
             self.copies = steps * axis.registers / load
             return
-        each = elements_of(kernel, f"{tensor}_shared") / kernel.copying_threads
-        turned = _last(kernel, tensor) != _last(kernel, f"{tensor}_shared")
+        each = elements_of(kernel, tile.name) / kernel.copying_threads
+        turned = _last(kernel, tensor) != _last(kernel, tile.name)
         self.copies = 0.0 if fill.mode == "tma" else each / load  # warps have none for boxes
         if fill.mode == "registers":
             self.stores = each if turned else each / load
