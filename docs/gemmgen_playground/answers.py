@@ -76,10 +76,10 @@ def counted(text: str, shape: str) -> Answer:
 
 def kinds() -> Answer:
     """The kinds of drawings, and what each shows; without those of machine code, and without the
-    plot that needs matplotlib."""
+    plots that need matplotlib."""
     from gemmgen.draw.kinds import KINDS
 
-    left_out = {*COMPILED, "roofline"}
+    left_out = {*COMPILED, "roofline", "error"}
     return {"kinds": {kind: about for kind, about in KINDS.items() if kind not in left_out}}
 
 

@@ -23,6 +23,7 @@ KINDS = {
     "copies": "which thread copies which elements of a tile, and where they lie in shared memory",
     "banks": "a warp's costliest requests of shared memory, with and without pad and swizzle",
     "roofline": "what a kernel can reach on a GPU: memory, arithmetic, and what else bounds it",
+    "error": "what f32 accumulators lose to rounding as K grows: a model, and the bound (dotted)",
     "hierarchy": "the elements that move between levels of memory, and how often each is used",
     "timeline": "a block's loads, stores, barriers and arithmetic, and what of them overlaps",
 }

@@ -97,8 +97,9 @@ class Stroke:
 Mark = Cell | Label | Stroke
 
 
-SeriesStyle = Literal["line", "reference", "limit", "point"]
-"""A measured line with markers; the one that others are compared with; a bound; a single value."""
+SeriesStyle = Literal["line", "reference", "limit", "point", "bound"]
+"""A measured line with markers; the one that others are compared with; a bound; a single value; the
+bound of the line before."""
 
 
 @record

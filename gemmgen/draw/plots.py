@@ -7,6 +7,7 @@ import re
 from hashlib import sha256
 from html import escape
 from importlib import import_module
+from math import log10
 from textwrap import wrap
 from typing import Any
 from warnings import catch_warnings, filterwarnings
@@ -23,6 +24,9 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "h")
 _INK = "#010203"
 """In place of the page's color of text, until the file is written."""
+_SMALL = 1e-3
+"""An axis from here down has its numbers as powers of ten."""
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _DOTS, _CAPTION = 72.0, 110
 """Pixels of an inch; characters of a line below a plot."""
 
@@ -65,7 +69,9 @@ def _draw(place: Any, axes: Axes, *, legend: bool) -> None:
     number = 0
     for series in axes.series:
         across, up = zip(*series.points, strict=True)
-        place.plot(across, up, label=series.name, **_style(series, number))
+        of = number - 1 if series.style == "bound" else number
+        name = "_" if series.style == "bound" else series.name  # none in the legend
+        place.plot(across, up, label=name, **_style(series, of))
         number += series.style in ("line", "point")
     if axes.logarithmic:
         _logarithmic(place)
@@ -82,7 +88,7 @@ def _draw(place: Any, axes: Axes, *, legend: bool) -> None:
 
 
 def _logarithmic(place: Any) -> None:
-    """Ticks at 1, 2 and 5 times powers of ten, written in full."""
+    """Ticks at 1, 2 and 5 times powers of ten, written in full; of small numbers at the powers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     def written(value: float, _: object) -> str:
@@ -91,9 +97,15 @@ def _logarithmic(place: Any) -> None:
     place.set_xscale("log")
     place.set_yscale("log")
     for axis in (place.xaxis, place.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        small = axis.get_view_interval()[0] < _SMALL
+        axis.set_major_locator(LogLocator(subs=(1,) if small else (1, 2, 5)))
         axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(written))
+        axis.set_major_formatter(FuncFormatter(_power if small else written))
+
+
+def _power(value: float, _: object) -> str:
+    """``10⁻⁷``"""
+    return f"10{str(round(log10(value))).translate(_RAISED)}"
 
 
 def _style(series: Series, number: int) -> dict[str, Any]:
@@ -105,6 +117,8 @@ def _style(series: Series, number: int) -> dict[str, Any]:
             return {"color": _INK, "linestyle": ":", "linewidth": 1.2}
         case "point":
             return {"color": color, "marker": marker, "markersize": 9, "linestyle": "none"}
+        case "bound":
+            return {"color": color, "linestyle": ":", "linewidth": 1.6}
         case "line":
             dashes = ("-", "--", "-.", ":")[number // len(COLORS) % 4]
             return {"color": color, "marker": marker, "markersize": 5, "linestyle": dashes}

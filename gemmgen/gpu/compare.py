@@ -145,13 +145,18 @@ def within(interface: Interface, value: DeviceArray, bound: DeviceArray) -> Expe
 
 
 def rounding(product: Contraction, values: Mapping[str, DeviceArray], data: Data) -> float:
-    """The bound of the sums' rounding error, as a share of G.
+    """The bound of the sums' rounding error, as a share of G."""
+    return rounding_of(product, values[product.a.name].shape[-1], data)
+
+
+def rounding_of(product: Contraction, terms: int, data: Data) -> float:
+    """The same of ``terms`` products.
 
     Sums that are folded every so many terms lose a share of their own terms' part of G, and these
     parts add up to G: so all of them lose the share of one, and what additions of so many sums
     lose (Higham, section 3.1).
     """
-    depth, unit = values[product.a.name].shape[-1] + 2, UNIT[product.types.acc]
+    depth, unit = terms + 2, UNIT[product.types.acc]
     if product.arithmetic.terms is None:
         return _of_a_sum(product, depth, data)
     folds = -(-depth // product.arithmetic.terms)

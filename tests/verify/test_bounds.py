@@ -1,7 +1,7 @@
 """The bound for zero-mean halves on tensor cores: wide enough for their arithmetic, and no wider
 than what a fault of a kernel shows.
 
-``truncated_sums`` is a model of it.
+``numerics.truncation`` is a model of it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ from gemmgen.calling.launches import Data
 from gemmgen.gpu.compare import contraction, rounding
 from gemmgen.numerics.drawing import draw, largest_count
 from gemmgen.numerics.formats import held
+from gemmgen.numerics.truncation import (
+    BYTES,
+    GENERATIONS,
+    Numbers,
+    cut,
+    exponent,
+    on_tensor_cores,
+)
 from gemmgen.pipeline import compile_source
-
-from .truncated_sums import GENERATIONS, Numbers, cut, exponent, on_tensor_cores
 
 ELEMENTS = 1_000
 """Of C, whose worst counts."""
@@ -92,8 +98,6 @@ swizzle A B
 double_buffer A B
 async_copy A B via=tma
 """)).interface
-BYTES = (32, 0, 13)
-"""As Hopper adds products of FP8."""
 
 
 def of_bytes(depth: int, data: Data) -> Numbers:

@@ -20,11 +20,10 @@ from gemmgen.base.source import Source
 from gemmgen.gpu.gpus import GPUS
 from gemmgen.language import parse_schedule
 from gemmgen.numerics.formats import Real
+from gemmgen.numerics.truncation import GENERATIONS, Numbers, on_tensor_cores
 from gemmgen.passes import tensor_core
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.sums import Summation
-
-from .truncated_sums import GENERATIONS, Numbers, on_tensor_cores
 
 ROOT = Path(__file__).parents[2]
 WORSE = 1.5

@@ -1,5 +1,5 @@
-"""A model of the sums of tensor cores, as measured by Fasi, Higham, Mikaitis and Pranesh (2021) and
-for later ones by Li et al. (2024).
+"""A model of the accumulators of tensor cores, as measured by Fasi, Higham, Mikaitis and Pranesh
+(2021) and for later ones by Li et al. (2024).
 
 Of a few products at a time the exact values and the sum so far are truncated, towards zero, at the
 last bit of the largest of them, or a few bits after it.
@@ -14,9 +14,11 @@ Numbers = npt.NDArray[np.float64]
 
 GENERATIONS = {"sm_80": (8, 1), "sm_90": (16, 2)}
 """Products at a time, and bits after the last one."""
+BYTES = (32, 0, 13)
+"""The same of FP8 on Hopper's wgmma, and the bits after the leading one that accumulators keep."""
 
 
-def cut(x: Numbers, places: int | Numbers) -> Numbers:
+def cut(x: Numbers, places: int | npt.NDArray[np.int32]) -> Numbers:
     """``x`` truncated towards zero to so many binary digits."""
     return np.ldexp(np.trunc(np.ldexp(x, places)), -np.asarray(places))
 
@@ -27,7 +29,7 @@ def exponent(x: Numbers) -> npt.NDArray[np.int32]:
 
 
 def on_tensor_cores(addends: Numbers, at_a_time: int, bits: int, fraction: int = 23) -> Numbers:
-    """The sums that tensor cores give, of so many bits after the leading one: in f32 of 23."""
+    """What tensor cores accumulate, of so many bits after the leading one: in f32 of 23."""
     total = np.zeros(len(addends))
     for first in range(0, addends.shape[1], at_a_time):
         row = np.column_stack((total, addends[:, first : first + at_a_time]))
