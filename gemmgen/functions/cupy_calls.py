@@ -10,9 +10,10 @@ from gemmgen.calling.scalars import number
 from gemmgen.functions.array_kinds import Array, cupy_kernel
 from gemmgen.functions.call_epilogue import given
 from gemmgen.functions.direct import ALIGNED, DirectCall, Selected, product, selected
+from gemmgen.functions.written import CupyWritten
 from gemmgen.ir.dtypes import DTYPES
 
-_ready: Memo[object, CupyReady] = Memo(4096)
+_ready: Memo[object, CupyReady | CupyWritten] = Memo(4096)
 
 
 class CupyReady:
@@ -71,14 +72,17 @@ def cupy_product(
 ) -> Array:
     """The handler of CuPy arrays."""
     key = None
-    if out is None and (epilogue is None or type(epilogue) is str):
+    if epilogue is None or type(epilogue) is str:
         try:
             key = _described(a, b, bias, epilogue, fast, transposed)
+            if out is not None:
+                key = key, _layout(out)
         except AttributeError:  # another library's
             key = None
         ready = _ready.get(key) if key is not None else None
         if ready is not None:
-            found = ready((a, b) if bias is None else (a, b, bias))
+            inputs = (a, b) if bias is None else (a, b, bias)
+            found = ready(inputs if out is None else (*inputs, out))
             if found is not None:
                 return found
     from gemmgen.gpu.device import cupy
@@ -89,7 +93,7 @@ def cupy_product(
     with cupy().cuda.Device(a.data.device_id):
         found = product(call)
         if key is not None and chosen.repeatable:
-            _ready.put(key, CupyReady(call, chosen))
+            _ready.put(key, (CupyReady if out is None else CupyWritten)(call, chosen))
     return found
 
 
@@ -109,5 +113,8 @@ def _described(
     )
     if bias is None:
         return (*arrays, epilogue, fast, transposed)
-    own = bias.shape, bias.strides, bias.dtype, bias.data.device_id
-    return (*arrays, *own, epilogue, fast, transposed)
+    return (*arrays, *_layout(bias), epilogue, fast, transposed)
+
+
+def _layout(array: Any) -> tuple[object, ...]:
+    return array.shape, array.strides, array.dtype, array.data.device_id

@@ -15,9 +15,17 @@ from gemmgen.base.memo import Memo
 from gemmgen.calling.arguments import View
 from gemmgen.functions.array_kinds import Array
 from gemmgen.functions.call_epilogue import given
-from gemmgen.functions.direct import ALIGNED, DirectCall, Plan, planned, product
+from gemmgen.functions.direct import (
+    ALIGNED,
+    DirectCall,
+    Plan,
+    planned,
+    product,
+    selected,
+)
 from gemmgen.functions.product_operators import checked_numbers, operator_of, ordered_arguments
 from gemmgen.functions.traced import is_tracing, traced_product
+from gemmgen.functions.written import TorchWritten
 from gemmgen.torch.operator import Defined
 from gemmgen.torch.pytorch import pytorch
 from gemmgen.torch.running import loaded
@@ -95,13 +103,10 @@ class Route:
     def prepare(self, tensors: Sequence[Any]) -> None:
         """Adds a launch for tensors in the present state, if they are plain ones on a GPU, aligned,
         and nothing is copied."""
-        torch, state = pytorch(), _state()
-        plain = torch.Tensor, torch.nn.Parameter
-        if len(self.ready) == _READY or not state.is_plain(self.guarded):
+        torch = pytorch()
+        if len(self.ready) == _READY or not _state().is_plain(self.guarded):
             return
-        if any(type(x) not in plain or x.device.type != LAUNCHED for x in tensors):
-            return
-        if any(state.is_followed(x) or x.data_ptr() % ALIGNED for x in tensors):
+        if not _is_plain(tensors) or any(x.data_ptr() % ALIGNED for x in tensors):
             return
         shaped = dict(zip(self.names, self._shaped(tensors), strict=False))
         choice = self.operator.forward.choice(shaped)
@@ -117,6 +122,7 @@ class Route:
         self.ready = (found, *self.ready)
 
 
+_written: Memo[object, TorchWritten] = Memo(4096)
 _routes: Memo[object, Route] = Memo(4096)
 _of_calls: Memo[object, Route] = Memo(4096)
 """By what a call of any kind has, the values of an epilogue among it."""
@@ -134,8 +140,10 @@ def torch_product(
     """The handler of PyTorch's tensors."""
     if is_tracing():
         return traced_product(a, b, bias, epilogue, out, fast, transposed)
+    if out is not None:
+        return _into(a, b, bias, epilogue, out, fast, transposed)
     key = None
-    if out is None and (epilogue is None or type(epilogue) is str):
+    if epilogue is None or type(epilogue) is str:
         try:
             key = _described(a, b, bias, epilogue, fast, transposed)
             route = _routes.get(key)
@@ -144,16 +152,51 @@ def torch_product(
         if route is not None:
             return _repeated(route, (a, b) if bias is None else (a, b, bias))
     text, values = given(bias, epilogue)
-    call = DirectCall.of(a, b, text, values, out, fast, transposed)
-    if out is not None:
-        _check_gradients(call)
-        return product(call)
+    call = DirectCall.of(a, b, text, values, None, fast, transposed)
     route = _route(call)
     found = route(call.given, call.numbers)
     if key is not None:
         _routes.put(key, route)
         route.prepare(call.given)
     return found
+
+
+def _into(
+    a: Array,
+    b: Array,
+    bias: Array | None,
+    epilogue: object,
+    out: Any,
+    fast: bool,
+    transposed: bool,
+) -> Array:
+    """``out`` with the result."""
+    key, tensors = None, (a, b, out) if bias is None else (a, b, bias, out)
+    if epilogue is None or type(epilogue) is str:
+        try:
+            own = out.shape, out.stride(), out.dtype, out.device, out.requires_grad
+            key = (_described(a, b, bias, epilogue, fast, transposed), own)
+            ready = _written.get(key)
+        except (AttributeError, RuntimeError, TypeError):  # another library's, sparse, symbolic
+            key = ready = None
+        if ready is not None and _state().is_plain(ready.guarded) and ready(tensors):
+            return out
+    text, values = given(bias, epilogue)
+    call = DirectCall.of(a, b, text, values, out, fast, transposed)
+    _check_gradients(call)
+    found = product(call)
+    if key is not None and _is_plain(tensors) and (chosen := selected(call)).repeatable:
+        _written.put(key, TorchWritten(call, chosen, tensors))
+    return found
+
+
+def _is_plain(tensors: Sequence[Any]) -> bool:
+    """Whether these are plain tensors on a GPU, whose launch nothing is to see."""
+    torch, state = pytorch(), _state()
+    plain = torch.Tensor, torch.nn.Parameter
+    if any(type(x) not in plain or x.device.type != LAUNCHED for x in tensors):
+        return False
+    return state.is_plain(False) and not any(state.is_followed(x) for x in tensors)
 
 
 def _repeated(route: Route, tensors: tuple[Any, ...]) -> Array:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gemmgen.functions import array_kinds, cupy_calls, product
+from gemmgen.functions import array_kinds, cupy_calls, product, written
 from gemmgen.gpu import device
 from gemmgen.gpu.gpus import GPUS
 from gemmgen.pipeline import Emitted
@@ -25,7 +25,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCupy]:
     device.cupy.cache_clear()
     monkeypatch.setattr(array_kinds.CupyKind, "gpu", lambda self, value: GPUS["H200"])
     monkeypatch.setattr(product, "_handlers", {})
-    for module in (array_kinds, cupy_calls):
+    for module in (array_kinds, cupy_calls, written):
         monkeypatch.setattr(module, "cupy_kernel", kernel)
     monkeypatch.setattr(cupy_calls, "_ready", type(cupy_calls._ready)(64))
     yield found

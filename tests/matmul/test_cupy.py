@@ -72,7 +72,7 @@ def test_bias_and_epilogue_are_part_of_a_launch(cupy: FakeCupy) -> None:
         out = cupy.on(np.zeros((3, 5), np.float32))
         assert gemmgen.matmul(*given[:2], out=out) is out
         equal(out, a @ b)
-    assert cupy.calls == ["call"] * 6 + ["launch"] * 4 + ["call"] * 2
+    assert cupy.calls == ["call"] * 6 + ["launch"] * 4 + ["call", "launch"]
 
 
 def test_square_weights_are_not_mistaken_for_factors(cupy: FakeCupy) -> None:
@@ -141,9 +141,43 @@ def test_out_is_written_in_place(cupy: FakeCupy, order: str, name: str) -> None:
 
 
 def test_an_out_that_overlaps_is_refused(cupy: FakeCupy) -> None:
-    a = cupy.on(drawn((4, 4)))
-    with pytest.raises(gemmgen.CallError, match=r"C overlaps A .*\(A is a, B is b, C is out\)"):
-        gemmgen.matmul(a, cupy.on(drawn((4, 4))), out=a)
+    a, b, out = (cupy.on(drawn((4, 4), seed=seed)) for seed in range(3))
+    for _ in range(2):
+        with pytest.raises(gemmgen.CallError, match=r"C overlaps A .*\(A is a, B is b, C is out\)"):
+            gemmgen.matmul(a, b, out=a)
+        equal(gemmgen.matmul(a, b, out=out), a.host @ b.host)  # a call like it is known then
+    with pytest.raises(gemmgen.CallError, match="C overlaps B"):
+        gemmgen.matmul(a, b, out=b)
+
+
+def test_an_out_between_the_columns_of_an_operand_is_checked_in_full(cupy: FakeCupy) -> None:
+    for seed in range(3):
+        whole = np.zeros((4, 12), np.float32)
+        whole[:, :4] = drawn((4, 4), seed=seed)
+        a, b, out = (FakeArray(of=whole[:, at : at + 4]) for at in (0, 4, 8))
+        b.host[...] = drawn((4, 4), seed=seed + 9)
+        equal(gemmgen.matmul(a, b, out=out), a.host @ b.host)
+    assert cupy.calls == ["call"] * 3
+
+
+def test_an_old_value_is_read_in_a_launch(cupy: FakeCupy) -> None:
+    for seed in range(3):
+        a, b, c = (drawn(x, seed=seed) for x in ((3, 4), (4, 5), (3, 5)))
+        out = cupy.on(c)
+        given = cupy.on(a), cupy.on(b)
+        equal(gemmgen.matmul(*given, epilogue="acc + 2 * C[m, n]", out=out), a @ b + 2 * c)
+    assert cupy.calls == ["call", "launch", "launch"]
+
+
+def test_a_less_aligned_out_is_checked_in_full(cupy: FakeCupy) -> None:
+    a, b = cupy.on(drawn((3, 4))), cupy.on(drawn((4, 5)))
+    room = np.zeros(64, np.float32)
+    start = -room.ctypes.data % 64 // 4
+    for at, calls in ((0, ["call"]), (0, ["launch"]), (1, ["call"]), (4, ["launch"])):
+        cupy.calls.clear()
+        out = FakeArray(of=room[start + at : start + at + 15].reshape(3, 5))
+        equal(gemmgen.matmul(a, b, out=out), a.host @ b.host)
+        assert cupy.calls == calls
 
 
 @pytest.mark.proof

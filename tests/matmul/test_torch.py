@@ -15,7 +15,7 @@ from .samples import EMPTY, SHAPES
 
 torch = pytest.importorskip("torch")
 
-from gemmgen.functions import torch_calls  # noqa: E402
+from gemmgen.functions import torch_calls, written  # noqa: E402
 
 from .fakes import FakeKernel  # noqa: E402
 
@@ -187,8 +187,9 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(torch.cuda, "current_device", lambda: None)
     monkeypatch.setattr(torch.cuda, "device", device)
     monkeypatch.setattr(torch_calls, "LAUNCHED", "cpu")
-    monkeypatch.setattr(torch_calls, "loaded", lambda emitted, _: FakeKernel(emitted, calls))
-    for name in ("_routes", "_of_calls"):
+    for module in (torch_calls, written):
+        monkeypatch.setattr(module, "loaded", lambda emitted, _: FakeKernel(emitted, calls))
+    for name in ("_routes", "_of_calls", "_written"):
         monkeypatch.setattr(torch_calls, name, type(torch_calls._routes)(256))
     return calls
 
@@ -211,6 +212,38 @@ def test_launches_have_their_arguments_in_order(launched: list[str]) -> None:
         t = drawn(4, 5, seed=seed).t().contiguous().t()
         assert torch.equal(gemmgen.matmul(x, t, bias=bias), x @ t + bias)
     assert launched == ["launch"] * 4
+
+
+def test_the_second_call_with_out_only_launches(launched: list[str]) -> None:
+    for seed in range(3):
+        x, w, bias, out = (drawn(*s, seed=seed) for s in ((2, 3, 4), (5, 4), (5,), (2, 3, 5)))
+        assert gemmgen.linear(x, w, bias, out=out) is out
+        assert torch.equal(out, x @ w.t() + bias)
+        old = out.clone()
+        gemmgen.matmul(x, w.t(), epilogue="relu(acc) - C[b1, m, n]", out=out)
+        assert torch.equal(out, torch.relu(x @ w.t()) - old)
+        narrow = torch.zeros(2, 3, 9, dtype=torch.float64)[..., :5]
+        gemmgen.linear(x, w, out=narrow)
+        assert torch.equal(narrow, x @ w.t())
+    assert launched == ["launch"] * 6
+
+
+def test_what_a_launch_with_out_does_not_see_is_checked(launched: list[str]) -> None:
+    a, b = drawn(4, 4), torch.nn.Parameter(drawn(4, 4, seed=1))
+    out = torch.zeros(4, 4, dtype=torch.float64)
+    for _ in range(2):
+        with pytest.raises(CallError, match="b requires a gradient"):
+            gemmgen.matmul(a, b, out=out)
+        with torch.no_grad():
+            for _ in range(2):
+                assert torch.equal(gemmgen.matmul(a, b, out=out), a @ b)
+            with pytest.raises(CallError, match="C overlaps A"):
+                gemmgen.matmul(a, b, out=a)
+            wanted = -a @ b
+            with pytest.raises(CallError, match="negated when it is read"):
+                gemmgen.matmul(torch._neg_view(a), b, out=out)
+            assert torch.equal(gemmgen.matmul(-a, b, out=out), wanted)
+    assert launched == ["launch"] * 5
 
 
 def test_a_gradient_goes_by_the_operator(launched: list[str]) -> None:
