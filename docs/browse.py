@@ -6,9 +6,9 @@
 
 A page is at fault if its console has an error, a script ends in an exception, a request fails,
 a picture lacks a size or an alternative text in the light or the dark scheme, a drawing, table or
-block is cut off at 390, 1024 or 1440 px with no way to scroll or enlarge it, or a link within the
-site leads to no page or to an anchor that it lacks.  Exit code 1 if one is, 3
-without a browser.
+block is cut off at 390, 1024 or 1440 px with no way to scroll or enlarge it, the text of a drawing
+is smaller than 9.5 px from 1024 px on, or a link within the site leads to no page or to an anchor
+that it lacks.  Exit code 1 if one is, 3 without a browser.
 """
 
 from __future__ import annotations

@@ -48,6 +48,11 @@ PLANTED = {
         '<figure><svg viewBox="0 0 900 9" width="90" height="9" aria-label="a"></svg></figure>',
         "at 1440 px smaller than it was drawn, and nothing enlarges it: svg 1",
     ),
+    "drawing with small text": (
+        '<figure><button>Enlarge</button><svg viewBox="0 0 900 90" width="450" height="45"'
+        ' aria-label="a"><text y="20" style="font-size: 12px">a</text></svg></figure>',
+        "at 1024 px text of 6.0 px: svg 1",
+    ),
     "one paper for both schemes": (
         '<svg width="9" height="9" aria-label="a"><rect class="background"/></svg>',
         "one background in both schemes: svg 1",
