@@ -103,3 +103,21 @@ def test_chinese_lines_are_joined_without_a_space() -> None:
     assert translation.joined("一行\n二行 warp\n三行\n\n- 四\n  五\n", "zh") == (
         "一行二行 warp\n三行\n\n- 四五\n"
     )
+
+
+DRAWN = sorted(
+    {
+        call
+        for path in (DOCS / "zh").rglob("*.md")
+        for call in calls(path)
+        if call.startswith("{{ drawing(")
+    }
+)
+
+
+@pytest.mark.by_default("*naive tiled?, ?hierarchy*")
+@pytest.mark.parametrize("call", DRAWN)
+def test_every_word_of_a_drawing_has_a_translation(call: str) -> None:
+    if '"registers"' in call:
+        pytest.importorskip("cuda.bindings", reason="machine code is read from a compiled kernel")
+    assert "<svg " in pages.render(call, "zh")
