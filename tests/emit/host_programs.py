@@ -16,7 +16,8 @@ from pathlib import Path
 from gemmgen.base.source import Source
 from gemmgen.calling.dimensions import solve
 from gemmgen.calling.gemm_roles import contraction
-from gemmgen.ir.dtypes import HALVES
+from gemmgen.emit.ctypes import STORED
+from gemmgen.ir.dtypes import RAW
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 from gemmgen.ir.planes import PRE_PASS, Planes
@@ -24,18 +25,12 @@ from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.pipeline import Emitted, compile_source, host_program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-OF_BYTES = (
-    *(f"types/{name}" for name in ("i8", "i8_scaled", "e4m3", "e4m3_scaled", "e5m2")),
-    *(f"mma/{name}" for name in ("int8", "fp8", "tf32")),
-    *(f"hopper/{name}" for name in ("int8", "fp8", "tf32")),
-)
-"""Examples that a program of wider numbers can't check."""
 SEARCHED = tuple(f"spaces/{path.stem}" for path in (EXAMPLES / "spaces").glob("*"))
 """Search spaces."""
 NAMES = tuple(
     name
     for path in sorted(EXAMPLES.rglob("*.sched"))
-    if (name := path.relative_to(EXAMPLES).with_suffix("").as_posix()) not in (*SEARCHED, *OF_BYTES)
+    if (name := path.relative_to(EXAMPLES).with_suffix("").as_posix()) not in SEARCHED
 )
 BEGIN = "// ---- the program ----"
 ON_CPU = Path(__file__).parent / "on_cpu"
@@ -175,8 +170,11 @@ def _definition(emitted: Emitted, epilogue: str) -> str:
     last = " && ".join(f"{x} == {interface.extent(x)} - 1" for x in c.indices)
     lines.append(f"double value = {epilogue};")
     lines.append(f"#ifdef PLANTED\nif ({last}) value += PLANTED;\n#endif")
-    if c.dtype in HALVES:
-        lines.append(f"{_place(interface, c)} = {_half(c)}(value).bits;")
+    if c.dtype in RAW:
+        lines.append(f"{_place(interface, c)} = {_number(c)}(value).bits;")
+    elif c.dtype == "i8":
+        saturated = "std::fmin(std::fmax(value, -128.0), 127.0)"
+        lines.append(f"{_place(interface, c)} = std::nearbyint({saturated});")
     else:
         lines.append(f"{_place(interface, c)} = value;")
     lines += ["}"] * len(c.indices)
@@ -200,10 +198,9 @@ def _unmapped(interface: Interface, tensor_map: TensorMap) -> Iterator[str]:
 def _declared(param: Param, scope: str = "") -> str:
     if param.kind == "map":
         return f"const {scope}gg_tensor_map &{param.name.removesuffix('_map')}_map"
-    types = {"f32": "float", "f64": "double", "f16": "unsigned short", "bf16": "unsigned short"}
     if param.kind in ("extent", "ld", "stride"):
         return f"{'long long' if param.kind == 'stride' else 'int'} {param.name}"
-    kind = "unsigned" if param.kind == "counter" else types[param.dtype]
+    kind = "unsigned" if param.kind == "counter" else STORED[param.dtype]
     if param.kind == "scalar":
         return f"{kind} {param.name}"
     return f"{'' if param.written or param.is_scratch else 'const '}{kind} *{param.name}"
@@ -224,16 +221,16 @@ def _read(interface: Interface, param: Param) -> str:
         if planes.planes is not None and planes.planes.source == param.name:
             return _sum_of_parts(planes, planes.planes, param)
     place = _place(interface, param)
-    if param.dtype not in HALVES:
+    if param.dtype not in RAW:
         return place
-    return f"static_cast<float>(*reinterpret_cast<const {_half(param)} *>(&{place}))"
+    return f"static_cast<float>(*reinterpret_cast<const {_number(param)} *>(&{place}))"
 
 
 def _sum_of_parts(param: Param, planes: Planes, source: Param) -> str:
     """An element as the parts of it that the launcher's first kernel left."""
     row, column = source.indices
     at = f"1LL * {row} * {planes.pitch} + {column}"
-    element = f"*reinterpret_cast<const {_half(param)} *>"
+    element = f"*reinterpret_cast<const {_number(param)} *>"
     element += f"(&{param.name}[{{}} * {planes.plane} + {at}])"
     parts = (f"1.0 * static_cast<float>({element.format(i)})" for i in range(planes.count))
     return f"({' + '.join(parts)})"
@@ -249,10 +246,12 @@ def _splitting(emitted: Emitted) -> Iterator[str]:
         yield "for (int i = 0; i < rows; ++i) for (int j = 0; j < columns; ++j) {"
         yield "float left = source[1LL * i * ld + j];"
         yield f"for (int part = 0; part < {param.planes.count}; ++part) {{"
-        yield f"const {_half(param)} rounded(left);"
+        yield f"const {_number(param)} rounded(left);"
         yield "planes[(part * 1LL * rows + i) * pitch + j] = rounded.bits;"
         yield "left -= static_cast<float>(rounded);\n}\n}\n}"
 
 
-def _half(param: Param) -> str:
-    return {"f16": "__half", "bf16": "__nv_bfloat16"}[param.dtype]
+def _number(param: Param) -> str:
+    """CUDA's class of numbers that are stored as bits."""
+    halves = {"f16": "__half", "bf16": "__nv_bfloat16"}
+    return halves.get(param.dtype, f"__nv_fp8_{param.dtype}")

@@ -17,17 +17,17 @@ import pytest
 from cli.running import ROOT, gemmgen
 from stated import stated
 
-from gemmgen.base.errors import ScheduleError, UsageError
+from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.emit.main.own_names import VARIABLES
 from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.gpu import device
-from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.dtypes import NARROW
 from gemmgen.ir.identifiers import EMITTED
 from gemmgen.ir.target import nvcc_flag
 from gemmgen.pipeline import Emitted, compile_source
 
-from .host_programs import BEGIN, CUBLAS, NAMES, NVCC, OF_BYTES, cublas, example, on_cpu, program
+from .host_programs import BEGIN, CUBLAS, NAMES, NVCC, cublas, example, on_cpu, program
 from .mapped import MAPPED, emitted_with
 
 STAND_IN = (
@@ -59,7 +59,8 @@ def run(
 def test_an_examples_program_finds_it_right(name: str, tmp_path: Path) -> None:
     code, said = run(example(name), FORMULAS.get(name, SCALED), tmp_path)
     assert code == 0 and "\nright: largest error" in said, said
-    assert "% of cuBLAS" in said and "this CPU" in said
+    operands = example(name).program.problem.a.dtype
+    assert ("% of cuBLAS" in said) == (operands not in NARROW) and "this CPU" in said
 
 
 @pytest.mark.proof
@@ -120,6 +121,26 @@ def test_one_wrong_element_is_found(planted: str, tmp_path: Path) -> None:
     assert code == 1 and "\nWRONG: largest error" in said, said
 
 
+@pytest.mark.by_default("types/i8-1", "types/e5m2-8")
+@pytest.mark.parametrize(
+    ("name", "planted"),
+    [
+        ("types/i8", "1"),
+        ("types/i8_scaled", "1"),
+        ("hopper/int8", "2"),
+        ("types/e4m3", "0.01"),
+        ("types/e4m3_scaled", "0.25"),
+        ("types/e5m2", "8"),
+        ("mma/tf32", "0.001"),
+    ],
+)
+def test_one_wrong_element_of_other_types_is_found(name: str, planted: str, tmp_path: Path) -> None:
+    formula = FORMULAS.get(name, SCALED)
+    assert run(example(name), formula, tmp_path)[0] == 0
+    code, said = run(example(name), formula, tmp_path, planted=planted)
+    assert code == 1 and "\nWRONG: largest error" in said, said
+
+
 def test_extents_of_the_command_line_are_checked(tmp_path: Path) -> None:
     kernel = of("assume N % 4 == 0\n")
     assert run(kernel, SCALED, tmp_path, 5, 8, 3)[0] == 0
@@ -156,10 +177,6 @@ def test_lines_are_broken_whatever_the_epilogue_is() -> None:
             emitted = compile_source(Source(text))
         except ScheduleError:
             continue
-        if any(
-            BYTES[p.dtype] == 1 or p.dtype in ("i32", "tf32") for p in emitted.interface.tensors
-        ):
-            continue  # --main is refused for these
         above, _, below = program(emitted, 33, 70, 37).partition(BEGIN)
         assert emitted.text in above and below.isascii()
         assert [line for line in below.split("\n") if len(line) > 100] == []
@@ -289,11 +306,3 @@ def test_the_program_of_the_documentation_links_with_an_object(tmp_path: Path) -
 @pytest.mark.skipif(cublas() is None, reason=STAND_IN)
 def test_there_is_a_cublas_to_link_with() -> None:
     """Is skipped, with the reason, where the test above had none."""
-
-
-@pytest.mark.parametrize("name", OF_BYTES)
-def test_bytes_are_refused(name: str) -> None:
-    with pytest.raises(
-        UsageError, match="draws and compares numbers of 16 bits and more, and A is"
-    ):
-        program(example(name), 64, 64, 64)

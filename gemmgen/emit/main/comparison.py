@@ -10,7 +10,7 @@ from gemmgen.emit.line_breaks import WIDTH
 from gemmgen.emit.main.layout import paragraph, place
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
-from gemmgen.ir.dtypes import DTYPES, HALVES, DType
+from gemmgen.ir.dtypes import DTYPES, INTEGERS, RAW, ROUNDED, DType
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Var, children, transform, walk
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.interface import Interface
@@ -26,14 +26,27 @@ def epilogue_view(problem: Problem) -> View:
     """What ``comparison.j2`` sees of the epilogue."""
     called = {part.function for part in walk(problem.epilogue) if isinstance(part, Call)}
     greatest = DTYPES[problem.c.dtype].greatest
+    saturated = _saturated(problem.c.dtype)
     formula = f"{problem.c.text} = {format_expression(problem.epilogue)}"
     return {
         "formula": textwrap.wrap(formula, WIDTH - len("// ")),
         "functions": [printed(f"main/functions/{name}.j2", {}) for name in _OWN if name in called],
         "names": names(problem.epilogue),
         "expression": c_text(transform(problem.epilogue, partial(_in_double, problem.accumulate))),
-        "edges": ([c_double(greatest)] if _is_partial(problem.epilogue) else []),
+        "edges": (
+            [c_double(greatest)] if _is_partial(problem.epilogue) and not saturated else []
+        ),
+        "saturated": saturated,
     }
+
+
+def _saturated(dtype: DType) -> list[View]:
+    """What ``comparison.j2`` sees of a type that has no infinity: its ends, and NaN in it."""
+    traits = DTYPES[dtype]
+    if not traits.saturates:
+        return []
+    ends = {"least": c_double(traits.least), "greatest": c_double(traits.greatest)}
+    return [{**ends, "nan": "0.0" if dtype in INTEGERS else "value", "dtype": dtype}]
 
 
 def names(epilogue: Expr) -> list[str]:
@@ -79,13 +92,16 @@ def _is_partial(epilogue: Expr) -> bool:
 
 def wide(problem: Problem) -> str:
     """What a tensor's numbers are converted to: all of one program have it in common."""
-    return "double" if problem.accumulate == "f64" else "float"
+    return "double" if problem.accumulate in ("f64", "i32") else "float"
 
 
 def rounding_view(problem: Problem, depth: str) -> View:
     """How far a sum, and a result, may be off; the bounds are those of ``gpu.compare``."""
+    if problem.accumulate in INTEGERS:
+        return _integer_view(problem)
     acc, c = DTYPES[problem.accumulate].digits, DTYPES[problem.c.dtype].digits
-    tensor_cores = problem.a.dtype in HALVES and problem.b.dtype in HALVES
+    truncated = (*RAW, *ROUNDED)
+    tensor_cores = problem.a.dtype in truncated and problem.b.dtype in truncated
     why: View = {
         "terms": "max(16, sqrt(K) / 2)" if tensor_cores else "16",
         "digits": acc,
@@ -93,13 +109,26 @@ def rounding_view(problem: Problem, depth: str) -> View:
     }
     rounded = f"16 * 0x1p-{acc}"
     stored = [f"2 * 0x1p-{c}"] if problem.c.dtype != problem.accumulate else []
+    terms = printed("main/units.j2", {"depth": depth}) if tensor_cores else "16"
     return {
-        "wide": wide(problem),
-        "unit": f"0x1p-{acc}",
         "why": paragraph("main/rounded.j2", why),
         "rounding": f"({' + '.join([rounded, *stored])})" if stored else rounded,
-        "terms": "16" if not tensor_cores else "max(16, sqrt(K) / 2)",
-        "units": printed("main/units.j2", {"depth": depth}) if tensor_cores else "16",
+        "half": (),
+        "slack": f"2 * {terms} * 0x1p-{acc} * {depth} / 4",
+    }
+
+
+def _integer_view(problem: Problem) -> View:
+    """Accumulators are exact; the epilogue rounds in float, or not at all where C is i32."""
+    dtype, whole = problem.c.dtype, problem.c.dtype == "i32"
+    stored = DTYPES[dtype].digits
+    terms = ["16 * 0x1p-24", *([f"2 * 0x1p-{stored}"] if stored not in (0, 24) else [])]
+    why: View = {"whole": range(whole), "nearest": range(dtype == "i8")}
+    return {
+        "why": paragraph("main/integers.j2", why),
+        "rounding": "0" if whole else f"({' + '.join(terms)})" if terms[1:] else terms[0],
+        "half": range(dtype == "i8"),
+        "slack": "0.0",
     }
 
 

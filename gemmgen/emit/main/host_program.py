@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from itertools import cycle
 from pathlib import PurePath
 
-from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.emit.ctext import c_double, c_float, c_text
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import laid_out
 from gemmgen.emit.main.comparison import arguments, epilogue_view, names, rounding_view, wide
 from gemmgen.emit.main.layout import (
+    OWN,
     chain,
     element_types,
     elements,
@@ -23,7 +23,7 @@ from gemmgen.emit.main.layout import (
 from gemmgen.emit.main.rival import data_type, has_call, rival
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
-from gemmgen.ir.dtypes import HALVES, INTEGERS, NARROW, ROUNDED, DType
+from gemmgen.ir.dtypes import FP8, INTEGERS, RAW, DType
 from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
@@ -53,17 +53,7 @@ class MainProgram:
 
 def program_text(wanted: MainProgram, kernel: str) -> str:
     """The text of one file: ``kernel`` (an emitted text) and a ``main`` that times it and cuBLAS in
-    turns, and then compares their results.  Raises ``UsageError`` for integers and bytes."""
-    odd = [
-        f"{p.name} is {p.dtype}"
-        for p in wanted.interface.tensors
-        if p.dtype in (*INTEGERS, *NARROW, *ROUNDED)
-    ]
-    if odd:
-        raise UsageError(
-            f"--main: its program draws and compares numbers of 16 bits and more, and {odd[0]}; "
-            "leave it out, and check the kernel by `gemmgen verify`"
-        )
+    turns, and then compares their results."""
     return "".join(
         (
             laid_out(printed("main/head.j2", _head(wanted))),
@@ -96,23 +86,32 @@ def _head(wanted: MainProgram) -> View:
 
 def _program(wanted: MainProgram) -> View:
     interface, problem = wanted.interface, wanted.problem
-    halves = [x for x in HALVES if any(p.dtype == x for p in interface.tensors)]
+    stored = {param.dtype for param in interface.tensors}
+    own = [dtype for dtype in OWN if dtype in stored]
+    includes = (printed(f"main/numbers/include_{x}.j2", {}) for x in own if x in RAW)
     epilogue = epilogue_view(problem)
     comparison = {
         **epilogue,
+        "wide": wide(problem),
         **rounding_view(problem, interface.extent(problem.k)),
         "parameters": [f"double {name}" for name in names(problem.epilogue)],
         "whole": range(not epilogue["edges"]),
     }
     requires = range(bool(_requirements(interface)))
     return {
-        "halves": [printed(f"main/halves/include_{x}.j2", {}) for x in halves],
+        "numbers": [*dict.fromkeys(includes)],
         "parts": [
             printed(
-                "main/errors.j2", {"halves": [printed(f"main/halves/{x}.j2", {}) for x in halves]}
+                "main/errors.j2", {"numbers": [printed(f"main/numbers/{x}.j2", {}) for x in own]}
             ),
             *(printed("main/require.j2", {}) for _ in requires),
-            printed("main/tensor.j2", {"wide": wide(problem)}),
+            printed(
+                "main/tensor.j2",
+                {
+                    "wide": wide(problem),
+                    "integers": [] if stored.isdisjoint(INTEGERS) else [_reach(problem)],
+                },
+            ),
             *(printed("main/zeros.j2", {}) for _ in interface.scratch[:1]),
             printed("main/timing.j2", {}),
             printed("main/comparison.j2", comparison),
@@ -157,6 +156,11 @@ def _main(wanted: MainProgram) -> View:
     }
 
 
+def _reach(problem: Problem) -> int:
+    """The bound of random integers: small ones where C has a byte, which would saturate."""
+    return 4 if problem.c.dtype == "i8" else 128
+
+
 def _scratch_count(param: Param) -> str:
     """The elements of scratch memory, as C."""
     if param.planes is None:
@@ -199,6 +203,9 @@ def _scalars(interface: Interface) -> list[View]:
 
 
 def _literal(value: float, dtype: DType) -> str:
+    """In C; of an integer, four times ``value`` if that is none."""
+    if dtype in INTEGERS:
+        return str(int(value if value.is_integer() else 4 * value))
     return c_double(value) if dtype == "f64" else c_float(value)
 
 
@@ -217,6 +224,7 @@ def _scratch_type(param: Param) -> str:
 
 def _race(interface: Interface, problem: Problem) -> View:
     operands = (problem.a, problem.b, problem.c)
+    types = ", ".join(f"{tensor.name} {tensor.dtype}" for tensor in operands)
     width = max(len(interface.name), len(CUBLAS))
     return {
         "label": interface.name.ljust(width),
@@ -228,7 +236,11 @@ def _race(interface: Interface, problem: Problem) -> View:
             if problem.epilogue in (Var("acc"), default_epilogue(problem.c))
             else ", the product alone"
         ),
-        "types": ", ".join(f"{tensor.name} {tensor.dtype}" for tensor in operands),
+        "why": (
+            "cuBLAS takes integers at some extents only, and is not called"
+            if problem.a.dtype in INTEGERS
+            else f"cuBLAS has no call for {types}"
+        ),
     }
 
 
@@ -239,7 +251,7 @@ def _check(interface: Interface, problem: Problem, fits: bool) -> View:
         printed("main/loop.j2", {"letter": letter, "extent": interface.extent(letter)})
         for letter in problem.c.letters
     ]
-    depth = interface.extent(problem.k)
+    depth, result = interface.extent(problem.k), problem.c.dtype
     a, b = (_element(interface, tensors[x.name], x) for x in (problem.a, problem.b))
     scalars: dict[str, DType] = {param.name: param.dtype for param in interface.scalars}
     return {
@@ -256,6 +268,7 @@ def _check(interface: Interface, problem: Problem, fits: bool) -> View:
         "total": "totals[at]" if fits else "total",
         "arguments": arguments(interface, problem),
         "c": problem.c.name,
+        "found": f"static_cast<{wide(problem)}>(found[at])" if result in FP8 else "found[at]",
         "scalars": [
             {"name": name, "value": _literal(value, scalars[name])}
             for name, value in _CHECKED.items()

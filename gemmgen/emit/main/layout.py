@@ -10,10 +10,14 @@ from gemmgen.emit.ctext import c_text
 from gemmgen.emit.line_breaks import WIDTH
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
-from gemmgen.ir.dtypes import DTYPES, HALVES, DType
+from gemmgen.ir.dtypes import DTYPES, RAW, ROUNDED, DType
 from gemmgen.ir.expr import Binary, BinaryOp, Expr, Int, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
+
+
+OWN = (*RAW, *ROUNDED)
+"""Types with a type of their own on the host; a kernel takes their bits."""
 
 
 @record
@@ -32,13 +36,13 @@ def paragraph(template: str, view: View) -> list[str]:
 
 def number_type(dtype: DType) -> str:
     """The C++ type of a number on the host."""
-    return f"host::{dtype}" if dtype in HALVES else DTYPES[dtype].stored
+    return f"host::{dtype}" if dtype in OWN else DTYPES[dtype].stored
 
 
 def element_types(param: Param, stored: str) -> list[str]:
     """An element on the host, and what the launcher takes if that is another type."""
     number = number_type(param.dtype)
-    return [number, stored] if param.dtype in HALVES else [number]
+    return [number, stored] if param.dtype in OWN else [number]
 
 
 def steps(interface: Interface, param: Param) -> list[PackedStep]:

@@ -7,13 +7,18 @@ from gemmgen.emit.ctext import c_text
 from gemmgen.emit.main.layout import chain, elements, paragraph
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
-from gemmgen.ir.dtypes import DTYPES, HALVES, DType, in_blas
+from gemmgen.ir.dtypes import DTYPES, DType, in_blas
 from gemmgen.ir.expr import Binary, Expr, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 from gemmgen.ir.problem import Problem
 
-_ACCUMULATORS: dict[DType, str] = {"f32": "CUBLAS_COMPUTE_32F", "f64": "CUBLAS_COMPUTE_64F"}
+_COMPUTED: dict[DType, str] = {
+    **dict.fromkeys(("f32", "f16", "bf16"), "CUBLAS_COMPUTE_32F"),
+    "f64": "CUBLAS_COMPUTE_64F",
+    "tf32": "CUBLAS_COMPUTE_32F_FAST_TF32",
+}
+"""How cuBLAS multiplies operands of a type."""
 
 
 def data_type(dtype: DType) -> str:
@@ -24,7 +29,8 @@ def data_type(dtype: DType) -> str:
 def has_call(problem: Problem) -> bool:
     """Whether cuBLAS has a call for these types, with accumulators in f32, or in f64 if all are
     f64."""
-    return in_blas(problem.a.dtype, problem.b.dtype, problem.c.dtype)
+    a, b, c = problem.a.dtype, problem.b.dtype, problem.c.dtype
+    return in_blas(a, b, c) or (a, b, c) == ("tf32", "tf32", "f32")
 
 
 @record
@@ -61,14 +67,14 @@ def rival(interface: Interface, problem: Problem, sum_type: str, seed: int) -> s
         "columns": interface.extent(columns),
         "depth": interface.extent(problem.k),
         "matrices": c_text(chain("*", *(Var(interface.extent(x)) for x in inner))) if inner else "",
-        "compute": _ACCUMULATORS[problem.accumulate],
+        "compute": _COMPUTED[problem.a.dtype],
     }
     explained: View = {"a": a.name, "b": b.name, "c": c.name, "transposed": transposed}
     loops = [printed("main/loop.j2", _loop(interface, letter)) for letter in outer]
     return printed(
         "main/rival.j2",
         {
-            "pedantic": range(problem.a.dtype not in HALVES),
+            "pedantic": range(problem.a.dtype in ("f32", "f64")),
             "sum": sum_type,
             "count": elements(interface, c),
             "seed": seed,

@@ -1,6 +1,8 @@
 // What a host program calls of CUDA's runtime, on this machine: memory is memory, and whatever is
 // between two events takes 50 ms.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -102,3 +104,32 @@ struct __half {
   }
   operator float() const { _Float16 number; return std::memcpy(&number, &bits, 2), number; }
 };
+
+// Numbers of 8 bits, as cuda_fp8.h has them: rounded to nearest, ties to even, and saturated.
+template <int digits, int bias> struct eight_bits {
+  unsigned char bits = 0;
+  eight_bits() = default;
+  explicit eight_bits(double number) {
+    constexpr int fraction = digits - 1;
+    const double greatest = digits == 4 ? 448.0 : 57344.0;
+    const double size = std::fmin(std::fabs(number), greatest);
+    const int exponent = std::max(size > 0.0 ? std::ilogb(size) : 1 - bias, 1 - bias);
+    const int whole = static_cast<int>(std::nearbyint(std::ldexp(size, fraction - exponent)));
+    const int below = whole < (1 << fraction) ? 1 : 0;  // a subnormal has exponent bits 0
+    bits = static_cast<unsigned char>(
+        ((exponent + bias - below) << fraction) + whole - (below ? 0 : 1 << fraction));
+    if (std::isnan(number)) bits = 0x7F;
+    if (std::signbit(number)) bits |= 0x80;
+  }
+  explicit operator float() const {
+    constexpr int fraction = digits - 1;
+    const int exponent = (bits & 0x7F) >> fraction, rest = bits & ((1 << fraction) - 1);
+    const int whole = exponent ? rest + (1 << fraction) : rest;
+    const double size = std::ldexp(whole, (exponent ? exponent : 1) - bias - fraction);
+    if ((bits & 0x7F) == 0x7F) return NAN;
+    return static_cast<float>(bits & 0x80 ? -size : size);
+  }
+  explicit operator double() const { return static_cast<float>(*this); }
+};
+using __nv_fp8_e4m3 = eight_bits<4, 7>;
+using __nv_fp8_e5m2 = eight_bits<3, 15>;
