@@ -88,7 +88,7 @@ def rewrite(schedule: Schedule) -> tuple[Step, ...]:
         if refused.intersection(rung.AFTER):
             continue
         refused.add(rung.SPEC.name)
-        with mistakes.caught():
+        with mistakes.caught(schedule.span_of):
             program = rung.apply(steps[-1].program)
             check_buffers(schedule, program)
             verify(program)

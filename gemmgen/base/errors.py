@@ -6,11 +6,12 @@ Every mistake in a schedule is a ``ScheduleError``: a position, the mistake, the
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from gemmgen.base.record import record
-from gemmgen.base.source import Source, Span, shown
+from gemmgen.base.source import Place, Source, Span, shown
 
 _MOST = 50
 """Mistakes that are printed in full; more are only counted."""
@@ -29,11 +30,17 @@ class Mistake:
 
 
 class Refusal(Exception):
-    """Raised by a rule's check, below the level that knows the source text."""
+    """Raised by a rule's check, below the level that knows the source text.
 
-    def __init__(self, message: str, *, at: Span | None, hint: str, notes: tuple[str, ...] = ()):
+    ``at`` is a ``Place`` if the check does not know the statement that it blames.
+    """
+
+    def __init__(
+        self, message: str, *, at: Span | Place | None, hint: str, notes: tuple[str, ...] = ()
+    ):
         super().__init__(message)
-        self.mistake = Mistake(message, at, hint, notes)
+        self.place = at if isinstance(at, Place) else None
+        self.mistake = Mistake(message, None if isinstance(at, Place) else at, hint, notes)
 
 
 class Mistakes(list[Mistake]):
@@ -67,12 +74,14 @@ class Mistakes(list[Mistake]):
         return f"first given on line {line}, column {column}: {shown(' '.join(quoted.split()))}"
 
     @contextmanager
-    def caught(self) -> Generator[None]:
-        """Records a refusal raised in the context, and continues after it."""
+    def caught(self, find: Callable[[Place], Span | None] | None = None) -> Generator[None]:
+        """Records a refusal raised in the context, and continues after it; ``find`` gives the span
+        of a place."""
         try:
             yield
         except Refusal as refusal:
-            self.append(refusal.mistake)
+            span = find(refusal.place) if find and refusal.place else refusal.mistake.span
+            self.append(replace(refusal.mistake, span=span))
 
 
 class GemmgenError(Exception):

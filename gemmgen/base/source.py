@@ -21,6 +21,17 @@ class Span:
 
 
 @record
+class Place:
+    """An argument of a directive, or an operand of it, at one ``hop`` if it is given: what a check
+    blames that does not know the text.  Without either it is the directive."""
+
+    directive: str
+    argument: str = ""
+    operand: str = ""
+    hop: str = ""
+
+
+@record
 class Source:
     """A text and the name under which its errors are reported."""
 

@@ -10,10 +10,12 @@ from gemmgen.fuzz.facts import FactDirectives, Facts
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.intent import Intent
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.target import fill_warps
 from gemmgen.passes.base import Pass
 from gemmgen.passes.build import build
+from gemmgen.passes.intent import intent_of
 from gemmgen.passes.ladder import passes_of
 from gemmgen.schedule.model import Schedule
 
@@ -22,6 +24,9 @@ _SIDE, _AREA, _ACCUMULATORS, _STAGED, _SHARED = 256, 8192, 64, 64, 48 * 1024
 thread stages, and bytes of shared memory."""
 _BRANCHES = 3
 """Passes whose results are kept for one program: one that is refused does not displace others."""
+
+_INTENTS = 64
+"""Intents whose rewritten programs are kept."""
 
 
 class Refused(Exception):
@@ -78,14 +83,15 @@ class Legality:
 
     def __init__(self, problem: Schedule):
         self._problem, self.directives = problem, FactDirectives(problem.gemm)
-        self._first = _Rewritten(build(problem))
+        self._naive = build(problem)
+        self._first: dict[Intent, _Rewritten] = {}
 
     def program(self, facts: Facts) -> Program:
         """The program that ``facts`` make; raises ``Refused`` if it is illegal, if its threads do
         not fill whole warps, or if it is too large to be run in an interpreter."""
         schedule = replace(self._problem, directives=self.directives.of(facts))
         try:
-            rewritten = self._first
+            rewritten = self._begun(intent_of(schedule))
             for rung in passes_of(schedule):
                 rewritten = rewritten.by(rung)
                 if not _is_small(rewritten.program.main):  # no pass makes a tile smaller
@@ -97,6 +103,14 @@ class Legality:
         if not _has_threads(rewritten.program.main):
             raise Refused
         return rewritten.program
+
+    def _begun(self, intent: Intent) -> _Rewritten:
+        """The naive program with an intent; the last few are kept."""
+        found = self._first.pop(intent, None) or _Rewritten(replace(self._naive, intent=intent))
+        self._first[intent] = found
+        if len(self._first) > _INTENTS:
+            del self._first[next(iter(self._first))]
+        return found
 
 
 def _is_small(main: Kernel) -> bool:

@@ -24,28 +24,29 @@ class Space(Enum):
 class Role(Enum):
     """What a buffer is for; each role belongs to one space."""
 
-    TENSOR = "tensor"
-    """The block's matrix of a tensor, in global memory."""
-    TEMPORARY = "temporary"
-    """A matrix in global memory between two kernels."""
-    PLANES = "planes"
-    """The terms of a split operand, in global memory."""
-    TILE = "tile"
-    """An operand's tile of a step, in shared memory."""
-    STAGING = "staging"
-    """The slice of shared memory that accumulators, or the output, pass through."""
-    FRAGMENT = "fragment"
-    """An operand's elements that a thread, or a warp, holds in registers."""
-    ACCUMULATOR = "accumulator"
-    """The sums of the block's tile, in registers."""
-    PARTIAL = "partial"
+    TENSOR = "tensor", Space.GLOBAL
+    """The block's matrix of a tensor."""
+    TEMPORARY = "temporary", Space.GLOBAL
+    """A matrix between two kernels."""
+    PLANES = "planes", Space.GLOBAL
+    """The terms of a split operand."""
+    TILE = "tile", Space.SHARED
+    """An operand's tile of a step."""
+    STAGING = "staging", Space.SHARED
+    """The slice that accumulators, or the output, pass through."""
+    FRAGMENT = "fragment", Space.REGISTER
+    """An operand's elements that a thread, or a warp, holds."""
+    ACCUMULATOR = "accumulator", Space.REGISTER
+    """The accumulators of the block's tile."""
+    PARTIAL = "partial", Space.REGISTER
     """The accumulators of an instruction, which are promoted into the others."""
 
-    @property
-    def space(self) -> Space:
-        if self in (Role.TENSOR, Role.TEMPORARY, Role.PLANES):
-            return Space.GLOBAL
-        return Space.SHARED if self in (Role.TILE, Role.STAGING) else Space.REGISTER
+    space: Space
+
+    def __new__(cls, word: str, space: Space) -> Role:
+        member = object.__new__(cls)
+        member._value_, member.space = word, space
+        return member
 
 
 @record

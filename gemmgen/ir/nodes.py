@@ -15,6 +15,7 @@ from gemmgen.ir.atoms import Atom
 from gemmgen.ir.buffers import Buffer, Origins, Role, Spread
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
+from gemmgen.ir.intent import Intent
 from gemmgen.ir.problem import Problem
 from gemmgen.ir.target import WARPGROUP
 
@@ -22,17 +23,15 @@ FmaOrder = Literal["rows", "serpentine", "zigzag"]
 CopyMode = Literal["registers", "cp_async", "tma"]
 """How a tile travels into shared memory: ``registers`` loads it and stores it, ``cp_async`` copies
 it while the threads go on, with ``tma`` TMA does, issued by one thread."""
-
 VectorSides = Literal["both", "global"]
 """Which sides of a wide copy are vector accesses.  ``global``: the access to global memory; the one
 to shared memory is a vector only if the tile's rows are aligned, else it is scalar."""
-
 Eviction = Literal["normal", "first", "last"]
 """When L2 gives up what was copied: ``first`` before all else, ``last`` after all else."""
 
 Reduce = Literal["ordered", "atomic"]
 """How the parts of a split sum are added: in their order, or as they come."""
-
+Residue = Literal["last", "first"]
 RasterOrder = Literal["columns", "hilbert"]
 """How the tiles of a group of block rows follow each other: column by column, or square by square
 along a Hilbert curve."""
@@ -207,9 +206,6 @@ class Loop:
     step: int = 1
 
 
-Residue = Literal["last", "first"]
-
-
 @record
 class Pipeline:
     """Steps of ``step`` along ``letter``; in each, tiles are produced and then consumed.
@@ -295,6 +291,7 @@ class Program:
     target: str
     kernels: tuple[Kernel, ...]
     facts: tuple[Fact, ...] = ()
+    intent: Intent = Intent()
 
     @property
     def main(self) -> Kernel:

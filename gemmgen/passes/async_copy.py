@@ -54,7 +54,7 @@ from gemmgen.passes.base import OperandArgument, Stated, shared_tile
 from gemmgen.passes.boxes import check_boxes, check_rank
 from gemmgen.passes.slice_boxes import by_threads, check_slice
 from gemmgen.passes.split_in_memory import with_parts_in_memory
-from gemmgen.schedule.model import Directive, Schedule
+from gemmgen.schedule.model import Directive, Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 LEAST = 4
@@ -99,7 +99,7 @@ class AsyncCopy:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> AsyncCopy:
+    def read(stated: Stated, gemm: Gemm) -> AsyncCopy:
         requests = (
             CopyRequest(fact, cast(CopyMode, own.word("via")))
             for own in (Stated((statement,)) for statement in stated.statements)

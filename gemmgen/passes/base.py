@@ -14,7 +14,7 @@ from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.edit import pipeline_of, tile_of
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.schedule.formatting import format_directive, format_sizes
-from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
+from gemmgen.schedule.model import NOWHERE, Directive, Operand
 from gemmgen.schedule.spec import DirectiveSpec
 
 
@@ -55,9 +55,9 @@ class Stated:
     statements: tuple[Directive, ...]
 
     @staticmethod
-    def of(schedule: Schedule, name: str) -> Stated | None:
-        """The statements of ``name``, or None if the schedule has none."""
-        found = tuple(d for d in schedule.directives if d.name == name)
+    def of(directives: tuple[Directive, ...], name: str) -> Stated | None:
+        """The statements of ``name``, or None if there are none."""
+        found = tuple(d for d in directives if d.name == name)
         return Stated(found) if found else None
 
     @property

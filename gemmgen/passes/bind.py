@@ -21,7 +21,7 @@ from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Stated
 from gemmgen.passes.build import accumulator, default_work
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 
@@ -48,7 +48,7 @@ class Bind:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> Bind:
+    def read(stated: Stated, gemm: Gemm) -> Bind:
         x = stated.word("x")
         assert x is not None
         return Bind(x, stated.word("y"), stated)

@@ -15,6 +15,7 @@ from gemmgen.ir.expr import Binary, Call, Expr, Float, Var, walk
 from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Loop, Map, Program, Work
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 from gemmgen.ir.target import has
+from gemmgen.passes.intent import intent_of
 from gemmgen.schedule.model import Access, Dtypes, Schedule
 from gemmgen.schedule.roles import batches, roles
 
@@ -48,7 +49,7 @@ def build(schedule: Schedule) -> Program:
             contracting_kernel(problem, name, temporary, Var("acc")),
             mapping_kernel(problem, f"{name}_epilogue", temporary),
         )
-    return Program(problem, schedule.target, kernels, facts)
+    return Program(problem, schedule.target, kernels, facts, intent_of(schedule))
 
 
 def _check_target(schedule: Schedule, problem: Problem) -> None:

@@ -45,7 +45,7 @@ from gemmgen.ir.edit import (
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Map, Pipeline, Program
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import OperandArgument, Stated, tile_line
-from gemmgen.schedule.model import Operand, Schedule
+from gemmgen.schedule.model import Gemm, Operand
 from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
 
 
@@ -70,7 +70,7 @@ class CacheShared:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> CacheShared:
+    def read(stated: Stated, gemm: Gemm) -> CacheShared:
         return CacheShared(stated.facts("none"), stated)
 
     def apply(self, program: Program) -> Program:

@@ -33,7 +33,7 @@ from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.target import MULTICASTS, SINCE, has
 from gemmgen.passes.base import Stated, tile_with
 from gemmgen.schedule.formatting import format_sizes
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -61,8 +61,8 @@ class Cluster:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> Cluster:
-        return Cluster(stated.sizes(roles(schedule.gemm)[:2]), stated)
+    def read(stated: Stated, gemm: Gemm) -> Cluster:
+        return Cluster(stated.sizes(roles(gemm)[:2]), stated)
 
     def apply(self, program: Program) -> Program:
         if all(count == 1 for _, count in self.sizes):

@@ -31,6 +31,7 @@ from typing import ClassVar, cast
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
+from gemmgen.base.source import Place
 from gemmgen.ir.atoms import Via
 from gemmgen.ir.decompositions import INTO, PARTS, PRODUCTS, WHOLE
 from gemmgen.ir.dtypes import DType
@@ -39,8 +40,10 @@ from gemmgen.ir.nodes import Contract, Copy, Program
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Stated
 from gemmgen.passes.promote import USUAL, usual_interval
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
+
+INSTRUCTION = Place("tensor_core", "via")
 
 
 @record
@@ -73,19 +76,13 @@ class Decompose:
     into: DType
     parts: int
     products: int
-    via: str | None
-    """The instruction of tensor cores, if there is one."""
-    instruction: Stated | None = field(compare=False)
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> Decompose:
+    def read(stated: Stated, gemm: Gemm) -> Decompose:
         into = cast(DType, stated.word("into"))
         parts, products = stated.integer("parts"), stated.integer("products")
-        instruction = Stated.of(schedule, "tensor_core")
-        via = instruction.word("via") if instruction else None
-        found = into, parts or PARTS, products or PRODUCTS[0]
-        return Decompose(*found, via, instruction, stated)
+        return Decompose(into, parts or PARTS, products or PRODUCTS[0], stated)
 
     def apply(self, program: Program) -> Program:
         if self.into == WHOLE:
@@ -106,24 +103,24 @@ class Decompose:
     # Refusals.
 
     def _check_instruction(self, program: Program) -> None:
-        batch = program.problem.batch
-        if self.instruction is None:
+        batch, via = program.problem.batch, program.intent.via
+        if via is None:
             raise Refusal(
                 "decompose makes operands of instructions of tensor cores, and there are none",
                 at=self.stated.span,
                 hint=f"add tensor_core {_instructions(program)}, or leave decompose out",
             )
-        if self.via == "wmma":
+        if via == "wmma":
             raise Refusal(
-                f"decompose splits what lanes hold, and tensor_core via={self.via} takes operands "
+                f"decompose splits what lanes hold, and tensor_core via={via} takes operands "
                 "as the hardware deals them out",
-                at=self.instruction.span_of("via"),
+                at=INSTRUCTION,
                 hint="via=mma, or leave decompose out",
             )
-        if self.via == "wgmma" and batch:
+        if via == "wgmma" and batch:
             raise Refusal(
                 "decompose for via=wgmma splits one matrix of each operand into parts in memory",
-                at=self.instruction.span_of("via"),
+                at=INSTRUCTION,
                 notes=(f"the gemm has a matrix for each {' and '.join(batch)}",),
                 hint="via=mma, or leave decompose out",
             )
@@ -132,16 +129,12 @@ class Decompose:
         """Planes in memory have rows and columns of their own."""
         depth = program.problem.extent(program.problem.k)
         for fact in program.facts:
-            if (
-                self.via == "wgmma"
-                and fact.equals is not None
-                and depth in (fact.name, fact.equals)
-            ):
-                assert self.instruction
+            equal = fact.equals is not None and depth in (fact.name, fact.equals)
+            if equal and program.intent.via == "wgmma":
                 raise Refusal(
                     "decompose for via=wgmma has parts in memory, whose planes have "
                     f"{depth} as one side and an extent of C as the other",
-                    at=self.instruction.span_of("via"),
+                    at=INSTRUCTION,
                     notes=(f"assume says {fact.name} == {fact.equals}",),
                     hint="via=mma, or leave decompose out",
                 )

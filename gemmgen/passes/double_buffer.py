@@ -27,7 +27,7 @@ from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.edit import changed_by, copy_outward, edit_buffer, edit_main, fragment_of
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.base import OperandArgument, Stated, micro_tile_line, shared_tile
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 
@@ -66,7 +66,7 @@ class DoubleBuffer:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> DoubleBuffer:
+    def read(stated: Stated, gemm: Gemm) -> DoubleBuffer:
         return DoubleBuffer(stated.facts("stages", default=2), stated)
 
     def apply(self, program: Program) -> Program:

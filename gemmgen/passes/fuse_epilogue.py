@@ -25,7 +25,7 @@ from gemmgen.ir.edit import changed_by, copy_outward, edit_buffer, edit_statemen
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.nodes import Copy, Map, Program
 from gemmgen.passes.build import TEMPORARY
-from gemmgen.schedule.model import Epilogue, Schedule
+from gemmgen.schedule.model import Epilogue
 from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
 
 
@@ -44,11 +44,6 @@ class FuseEpilogue:
     AFTER: ClassVar[tuple[str, ...]] = ()
 
     stated: Epilogue = field(compare=False)
-
-    @staticmethod
-    def of(schedule: Schedule) -> FuseEpilogue | None:
-        """The pass, if the schedule has an epilogue."""
-        return FuseEpilogue(schedule.epilogue) if schedule.epilogue else None
 
     def apply(self, program: Program) -> Program:
         main, epilogue = program.kernels

@@ -22,7 +22,7 @@ from gemmgen.ir.edit import changed_by, copies, edit_main, edit_operations, tile
 from gemmgen.ir.nodes import Contract, Copy, Eviction, Kernel, Program
 from gemmgen.ir.target import SINCE, has
 from gemmgen.passes.base import OperandArgument, Stated, shared_tile
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 
@@ -58,7 +58,7 @@ class L2:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> L2:
+    def read(stated: Stated, gemm: Gemm) -> L2:
         hints = (
             Hint(fact, cast(Eviction, own.word("evict")))
             for own in (Stated((statement,)) for statement in stated.statements)

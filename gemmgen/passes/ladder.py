@@ -65,9 +65,9 @@ def passes_of(schedule: Schedule) -> Iterator[Pass]:
     """The passes that a schedule asks for, in their order, each read when it is needed."""
     names = {directive.name for directive in schedule.directives}
     for rung in LADDER:
-        stated = Stated.of(schedule, rung.SPEC.name) if rung.SPEC.name in names else None
+        name = rung.SPEC.name
+        stated = Stated.of(schedule.directives, name) if name in names else None
         if stated is not None:
-            yield rung.read(stated, schedule)
-    fused = FuseEpilogue.of(schedule)
-    if fused:
-        yield fused
+            yield rung.read(stated, schedule.gemm)
+    if schedule.epilogue:
+        yield FuseEpilogue(schedule.epilogue)

@@ -21,7 +21,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_main
 from gemmgen.ir.nodes import Bounds, Kernel, Program
 from gemmgen.passes.base import Stated
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 
@@ -50,7 +50,7 @@ class LaunchBounds:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> LaunchBounds:
+    def read(stated: Stated, gemm: Gemm) -> LaunchBounds:
         return LaunchBounds(stated.integer("blocks") or 0, stated)
 
     def apply(self, program: Program) -> Program:

@@ -24,7 +24,7 @@ from gemmgen.ir.edit import changed_by, contraction, edit_main
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.target import SINCE, has
 from gemmgen.passes.base import Stated
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
 
 
@@ -43,7 +43,7 @@ class OverlapLaunch:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> OverlapLaunch:
+    def read(stated: Stated, gemm: Gemm) -> OverlapLaunch:
         return OverlapLaunch(stated)
 
     def apply(self, program: Program) -> Program:

@@ -29,7 +29,7 @@ from gemmgen.ir.edit import (
 )
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.base import OperandArgument, Stated, shared_tile
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 
@@ -62,7 +62,7 @@ class Pad:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> Pad:
+    def read(stated: Stated, gemm: Gemm) -> Pad:
         return Pad(stated.facts("by"), stated)
 
     def apply(self, program: Program) -> Program:

@@ -23,7 +23,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.edit import changed_by, edit_main, pipeline_of
 from gemmgen.ir.nodes import Kernel, Pipeline, Program
 from gemmgen.passes.base import Stated
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import DirectiveSpec, Elsewhere
 
 
@@ -42,7 +42,7 @@ class Persistent:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> Persistent:
+    def read(stated: Stated, gemm: Gemm) -> Persistent:
         return Persistent(stated)
 
     def apply(self, program: Program) -> Program:

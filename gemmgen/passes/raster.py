@@ -21,7 +21,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.edit import changed_by, edit_main
 from gemmgen.ir.nodes import Kernel, Program, RasterOrder
 from gemmgen.passes.base import Stated
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 MOST = 1024
@@ -63,7 +63,7 @@ class Raster:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> Raster:
+    def read(stated: Stated, gemm: Gemm) -> Raster:
         order = cast(RasterOrder, stated.word("order") or "columns")
         return Raster(stated.integer("group") or 1, order, stated)
 

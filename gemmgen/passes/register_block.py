@@ -34,7 +34,7 @@ from gemmgen.ir.nodes import FmaOrder, Kernel, Program
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Stated
 from gemmgen.passes.fragments import contract_fragments, fragment, with_spread
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -67,21 +67,15 @@ class RegisterBlock:
     AFTER: ClassVar[tuple[str, ...]] = ("tile", "cache_shared", "warp_tile")
 
     sizes: tuple[tuple[str, int], ...]
-    pieces: tuple[tuple[str, int], ...]
-    """Contiguous elements of a piece, per letter."""
+    interleave: int | None
     order: FmaOrder
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> RegisterBlock:
-        sizes = stated.sizes(roles(schedule.gemm)[:2])
-        given = stated.integer("interleave")
-        widths = _shared_widths(schedule)
-        pieces = tuple((letter, _piece(size, widths.get(letter), given)) for letter, size in sizes)
-        if given and given not in dict(pieces).values():
-            pieces = tuple((letter, given) for letter, _ in sizes)
+    def read(stated: Stated, gemm: Gemm) -> RegisterBlock:
+        sizes, given = stated.sizes(roles(gemm)[:2]), stated.integer("interleave")
         order = cast(FmaOrder, stated.word("order") or "rows")
-        return RegisterBlock(sizes, pieces, order, stated)
+        return RegisterBlock(sizes, given, order, stated)
 
     def apply(self, program: Program) -> Program:
         (letter, rows), _ = self.sizes
@@ -92,11 +86,23 @@ class RegisterBlock:
                 notes=(f"{rows} % 2 = 1",),
                 hint=f"order=serpentine, or {letter}={rows + 1}",
             )
-        return edit_main(program, lambda kernel: self._block(kernel, program.problem))
+        pieces = self._pieces(program)
+        return edit_main(program, lambda kernel: self._block(kernel, program.problem, pieces))
 
-    def _block(self, kernel: Kernel, problem: Problem) -> Kernel:
+    def _pieces(self, program: Program) -> dict[str, int]:
+        """Contiguous elements of a piece, per letter."""
+        problem, given = program.problem, self.interleave
+        letters = {problem.a.name: problem.m, problem.b.name: problem.n}
+        widths = {letters[tensor]: width for tensor, width in program.intent.fragment_widths}
+        pieces = {letter: _piece(size, widths.get(letter), given) for letter, size in self.sizes}
+        if given and given not in pieces.values():
+            pieces = {letter: given for letter, _ in self.sizes}
+        return pieces
+
+    def _block(self, kernel: Kernel, problem: Problem, pieces: dict[str, int]) -> Kernel:
         spread, origin = kernel.spread, self.stated.origin
-        spread = spread.with_axes(*(self._axis(spread.axis(letter)) for letter, _ in self.sizes))
+        axes = (self._axis(spread.axis(letter), pieces[letter]) for letter, _ in self.sizes)
+        spread = spread.with_axes(*axes)
 
         def registers(tensor: str, letter: str) -> Buffer:
             """An operand's registers for one k, converted to the type of the accumulators."""
@@ -107,9 +113,8 @@ class RegisterBlock:
         kernel = contract_fragments(kernel, a, b, origin, order=self.order)
         return with_spread(kernel, (a, b), spread, origin)
 
-    def _axis(self, axis: AxisSpread) -> AxisSpread:
-        letter = axis.letter
-        size, piece = dict(self.sizes)[letter], dict(self.pieces)[letter]
+    def _axis(self, axis: AxisSpread, piece: int) -> AxisSpread:
+        letter, size = axis.letter, dict(self.sizes)[axis.letter]
         if axis.lanes % size:
             raise Refusal(
                 f"register_block {letter}={size} does not divide the tile",
@@ -145,17 +150,3 @@ def _piece(size: int, width: int | None, given: int | None) -> int:
 
 def _largest_divisor(size: int, limit: int) -> int:
     return next(d for d in range(min(size, limit), 0, -1) if size % d == 0)
-
-
-def _shared_widths(schedule: Schedule) -> dict[str, int]:
-    """The width of fragment reads by ``vectorize``, per letter of C."""
-    stated = Stated.of(schedule, "vectorize")
-    if stated is None:
-        return {}
-    m, n, _ = roles(schedule.gemm)
-    letter = {schedule.gemm.a.tensor: m, schedule.gemm.b.tensor: n}
-    return {
-        letter[fact.tensor]: fact.value
-        for fact in stated.facts("width")
-        if fact.operand.hop in (None, "shared") and fact.tensor in letter
-    }

@@ -27,8 +27,7 @@ from gemmgen.ir.edit import changed_by, edit_main, edit_statements, pipeline_of
 from gemmgen.ir.nodes import Kernel, Pipeline, Program
 from gemmgen.ir.tensor_map import ALIGNMENT
 from gemmgen.passes.base import Stated, tile_line
-from gemmgen.passes.split_k_lanes import lanes_split_k
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -52,13 +51,12 @@ class Residue:
     )
 
     letter: str
-    within_warp: bool
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> Residue:
-        _, _, k = roles(schedule.gemm)
-        return Residue(k, lanes_split_k(schedule), stated)
+    def read(stated: Stated, gemm: Gemm) -> Residue:
+        _, _, k = roles(gemm)
+        return Residue(k, stated)
 
     def apply(self, program: Program) -> Program:
         kernel, problem, k = program.main, program.problem, self.letter
@@ -68,7 +66,7 @@ class Residue:
                 "the contraction is not cut into tiles",
                 hint=f"{tile_line(kernel, k, 8)} cuts it",
             )
-        if self.within_warp:
+        if program.intent.k_lanes:
             raise self._refusal(
                 "the lanes of a warp split it, and copy no tiles",
                 hint=f"residue {k}=last",

@@ -33,7 +33,7 @@ from gemmgen.ir.nodes import Kernel, Program, Reduce
 from gemmgen.ir.target import MAX_THREADS, WARP
 from gemmgen.passes.base import Stated, tile_line
 from gemmgen.passes.split_k_lanes import SplitKLanes
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 MOST = 65535
@@ -71,9 +71,9 @@ class SplitK:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> SplitK:
+    def read(stated: Stated, gemm: Gemm) -> SplitK:
         reduce = cast(Reduce, stated.word("reduce") or "ordered")
-        lanes = SplitKLanes.of(stated, schedule) if stated.word("within") else None
+        lanes = SplitKLanes(stated.origin, stated.span) if stated.word("within") else None
         return SplitK(stated.integer("parts"), reduce, stated.integer("groups") or 1, lanes, stated)
 
     def apply(self, program: Program) -> Program:

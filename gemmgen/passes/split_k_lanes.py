@@ -6,7 +6,7 @@ from dataclasses import field, replace
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.base.source import Span, indexed, remainder
+from gemmgen.base.source import Place, Span, indexed, remainder
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
 from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import (
@@ -20,40 +20,17 @@ from gemmgen.ir.edit import (
 from gemmgen.ir.nodes import Copy, Loop, Pipeline, Program
 from gemmgen.ir.problem import Tensor
 from gemmgen.ir.target import WARP
-from gemmgen.passes.base import OperandArgument, Stated, tile_line
+from gemmgen.passes.base import tile_line
 from gemmgen.passes.fragments import fragment, with_spread
-from gemmgen.schedule.model import NOWHERE, Schedule
-
-
-def lanes_split_k(schedule: Schedule) -> bool:
-    """Whether lanes of a warp split k.  Wide reads along k are then those of lanes."""
-    stated = Stated.of(schedule, "split_k")
-    return stated is not None and stated.word("within") is not None
-
-
-def reads_along_k(fact: OperandArgument, schedule: Schedule) -> bool:
-    """Whether ``fact`` is a wide read from global memory along the contracted letter."""
-    accesses = {access.tensor: access.indices[-1] for access in (schedule.gemm.a, schedule.gemm.b)}
-    free = schedule.gemm.c.indices
-    along = accesses.get(fact.tensor)
-    return along is not None and along not in free and fact.operand.hop in (None, "global")
+from gemmgen.schedule.model import NOWHERE
 
 
 @record
 class SplitKLanes:
     """The rewrite: fragments become whole steps of an operand, distributed to lanes along k."""
 
-    widths: tuple[OperandArgument, ...]
-    """The ``vectorize`` arguments of reads along k."""
     origin: str
     span: Span = field(default=NOWHERE, compare=False)
-
-    @staticmethod
-    def of(stated: Stated, schedule: Schedule) -> SplitKLanes:
-        wide = Stated.of(schedule, "vectorize")
-        facts = wide.facts("width") if wide else ()
-        own = tuple(fact for fact in facts if reads_along_k(fact, schedule))
-        return SplitKLanes(own, stated.origin, stated.span)
 
     def apply(self, program: Program) -> Program:
         kernel = program.main
@@ -69,7 +46,7 @@ class SplitKLanes:
             return fragment(tensor.name, tensor.dtype, own, self.origin)
 
         a, b = registers(problem.a, problem.m), registers(problem.b, problem.n)
-        produce = (self._copy(problem.a, a), self._copy(problem.b, b))
+        produce = (self._copy(program, problem.a, a), self._copy(program, problem.b, b))
         loop = Loop(problem.k, (changed_by(self.origin, main, a=a.name, b=b.name),))
         old = {main.a, main.b} - {problem.a.name, problem.b.name}
         kernel = replace(kernel, buffers=tuple(x for x in kernel.buffers if x.name not in old))
@@ -78,30 +55,24 @@ class SplitKLanes:
         )
         return edit_main(program, lambda _: with_spread(kernel, (a, b), spread, self.origin))
 
-    def _width(self, tensor: Tensor) -> tuple[int, tuple[str, ...], Span]:
-        for fact in self.widths:
-            if fact.tensor == tensor.name:
-                return fact.value, (fact.origin,), fact.span
-        return 1, (), self.span
-
-    def _copy(self, tensor: Tensor, held: Buffer) -> Copy:
-        width, origins, _ = self._width(tensor)
+    def _copy(self, program: Program, tensor: Tensor, held: Buffer) -> Copy:
+        width, origins = _width(program, tensor)
         return Copy(held.name, tensor.name, width, origins=(self.origin, *origins))
 
     def _k_layout(self, program: Program, step: int) -> AxisSpread:
         """The distribution of a step's k elements: pieces as wide as the widest read."""
         problem = program.problem
-        wanted = [(tensor, *self._width(tensor)) for tensor in (problem.a, problem.b)]
-        for tensor, width, _, span in wanted:
+        wanted = [(tensor, _width(program, tensor)[0]) for tensor in (problem.a, problem.b)]
+        for tensor, width in wanted:
             if width > 1 and width not in widths(tensor.dtype):
                 size = BYTES[tensor.dtype]
                 raise Refusal(
                     f"width={width} is not the width of a memory access",
-                    at=span,
+                    at=Place("vectorize", operand=tensor.name, hop="global"),
                     notes=(f"{width} x {size} bytes = {width * size}",),
                     hint=" or ".join(f"width={w}" for w in widths(tensor.dtype)),
                 )
-        width = max(width for _, width, _, _ in wanted)
+        width = max(width for _, width in wanted)
         if step % (WARP * width):
             raise Refusal(
                 f"a step of {step} along k can't be distributed over the {WARP} lanes of a warp",
@@ -158,3 +129,11 @@ class SplitKLanes:
 
     def _refusal(self, does: str, but: str, hint: str) -> Refusal:
         return Refusal(f"split_k within=warp {does}", at=self.span, notes=(but,), hint=hint)
+
+
+def _width(program: Program, tensor: Tensor) -> tuple[int, tuple[str, ...]]:
+    """Elements that a lane reads along k at once, and the statements that say so."""
+    for name, width, origin in program.intent.k_reads:
+        if name == tensor.name:
+            return width, (origin,)
+    return 1, ()

@@ -34,7 +34,7 @@ from gemmgen.passes.banks import best_swizzle, candidates, conflicts, phases
 from gemmgen.passes.base import Stated, shared_tile
 from gemmgen.passes.swizzled_boxes import tma_tile
 from gemmgen.schedule.formatting import format_directive
-from gemmgen.schedule.model import NOWHERE, Directive, Operand, Schedule
+from gemmgen.schedule.model import NOWHERE, Directive, Gemm, Operand
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 ARGUMENTS = ("by", "every", "chunk")
@@ -46,8 +46,6 @@ class SwizzleRequest:
 
     operand: Operand
     statement: Directive
-    via: str = "registers"
-    """How the operand's tile is copied."""
 
     @property
     def given(self) -> dict[str, int]:
@@ -82,25 +80,22 @@ class Swizzle:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> Swizzle:
-        copied = [d for d in schedule.directives if d.name == "async_copy"]
-        via = {o.tensor: Stated((d,)).word("via") or "" for d in copied for o in d.operands}
-        requests = (
-            SwizzleRequest(operand, s, via.get(operand.tensor, "registers"))
-            for s in stated.statements
-            for operand in s.operands
-        )
+    def read(stated: Stated, gemm: Gemm) -> Swizzle:
+        requests = (SwizzleRequest(operand, s) for s in stated.statements for operand in s.operands)
         return Swizzle(tuple(requests), stated)
 
     def apply(self, program: Program) -> Program:
-        permute = partial(_permute, program.problem)
+        permute = partial(_permute, program.problem, dict(program.intent.copied))
         return edit_main(program, lambda kernel: reduce(permute, self.requests, kernel))
 
 
-def _permute(problem: Problem, kernel: Kernel, request: SwizzleRequest) -> Kernel:
+def _permute(
+    problem: Problem, copied: dict[str, str], kernel: Kernel, request: SwizzleRequest
+) -> Kernel:
     if request.given.get("by") == 1:
         return kernel
     tensor = request.operand.tensor
+    via = copied.get(tensor, "registers")
     hint = f"add cache_shared {tensor}, or remove the line"
     tile = shared_tile(kernel, "swizzle", request.operand, hint)
     if kernel.spread.holding == "opaque":
@@ -117,7 +112,7 @@ def _permute(problem: Problem, kernel: Kernel, request: SwizzleRequest) -> Kerne
             notes=(f"pad {tensor} by={tile.pad}; one of them is enough",),
             hint=f"remove the line, or pad {tensor}",
         )
-    if request.via == "tma":
+    if via == "tma":
         given = {name: (value, request.span_of(name)) for name, value in request.given.items()}
         tile = tma_tile(kernel, tile, problem.dtype(tensor), request.operand, given)
     elif tensor == problem.c.name:
@@ -129,7 +124,7 @@ def _permute(problem: Problem, kernel: Kernel, request: SwizzleRequest) -> Kerne
         )
     else:
         _check(kernel, tile, request)
-        tile = replace(tile, swizzle=_chosen(kernel, tile, request))
+        tile = replace(tile, swizzle=_chosen(kernel, tile, request, via))
     origin = format_directive(request.statement)
 
     def permute(buffer: Buffer) -> Buffer:
@@ -192,7 +187,7 @@ def _check(kernel: Kernel, tile: Buffer, request: SwizzleRequest) -> None:
         )
 
 
-def _chosen(kernel: Kernel, tile: Buffer, request: SwizzleRequest) -> Pattern:
+def _chosen(kernel: Kernel, tile: Buffer, request: SwizzleRequest, via: str) -> Pattern:
     """The pattern with the fewest conflicts, and of those the smallest, that has the given
     arguments."""
     if len(request.given) == len(ARGUMENTS):
@@ -207,7 +202,7 @@ def _chosen(kernel: Kernel, tile: Buffer, request: SwizzleRequest) -> Pattern:
         least = {"by": 2, "every": 1, "chunk": wide_access(kernel, tile)}
         return Pattern(**(least | request.given))
     row = tile.extent(tile.letters[-1])
-    found = phases(kernel, tile, asynchronous=request.via == "cp_async")
+    found = phases(kernel, tile, asynchronous=via == "cp_async")
     least, best = best_swizzle(found, row, fitting)
     plain = conflicts(found, row, None)
     if least >= plain and not request.given:

@@ -30,13 +30,14 @@ from typing import ClassVar, cast, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.base.source import remainder
+from gemmgen.base.source import Place, remainder
 from gemmgen.ir.atoms import Atom, AtomTraits, Via
 from gemmgen.ir.boxes import with_type
 from gemmgen.ir.buffers import AxisSpread, Buffer, Role, Space, Spread
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction, copy_outward, edit_main, edit_statements, pipeline_of
 from gemmgen.ir.fragment_layout import FragmentLayout
+from gemmgen.ir.intent import Intent
 from gemmgen.ir.nodes import Contract, Kernel, Map, Program
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.passes.atom_choice import check_lines, chosen_atom
@@ -49,9 +50,9 @@ from gemmgen.passes.fragments import (
 )
 from gemmgen.passes.pieces import Pieces
 from gemmgen.passes.promote import check_split, promoted
-from gemmgen.passes.tiles_in_place import TileStatements, check_tiles, in_rounds
+from gemmgen.passes.tiles_in_place import check_tiles, in_rounds
 from gemmgen.schedule.formatting import format_sizes
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 SUMS = "acc_shared"
@@ -59,7 +60,6 @@ SUMS = "acc_shared"
 PAD = 8
 """The pad of its rows, so that the lines of a fragment are in different banks: 32 bytes of f32, the
 alignment of a fragment in the PTX manual."""
-DISTRIBUTING = ("bind", "tile", "warp_tile", "register_block")
 USUAL = 64
 """The greatest side of a warp's tile by default, for accumulators of ``SUM`` bytes."""
 SUM = 4
@@ -92,44 +92,36 @@ class TensorCore:
     via: Via
     terms: int
     """Whose accumulators are promoted together; 0: all are one sum."""
-    tiles: TileStatements
     stated: Stated = field(compare=False)
-    distributing: tuple[tuple[str, Stated], ...] = field(compare=False)
-    """The directives that distribute the tile to warps or threads, by name."""
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> TensorCore:
-        found = ((n, Stated.of(schedule, n)) for n in DISTRIBUTING)
-        via = cast(Via, stated.word("via"))
-        distributing = tuple((n, other) for n, other in found if other)
-        terms, tiles = stated.integer("promote") or 0, TileStatements.of(schedule)
-        return TensorCore(via, terms, tiles, stated, distributing)
-
-    @property
-    def has_warp_tile(self) -> bool:
-        return "warp_tile" in dict(self.distributing)
+    def read(stated: Stated, gemm: Gemm) -> TensorCore:
+        return TensorCore(cast(Via, stated.word("via")), stated.integer("promote") or 0, stated)
 
     def apply(self, program: Program) -> Program:
-        self._check_micro_tile()
+        self._check_micro_tile(program.main)
         atom = chosen_atom(self.via, program, self.stated.span)
-        return edit_main(program, lambda kernel: self._summed(kernel, program.problem, atom))
+        return edit_main(program, lambda kernel: self._summed(kernel, program, atom))
 
-    def _summed(self, kernel: Kernel, problem: Problem, atom: Atom) -> Kernel:
-        kernel = self._contract(kernel, problem, atom)
+    def _summed(self, kernel: Kernel, program: Program, atom: Atom) -> Kernel:
+        problem = program.problem
+        kernel = self._contract(kernel, problem, program.intent, atom)
         check_split(kernel, problem, self.terms, self.via, self.stated)
         if not self.terms:
             return kernel
         return promoted(kernel, problem, self.terms, self.via, self.stated)
 
-    def _contract(self, kernel: Kernel, problem: Problem, atom: Atom) -> Kernel:
+    def _contract(self, kernel: Kernel, problem: Problem, intent: Intent, atom: Atom) -> Kernel:
         pieces = Pieces(problem, atom)
         self._check_epilogue_store(kernel, pieces.traits)
-        self._check_lanes(pieces)
+        self._check_lanes(pieces, intent)
         self._check_shared(kernel, problem, contraction(kernel))
         check_lines(kernel, problem, pieces.traits, self.via, self.stated.span)
         self._check_tile(kernel, pieces)
+        by_warp = kernel.spread.by_warp
         axes = tuple(
-            pieces.distribute(axis, self._whole(axis, pieces)) for axis in kernel.spread.axes
+            pieces.distribute(axis, axis.lanes if by_warp else self._usual(axis, pieces))
+            for axis in kernel.spread.axes
         )
         known = pieces.traits.accumulators is not None
         x = problem.n if known else kernel.spread.x
@@ -137,7 +129,7 @@ class TensorCore:
         origin = self.stated.origin
         if pieces.traits.in_place:
             spread = in_rounds(spread, kernel.buffer(contraction(kernel).a))
-            self._check_in_place(kernel, problem, spread)
+            self._check_in_place(kernel, problem, intent, spread)
             kernel = contract_in_place(kernel, origin, step=pieces.traits.k, atom=atom)
             return with_spread(kernel, (), spread, origin)
 
@@ -155,10 +147,8 @@ class TensorCore:
         kernel = edit_statements(kernel, Map, lambda final: replace(final, through=SUMS))
         return with_spread(kernel, (a, b, self._slice(problem, spread)), spread, origin)
 
-    def _whole(self, axis: AxisSpread, pieces: Pieces) -> int:
-        """A warp's extent along an axis."""
-        if self.has_warp_tile:
-            return axis.lanes
+    def _usual(self, axis: AxisSpread, pieces: Pieces) -> int:
+        """A warp's extent along an axis without ``warp_tile``."""
         usual = pieces.most(axis.letter) or USUAL * SUM // BYTES[pieces.problem.accumulate]
         if self.terms and axis.letter == pieces.problem.n:
             usual //= 2  # there are two sets of accumulators
@@ -174,14 +164,14 @@ class TensorCore:
 
     # Refusals.
 
-    def _check_micro_tile(self) -> None:
-        blocked = dict(self.distributing).get("register_block")
-        if blocked is not None:
+    def _check_micro_tile(self, kernel: Kernel) -> None:
+        blocked = kernel.buffer(contraction(kernel).a)
+        if blocked.role is Role.FRAGMENT:
             raise Refusal(
                 "tensor_core excludes register_block: its accumulators belong to warps, not "
                 "to threads",
                 at=self.stated.span,
-                notes=(f"{blocked.origin} distributes the tile over single threads",),
+                notes=(f"{blocked.origins[0]} distributes the tile over single threads",),
                 hint="remove one of the two; warp_tile says what a warp owns",
             )
 
@@ -199,15 +189,14 @@ class TensorCore:
                 hint=f"leave {tensor} out of cache_shared",
             )
 
-    def _check_lanes(self, pieces: Pieces) -> None:
+    def _check_lanes(self, pieces: Pieces, intent: Intent) -> None:
         """Checks that the lanes run along the letter that the instruction says."""
-        bound = dict(self.distributing).get("bind")
         n = pieces.problem.n
-        if bound is None or pieces.traits.holding == "opaque" or bound.word("x") == n:
+        if pieces.traits.holding == "opaque" or intent.bound in (None, n):
             return
         raise Refusal(
             f"tensor_core via={self.via} has neighbouring lanes along {n}",
-            at=bound.span_of("x"),
+            at=Place("bind", "x"),
             notes=(
                 f"four lanes share a row of the accumulators, which has {pieces.traits.n} along "
                 f"{n}",
@@ -215,13 +204,15 @@ class TensorCore:
             hint=f"x={n}",
         )
 
-    def _check_in_place(self, kernel: Kernel, problem: Problem, spread: Spread) -> None:
+    def _check_in_place(
+        self, kernel: Kernel, problem: Problem, intent: Intent, spread: Spread
+    ) -> None:
         contract = contraction(kernel)
         tiles = tuple(
             (tensor.name, with_type(kernel.buffer(name), contract.into or tensor.dtype))
             for tensor, name in ((problem.a, contract.a), (problem.b, contract.b))
         )
-        check_tiles(tiles, self.tiles, spread, self.via, self.stated.span)
+        check_tiles(tiles, intent, spread, self.via, self.stated.span)
 
     def _check_shared(self, kernel: Kernel, problem: Problem, contract: Contract) -> None:
         missing = [
@@ -232,7 +223,7 @@ class TensorCore:
         if not missing:
             return
         sizes = format_sizes(kernel.work.tile)
-        if "tile" not in dict(self.distributing):
+        if not kernel.work.origins:
             sizes = f"{problem.m}={2 * USUAL} {problem.n}={2 * USUAL}"
         step = "" if pipeline_of(kernel) else f"tile {sizes} {problem.k}=32 and "
         raise Refusal(
@@ -246,7 +237,7 @@ class TensorCore:
         pipeline = pipeline_of(kernel)
         assert pipeline is not None
         for axis in kernel.spread.axes:
-            if self.has_warp_tile:
+            if kernel.spread.by_warp:
                 self._check_side("warp_tile", axis.letter, axis.lanes, pieces)
                 self._check_columns(axis, pieces)
             else:
@@ -258,7 +249,7 @@ class TensorCore:
         if what == "warp_tile" and most and size > most:
             raise Refusal(
                 f"tensor_core via={self.via} multiplies at most {most} columns at once",
-                at=dict(self.distributing)[what].span_of(letter),
+                at=Place(what, letter),
                 notes=(f"warp_tile {letter}={size} is a warpgroup's",),
                 hint=f"warp_tile {letter}={most}",
             )
@@ -267,7 +258,7 @@ class TensorCore:
         atom = f"{traits.m} x {traits.n} x {traits.k}"
         raise Refusal(
             f"tensor_core can't divide {letter}={size} into instruction tiles of {side}",
-            at=dict(self.distributing)[what].span_of(letter),
+            at=Place(what, letter),
             notes=(f"via={self.via} multiplies {atom} (m x n x k), and {remainder(size, side)}",),
             hint=f"{what} {letter}={max(side, size // side * side)}",
         )
@@ -281,7 +272,7 @@ class TensorCore:
         raise Refusal(
             f"tensor_core via={self.via} multiplies {less} or {less + 2 * traits.n} columns of "
             f"{' and '.join(traits.types)}, not {size}",
-            at=dict(self.distributing)["warp_tile"].span_of(letter),
+            at=Place("warp_tile", letter),
             notes=(
                 f"instructions have a multiple of {2 * traits.n} columns, or up to "
                 f"{traits.odd_n * traits.n} a multiple of {traits.n}",

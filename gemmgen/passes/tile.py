@@ -29,7 +29,7 @@ from gemmgen.ir.problem import Problem
 from gemmgen.ir.target import MAX_TILE
 from gemmgen.passes.base import Stated
 from gemmgen.passes.build import spread_evenly
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -68,8 +68,8 @@ class Tile:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> Tile:
-        m, n, k = roles(schedule.gemm)
+    def read(stated: Stated, gemm: Gemm) -> Tile:
+        m, n, k = roles(gemm)
         rows, columns = stated.integer(m), stated.integer(n)
         assert rows is not None and columns is not None
         return Tile(rows, columns, stated.integer(k), stated)

@@ -6,43 +6,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gemmgen.base.errors import Refusal
-from gemmgen.base.record import record
 from gemmgen.base.source import Span, indexed, remainder
 from gemmgen.ir.atoms import ATOMS, AtomTraits, Via
 from gemmgen.ir.boxes import SPANS, atom_width_of
 from gemmgen.ir.buffers import AxisSpread, Buffer, Spread
 from gemmgen.ir.fragment_layout import Side
-from gemmgen.passes.base import Stated
-from gemmgen.schedule.model import Schedule
+from gemmgen.ir.intent import Intent
 
 SIDES: tuple[Side, Side] = ("row", "column")
 """The side of the accumulators that is A's, and B's."""
-
-
-@record
-class TileStatements:
-    """What a schedule says of the tiles of its operands: by tensor."""
-
-    copied: tuple[tuple[str, str], ...]
-    """How they are copied (``async_copy``)."""
-    swizzled: tuple[str, ...]
-    doubled: tuple[str, ...]
-
-    @staticmethod
-    def of(schedule: Schedule) -> TileStatements:
-        said = schedule.directives
-        copied = (
-            (operand.tensor, Stated((directive,)).word("via") or "")
-            for directive in said
-            if directive.name == "async_copy"
-            for operand in directive.operands
-        )
-
-        def named(name: str) -> tuple[str, ...]:
-            found = (d for d in said if d.name == name)
-            return tuple(o.tensor for d in found for o in d.operands if o.hop != "register")
-
-        return TileStatements(tuple(copied), named("swizzle"), named("double_buffer"))
 
 
 def in_rounds(spread: Spread, a: Buffer) -> Spread:
@@ -57,7 +29,7 @@ def in_rounds(spread: Spread, a: Buffer) -> Spread:
 
 def check_tiles(
     tiles: tuple[tuple[str, Buffer], ...],
-    said: TileStatements,
+    intent: Intent,
     spread: Spread,
     via: Via,
     at: Span,
@@ -67,8 +39,8 @@ def check_tiles(
     for (_, tile), axis, side in zip(tiles, spread.axes, SIDES, strict=True):
         if tile.letters[-1] == axis.letter:
             _check_atom_columns(tile, axis, side, ATOMS[spread.atom], via, at)
-    _check_copied(tuple(tensor for tensor, _ in tiles), said, via, at)
-    plain = [tensor for tensor, _ in tiles if tensor not in said.swizzled]
+    _check_copied(tuple(tensor for tensor, _ in tiles), intent, via, at)
+    plain = [tensor for tensor, _ in tiles if tensor not in intent.swizzled]
     if plain:
         *others, last = sorted(SPANS, reverse=True)
         sizes = f"{', '.join(map(str, others))} or {last}"
@@ -102,13 +74,13 @@ def _check_atom_columns(
         )
 
 
-def _check_copied(tensors: tuple[str, ...], said: TileStatements, via: Via, at: Span) -> None:
+def _check_copied(tensors: tuple[str, ...], intent: Intent, via: Via, at: Span) -> None:
     """Checks that TMA writes the tiles."""
-    copied = dict(said.copied)
+    copied = dict(intent.copied)
     others = [tensor for tensor in tensors if copied.get(tensor) != "tma"]
     if not others:
         return
-    single = [tensor for tensor in others if tensor not in said.doubled]
+    single = [tensor for tensor in others if tensor not in intent.staged]
     stages = f"add double_buffer {' '.join(single)}, then " if single else ""
     raise Refusal(
         f"tensor_core via={via} reads tiles that TMA has written",

@@ -31,8 +31,7 @@ from gemmgen.ir.edit import changed_by, edit_loops, edit_main, edit_statements, 
 from gemmgen.ir.nodes import Kernel, Pipeline, Program
 from gemmgen.ir.target import MAX_TILE, WARP
 from gemmgen.passes.base import Stated, tile_line
-from gemmgen.passes.split_k_lanes import lanes_split_k
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -65,15 +64,12 @@ class Unroll:
     steps: int
     tiles: int
     letter: str
-    lanes: int
-    """Threads that split a step's k elements."""
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> Unroll:
-        _, _, k = roles(schedule.gemm)
-        lanes = WARP if lanes_split_k(schedule) else 1
-        return Unroll(stated.integer(k) or 0, stated.integer(f"tile_{k}") or 1, k, lanes, stated)
+    def read(stated: Stated, gemm: Gemm) -> Unroll:
+        _, _, k = roles(gemm)
+        return Unroll(stated.integer(k) or 0, stated.integer(f"tile_{k}") or 1, k, stated)
 
     def apply(self, program: Program) -> Program:
         if not self.steps and self.tiles == 1:
@@ -84,14 +80,16 @@ class Unroll:
                 hint=f"unroll {k}=4 for the loop over {k} in a tile, tile_{k}=2 for that over "
                 "tiles",
             )
-        return edit_main(program, self._unroll)
+        lanes = WARP if program.intent.k_lanes else 1
+        return edit_main(program, lambda kernel: self._unroll(kernel, lanes))
 
-    def _unroll(self, kernel: Kernel) -> Kernel:
+    def _unroll(self, kernel: Kernel, lanes: int) -> Kernel:
+        """``lanes`` split the k elements of a step."""
         pipeline, origin = pipeline_of(kernel), self.stated.origin
         if self.steps and pipeline is not None:
             self._check_steps(kernel, pipeline)
         if self.tiles > 1:
-            self._check_tiles(kernel, pipeline)
+            self._check_tiles(kernel, pipeline, lanes)
             kernel = edit_statements(
                 kernel, Pipeline, lambda steps: changed_by(origin, steps, unroll=self.tiles)
             )
@@ -132,7 +130,7 @@ class Unroll:
                 hint=f"{hint}; or no double_buffer {ahead[0].tensor}.register",
             )
 
-    def _check_tiles(self, kernel: Kernel, pipeline: Pipeline | None) -> None:
+    def _check_tiles(self, kernel: Kernel, pipeline: Pipeline | None, lanes: int) -> None:
         k, tiles = self.letter, self.tiles
         span = self.stated.span_of(f"tile_{k}")
         if pipeline is None:
@@ -156,7 +154,7 @@ class Unroll:
             )
         if kernel.spread.lanes_per_piece > 1:  # an instruction makes 128 of a lane's multiply-adds
             return
-        accumulators, depth = kernel.spread.registers, -(-pipeline.step // self.lanes)
+        accumulators, depth = kernel.spread.registers, -(-pipeline.step // lanes)
         if tiles * depth * accumulators > MOST_FMAS:
             raise Refusal(
                 f"unroll tile_{k}={tiles} makes the code of a thread too long",

@@ -43,8 +43,7 @@ from gemmgen.ir.edit import (
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Map, Program
 from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import OperandArgument, Stated, micro_tile_line, tile_line
-from gemmgen.passes.split_k_lanes import lanes_split_k, reads_along_k
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 
@@ -78,11 +77,8 @@ class Vectorize:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> Vectorize:
-        facts = stated.facts("width")
-        if lanes_split_k(schedule):  # who reads along k is not settled yet: split_k widens that
-            facts = tuple(fact for fact in facts if not reads_along_k(fact, schedule))
-        return Vectorize(facts, stated)
+    def read(stated: Stated, gemm: Gemm) -> Vectorize:
+        return Vectorize(stated.facts("width"), stated)
 
     def apply(self, program: Program) -> Program:
         problem = program.problem
@@ -91,7 +87,10 @@ class Vectorize:
             _check_bytes(fact, problem.dtype(fact.tensor))
             return _widen(kernel, problem, fact)
 
-        return edit_main(program, lambda kernel: reduce(widen, self.widths, kernel))
+        # Who reads along k is not settled yet: split_k widens that.
+        later = {tensor for tensor, *_ in program.intent.k_reads}
+        now = [f for f in self.widths if f.tensor not in later or f.operand.hop == "shared"]
+        return edit_main(program, lambda kernel: reduce(widen, now, kernel))
 
 
 def _check_bytes(fact: OperandArgument, dtype: DType) -> None:

@@ -31,7 +31,7 @@ from gemmgen.ir.nodes import Kernel, Producers, Program
 from gemmgen.ir.target import SINCE, WARP, WARPGROUP, has
 from gemmgen.passes.base import Stated
 from gemmgen.passes.pingpong import CONSUMERS, check_pingpong
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 ConsumerOrder = Literal["cooperative", "pingpong"]
@@ -79,7 +79,7 @@ class WarpSpecialize:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> WarpSpecialize:
+    def read(stated: Stated, gemm: Gemm) -> WarpSpecialize:
         order = cast(ConsumerOrder, stated.word("order") or "cooperative")
         producers, consumers = stated.integer("producers") or 0, stated.integer("consumers")
         return WarpSpecialize(producers, consumers, order, stated)

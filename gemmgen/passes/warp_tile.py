@@ -22,7 +22,7 @@ from gemmgen.ir.buffers import AxisSpread, Buffer
 from gemmgen.ir.edit import changed_by, edit_buffer, edit_main
 from gemmgen.ir.nodes import Program
 from gemmgen.passes.base import Stated
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.roles import roles
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
@@ -49,34 +49,30 @@ class WarpTile:
     AFTER: ClassVar[tuple[str, ...]] = ("tile",)
 
     sizes: tuple[tuple[str, int], ...]
-    registers: tuple[tuple[str, int], ...] | None
-    """The micro-tile of ``register_block``, without which 32 threads can't fill a warp's tile."""
-    together: bool
-    """Whether a warp's lanes own its tile together (``tensor_core``), whatever its size."""
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> WarpTile:
-        letters = roles(schedule.gemm)[:2]
-        block = Stated.of(schedule, "register_block")
-        together = Stated.of(schedule, "tensor_core") is not None
-        registers = block and block.sizes(letters)
-        return WarpTile(stated.sizes(letters), registers, together, stated)
+    def read(stated: Stated, gemm: Gemm) -> WarpTile:
+        return WarpTile(stated.sizes(roles(gemm)[:2]), stated)
 
     def apply(self, program: Program) -> Program:
         tile = {a.letter: a.extent for a in program.main.spread.axes}
-        if not self.together:
-            self._check_registers(tile)
+        micro_tile = dict(program.intent.micro_tile)
+        if program.intent.via is None:  # else a warp's lanes own its tile together
+            self._check_registers(tile, micro_tile)
 
         def distribute(acc: Buffer) -> Buffer:
             assert acc.spread is not None
-            axes = tuple(self._axis(acc.spread.axis(x), size, tile) for x, size in self.sizes)
+            sides = ((acc.spread.axis(letter), size) for letter, size in self.sizes)
+            axes = (self._axis(axis, size, tile, micro_tile) for axis, size in sides)
             spread = replace(acc.spread.with_axes(*axes), by_warp=True)
             return changed_by(self.stated.origin, acc, spread=spread)
 
         return edit_main(program, lambda kernel: edit_buffer(kernel, "acc", distribute))
 
-    def _axis(self, axis: AxisSpread, size: int, tile: dict[str, int]) -> AxisSpread:
+    def _axis(
+        self, axis: AxisSpread, size: int, tile: dict[str, int], micro_tile: dict[str, int]
+    ) -> AxisSpread:
         if axis.extent % size:
             raise Refusal(
                 f"warp_tile {axis.letter}={size} does not divide the tile",
@@ -85,22 +81,24 @@ class WarpTile:
                     f"the tile has {axis.letter}={axis.extent}, and "
                     + remainder(axis.extent, size),
                 ),
-                hint=self._dividing(axis, size, tile),
+                hint=self._dividing(axis, size, tile, micro_tile),
             )
         return replace(axis, warps=axis.extent // size, lanes=size)
 
-    def _dividing(self, axis: AxisSpread, size: int, tile: dict[str, int]) -> str:
-        if self.registers is not None:
-            return self._fitting(tile, dict(self.registers))
+    def _dividing(
+        self, axis: AxisSpread, size: int, tile: dict[str, int], micro_tile: dict[str, int]
+    ) -> str:
+        if micro_tile:
+            return self._fitting(tile, micro_tile)
         whole = -(-axis.extent // size) * size
         sizes = (d for d in range(min(size, axis.extent), 0, -1) if axis.extent % d == 0)
         fitting = next((d for d in sizes if d % 16 == 0), None)
         longer = f"tile {axis.letter}={whole}"
         return f"{axis.letter}={fitting}, or {longer}" if fitting else longer
 
-    def _check_registers(self, tile: dict[str, int]) -> None:
+    def _check_registers(self, tile: dict[str, int], micro_tile: dict[str, int]) -> None:
         (m, rows), (n, columns) = self.sizes
-        if self.registers is None:
+        if not micro_tile:
             shares = (
                 {m: rows // a, n: columns // b} for a, b in LANES if not rows % a + columns % b
             )
@@ -114,7 +112,7 @@ class WarpTile:
                 notes=(f"{rows} x {columns} = {rows * columns} elements for 32 threads",),
                 hint=hint,
             )
-        (_, reg_m), (_, reg_n) = self.registers
+        reg_m, reg_n = micro_tile[m], micro_tile[n]
         threads = (rows * columns) / (reg_m * reg_n)
         if threads != 32:
             raise Refusal(
@@ -124,7 +122,7 @@ class WarpTile:
                     f"{rows} x {columns} elements, {reg_m} x {reg_n} a thread "
                     f"(register_block): {numeral(threads)} threads",
                 ),
-                hint=self._fitting(tile, dict(self.registers)),
+                hint=self._fitting(tile, micro_tile),
             )
 
     def _fitting(self, tile: dict[str, int], registers: dict[str, int]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 
 from gemmgen.base.record import record
-from gemmgen.base.source import Source, Span
+from gemmgen.base.source import Place, Source, Span
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.target import DEFAULT_TARGET
@@ -154,6 +154,16 @@ class Schedule:
         from gemmgen.schedule.formatting import format_schedule
 
         return format_schedule(self).removesuffix("\n")
+
+    def span_of(self, place: Place) -> Span | None:
+        """Where a place is in the text; None if the schedule has no such statement."""
+        said = [d for d in self.directives if d.name == place.directive]
+        for operand in (o for d in said for o in d.operands if o.tensor == place.operand):
+            if operand.hop in (None, place.hop or operand.hop):
+                stated = operand.value_span
+                return stated if stated != NOWHERE else operand.span
+        found = said[0].argument(place.argument) if said else None
+        return found.span if found else said[0].span if said else None
 
     @property
     def problem_alone(self) -> Schedule:

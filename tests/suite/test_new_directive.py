@@ -38,7 +38,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.edit import edit_main
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.base import Stated
-from gemmgen.schedule.model import Schedule
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 
 
@@ -64,7 +64,7 @@ class Carveout:
     stated: Stated = field(compare=False)
 
     @staticmethod
-    def read(stated: Stated, schedule: Schedule) -> Carveout:
+    def read(stated: Stated, gemm: Gemm) -> Carveout:
         return Carveout(stated.integer("percent") or 0, stated)
 
     def apply(self, program: Program) -> Program:
