@@ -33,9 +33,7 @@ def epilogue_view(problem: Problem) -> View:
         "functions": [printed(f"main/functions/{name}.j2", {}) for name in _OWN if name in called],
         "names": names(problem.epilogue),
         "expression": c_text(transform(problem.epilogue, partial(_in_double, problem.accumulate))),
-        "edges": (
-            [c_double(greatest)] if _is_partial(problem.epilogue) and not saturated else []
-        ),
+        "edges": ([c_double(greatest)] if _is_partial(problem.epilogue) and not saturated else []),
         "saturated": saturated,
     }
 

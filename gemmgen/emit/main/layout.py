@@ -15,7 +15,6 @@ from gemmgen.ir.expr import Binary, BinaryOp, Expr, Int, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 
-
 OWN = (*RAW, *ROUNDED)
 """Types with a type of their own on the host; a kernel takes their bits."""
 
