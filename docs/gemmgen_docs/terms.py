@@ -15,7 +15,7 @@ _ORDINARY = "atomic box chunk counter group guard order ordered pass phase piece
 _ORDINARY += "request round schedule slice spread tuning wave"
 ORDINARY = frozenset(_ORDINARY.split())
 """Terms that are ordinary words too: a page that means the term links it itself."""
-_SKIPPED = "a code pre h1 h2 h3 h4 h5 h6 svg script style th summary figcaption button"
+_SKIPPED = "a code pre h1 h2 h3 h4 h5 h6 svg script style th summary figcaption button textarea"
 SKIPPED = frozenset(_SKIPPED.split())
 """Elements whose text has no links of terms."""
 _ROW = re.compile(r"^\| ([^|]+?) \| ([^|]+?) \| (.+) \|$", re.MULTILINE)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -14,6 +16,7 @@ from gemmgen.draw.svg import svg_of
 from gemmgen.schedule.examples import LADDER
 
 Row = dict[str, Any]
+_ORDER = re.compile(r" [A-Z]\[[^]]*\]")
 
 
 def read_rows(path: str) -> list[Row]:
@@ -51,13 +54,17 @@ def _rung(row: Row) -> int:
 
 
 def _speeds(rows: Sequence[Row]) -> Iterator[Speed]:
-    """What was timed and found right; cuBLAS without the storage order that its name has."""
+    """What was timed and found right; cuBLAS without the storage order that its name has, and
+    others without theirs if no two would have one name."""
+    names = {str(row["name"]) for row in rows}
+    short = Counter(_ORDER.sub("", name) for name in names)
     for row in rows:
         tflops, sizes = row.get("tflops"), row.get("shape")
         if isinstance(tflops, int | float) and isinstance(sizes, dict) and row.get("checked", True):
             extents = [str(size) for size in cast(dict[str, int], sizes).values()]
             size = extents[0] if len(set(extents)) == 1 else " x ".join(extents)
-            name = str(row["name"])
+            name, brief = str(row["name"]), _ORDER.sub("", str(row["name"]))
+            name = brief if short[brief] == 1 else name
             share = cast(float | None, row.get("share"))
             yield Speed(CUBLAS if name.startswith(CUBLAS) else name, size, float(tflops), share)
 

@@ -54,9 +54,12 @@ def plot_svg(drawing: Drawing, *, captions: bool) -> str:
         FigureCanvasSVG(figure)
         places = figure.subplots(len(drawing.plot), squeeze=False)[:, 0]
         for at, (place, axes) in enumerate(zip(places, drawing.plot, strict=True)):
-            _draw(place, axes, legend=at == 0)
+            _draw(place, axes)
+            if at == 0:
+                named = place.get_legend_handles_labels()
+                figure.legend(*named, loc="outside right center", frameon=False)
         if captions:
-            figure.suptitle(drawing.title)
+            figure.suptitle(drawing.title, x=0.02, horizontalalignment="left")
             figure.supxlabel("\n".join(wrap(drawing.description, _CAPTION)), fontsize="small")
         with catch_warnings():
             # Words stay words in the file: the reader's font has glyphs that matplotlib's lacks.
@@ -65,7 +68,7 @@ def plot_svg(drawing: Drawing, *, captions: bool) -> str:
     return _page_svg(drawing, file.getvalue())
 
 
-def _draw(place: Any, axes: Axes, *, legend: bool) -> None:
+def _draw(place: Any, axes: Axes) -> None:
     number = 0
     for series in axes.series:
         across, up = zip(*series.points, strict=True)
@@ -83,8 +86,6 @@ def _draw(place: Any, axes: Axes, *, legend: bool) -> None:
     place.set_ylabel(axes.up)
     place.grid(visible=True, alpha=0.25)
     place.spines[["top", "right"]].set_visible(False)
-    if legend:
-        place.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
 
 
 def _logarithmic(place: Any) -> None:

@@ -51,6 +51,16 @@ def test_the_uses_show_their_schedules_and_code(site: Path) -> None:
 
 
 @pytest.mark.proof
+def test_the_schedule_of_the_playground_is_that_of_its_page(site: Path) -> None:
+    """Whatever changes the text of pages, this is text that is compiled."""
+    written, built = (
+        path.read_text(encoding="utf-8").partition("<textarea")[2].partition("</textarea>")[0]
+        for path in (ROOT / "docs" / "playground.md", site / "playground" / "index.html")
+    )
+    assert built == written and "gemm " in written
+
+
+@pytest.mark.proof
 def test_no_call_is_left_in_a_page(site: Path) -> None:
     for path in site.rglob("*.html"):
         assert "{{" not in path.read_text(encoding="utf-8"), path

@@ -46,7 +46,7 @@ def test_the_longest_term_is_taken() -> None:
     assert linked("<p>A bank conflict</p>") == [("term-bank-conflict", "bank conflict")]
 
 
-@pytest.mark.parametrize("tag", ["code", "a", "h2", "pre", "svg", "th"])
+@pytest.mark.parametrize("tag", ["code", "a", "h2", "pre", "svg", "th", "textarea"])
 def test_nothing_is_linked_within(tag: str) -> None:
     html = f"<{tag}>TMA</{tag}><p>x</p>"
     assert terms.with_links(html, "g/") == html
