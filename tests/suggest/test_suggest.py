@@ -373,3 +373,12 @@ def test_its_tile_with_several_stages_is_a_departure() -> None:
 
 def test_a_tile_without_a_form_is_told() -> None:
     assert "no schedule with tiles of 64 x 64 fits" in said_of_size(1, 4096, 4096)
+
+
+@pytest.mark.by_default("shape0-*")
+@pytest.mark.parametrize("dtype", ("i8", "e4m3", "e5m2", "f64", "f32"))
+@pytest.mark.parametrize("shape", ((3, 5, 7), (511, 513, 515), (30000, 30000, 30000)))
+def test_only_16_bit_types_are_called_halves(dtype: str, shape: tuple[int, int, int]) -> None:
+    """And times have a unit that keeps them short, not a power of ten."""
+    text = suggest(ORDERS[1], shape, dtype=dtype).text
+    assert "halves" not in text and " half" not in text and not re.search(r"\de[+-]\d", text)
