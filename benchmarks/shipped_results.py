@@ -23,11 +23,11 @@ from warpgroup_fit import DATA, timed_sizes
 
 from gemmgen import __version__
 from gemmgen.base.source import Source
+from gemmgen.explore.request import Request
 from gemmgen.explore.results.canonical_names import canonical
 from gemmgen.explore.results.code_hash import code_hash
 from gemmgen.explore.results.measured_result import ProblemKey
 from gemmgen.explore.results.shipped_table import FILE
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, WarpgroupPlan
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_source

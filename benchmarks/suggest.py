@@ -29,8 +29,8 @@ from suggest_cases import LOW, NN, ORDERS, Case, drawn
 from suggest_data import Point, interface_of
 from suggest_timer import Timer
 
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.choose import choose
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.tune.cubins import CompilingBuilder
 from gemmgen.explore.tune.legal_points import Legal
 from gemmgen.explore.tune.workers import Workers

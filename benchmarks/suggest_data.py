@@ -31,8 +31,8 @@ from suggest_timer import Timer
 
 from gemmgen.base.errors import GemmgenError
 from gemmgen.base.source import Source
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.choose import LARGE, Option, options
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import SettledForm
 from gemmgen.explore.suggest.sizes import seconds
 from gemmgen.explore.tune.cubins import CompilingBuilder

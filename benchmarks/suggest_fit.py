@@ -25,7 +25,7 @@ from typing import Any
 from suggest_cases import gemm_of
 
 from gemmgen.explore.cost import H200, Costs, Sizes, estimate
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.schedules import Form, SettledForm
 from gemmgen.explore.suggest.sizes import EXACT, residents, sizes_of
 from gemmgen.gpu.gpus import Gpu

@@ -28,7 +28,7 @@ from typing import Any
 
 from default_path import MOST_ERROR, ORDERS, graph, microseconds
 
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan, warpgroup_plans
 from gemmgen.ir.target import TARGETS
 

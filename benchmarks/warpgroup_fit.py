@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, sizes_of
 from gemmgen.explore.warpgroup_cost import H200, WarpgroupCosts, WarpgroupSizes, estimate
 

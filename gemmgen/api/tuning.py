@@ -207,7 +207,7 @@ def _tune_gemm(
 ) -> TunedShapes:
     from gemmgen.explore.autotune.gpu_tuning import requests_of, tune_here
     from gemmgen.explore.autotune.keeping import keeper
-    from gemmgen.explore.suggest.request import gemm_of
+    from gemmgen.explore.request import gemm_of
     from gemmgen.gpu.gpu_names import gpu_named
     from gemmgen.gpu.gpus import DEFAULT, Gpu
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from gemmgen.base.record import record
-from gemmgen.base.source import Place, Source, Span, shown
+from gemmgen.base.source import Blame, Source, Span, shown
 
 _MOST = 50
 """Mistakes that are printed in full; more are only counted."""
@@ -32,15 +32,15 @@ class Mistake:
 class Refusal(Exception):
     """Raised by a rule's check, below the level that knows the source text.
 
-    ``at`` is a ``Place`` if the check does not know the statement that it blames.
+    ``at`` is a ``Blame`` if the check does not know the statement that it blames.
     """
 
     def __init__(
-        self, message: str, *, at: Span | Place | None, hint: str, notes: tuple[str, ...] = ()
+        self, message: str, *, at: Span | Blame | None, hint: str, notes: tuple[str, ...] = ()
     ):
         super().__init__(message)
-        self.place = at if isinstance(at, Place) else None
-        self.mistake = Mistake(message, None if isinstance(at, Place) else at, hint, notes)
+        self.place = at if isinstance(at, Blame) else None
+        self.mistake = Mistake(message, None if isinstance(at, Blame) else at, hint, notes)
 
 
 class Mistakes(list[Mistake]):
@@ -74,7 +74,7 @@ class Mistakes(list[Mistake]):
         return f"first given on line {line}, column {column}: {shown(' '.join(quoted.split()))}"
 
     @contextmanager
-    def caught(self, find: Callable[[Place], Span | None] | None = None) -> Generator[None]:
+    def caught(self, find: Callable[[Blame], Span | None] | None = None) -> Generator[None]:
         """Records a refusal raised in the context, and continues after it; ``find`` gives the span
         of a place."""
         try:

@@ -21,7 +21,7 @@ class Span:
 
 
 @record
-class Place:
+class Blame:
     """An argument of a directive, or an operand of it, at one ``hop`` if it is given: what a check
     blames that does not know the text.  Without either it is the directive."""
 

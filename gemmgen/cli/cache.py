@@ -93,10 +93,10 @@ def explain(
     stale, and why others are not.
     """
     from gemmgen.cli.shape_option import resolve
+    from gemmgen.explore.request import Request, gemm_of
     from gemmgen.explore.results.results_store import Results
     from gemmgen.explore.suggest.choose import choose
     from gemmgen.explore.suggest.explained_choice import explained
-    from gemmgen.explore.suggest.request import Request, gemm_of
 
     extents = resolve(wanted, gemm_of(gemm))
     asked = Request.of(

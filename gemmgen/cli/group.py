@@ -13,10 +13,10 @@ from typing import Any, cast
 import click
 
 from gemmgen import __version__
-from gemmgen.__main__ import INTERRUPTED
 from gemmgen.base.errors import GemmgenError, UsageError
 from gemmgen.base.source import shown
 from gemmgen.cli.files import complain, forget_output
+from gemmgen.cli.interruptions import INTERRUPTED
 from gemmgen.schedule.words import close
 
 OBJECTS = 100_000

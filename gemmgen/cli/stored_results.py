@@ -13,12 +13,12 @@ from gemmgen.base.source import Source, counted
 from gemmgen.base.units import duration, significant
 from gemmgen.calling.launches import spelled
 from gemmgen.cli.shape_option import WrittenShape, resolve
+from gemmgen.explore.request import gemm_of
 from gemmgen.explore.results.canonical_names import canonical
 from gemmgen.explore.results.database import Database
 from gemmgen.explore.results.freshness import stale
 from gemmgen.explore.results.measured_result import MeasuredResult
 from gemmgen.explore.results.results_store import Results
-from gemmgen.explore.suggest.request import gemm_of
 from gemmgen.gpu.gpu_names import same_gpu
 from gemmgen.language import parse_schedule
 from gemmgen.schedule.model import Gemm, Schedule

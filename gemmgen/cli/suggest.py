@@ -36,7 +36,7 @@ def command(
     This command measures nothing: `gemmgen tune` does that.
     """
     from gemmgen.cli.shape_option import resolve
-    from gemmgen.explore.suggest.request import gemm_of
+    from gemmgen.explore.request import gemm_of
 
     extents = resolve(wanted, gemm_of(gemm))
     with warnings_as_sentences():

@@ -19,7 +19,7 @@ from gemmgen.gpu.gpus import Gpu
 if TYPE_CHECKING:
     from gemmgen.cli.progress import Bar
     from gemmgen.explore.autotune.shape_tuning import Tuning, Watch
-    from gemmgen.explore.suggest.request import Request
+    from gemmgen.explore.request import Request
     from gemmgen.explore.tune.search import SearchProgress
 
 BUDGET = 60.0
@@ -42,7 +42,7 @@ class TuneRequest:
         """Those of --shape, then those of the file; raises ``UsageError`` if there is none."""
         from gemmgen.calling.launches import spelled
         from gemmgen.cli.shapes_file import check_extents, read_shapes
-        from gemmgen.explore.suggest.request import gemm_of
+        from gemmgen.explore.request import gemm_of
 
         gemm = gemm_of(self.gemm)
         found = [resolve(one, gemm) for one in self.written]

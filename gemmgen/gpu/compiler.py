@@ -15,26 +15,17 @@ from functools import cache
 from typing import Protocol
 
 from gemmgen.base import caches
-from gemmgen.base.errors import CannotCheck, GemmgenError, UsageError
+from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.base.installing import install
 from gemmgen.base.record import record
 from gemmgen.base.source import shown
+from gemmgen.gpu.compiler_output import CompileError, Output
 
 INSTALL = f"{install('nvrtc')}, or put nvcc of the CUDA toolkit on PATH"
 OPTIONS = ("--std=c++17", "--ptxas-options=-v")
 """Options that both compilers take; part of the key of each stored cubin."""
 CHOICE = "GEMMGEN_COMPILER"
 _LOG = "log"
-
-
-class CompileError(GemmgenError):
-    """A compiler refused a text, or warned about it; ``log`` is its output."""
-
-    exit_code = 1
-
-    def __init__(self, message: str, log: str):
-        super().__init__(f"{message}\n{log.strip()}")
-        self.log = log
 
 
 @record
@@ -69,15 +60,6 @@ class Compiled(Report):
 
     cubin: bytes
     ptx: str
-
-
-@record
-class Output:
-    """A compiler's output: ``log`` includes ptxas's report."""
-
-    cubin: bytes
-    ptx: str
-    log: str
 
 
 class Compiler(Protocol):

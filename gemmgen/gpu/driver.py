@@ -9,7 +9,7 @@ returns.  A tensor with a map is packed, too, and not pointed to.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from struct import Struct, calcsize
 from typing import Any, Protocol
@@ -51,19 +51,6 @@ class Loaded:
         self.unset = (b"",) * len(maps) + (0,) * (len(first) - len(maps))
         self.whole = Struct("@" + "".join(codes))
         self.changing = Struct("@" + "".join(codes[: len(first)]))
-
-    def starter(self, blocks: int, extents: Mapping[str, int]) -> Starter:
-        """Launches of ``blocks`` blocks with these extents, leading dimensions and strides."""
-        integers = tuple(extents[param.name] for param in self.integers)
-        if not self.interface.maps:
-            return Starter(self, blocks, integers)
-        if self.pre_pass is not None:
-            from gemmgen.gpu.pre_pass_launches import SplittingStarter
-
-            return SplittingStarter(self, blocks, integers, extents)
-        from gemmgen.gpu.tensor_maps import MappedStarter
-
-        return MappedStarter(self, blocks, integers, extents)
 
     def launch(self, blocks: int) -> Launch:
         """The driver's launch of ``blocks`` blocks."""

@@ -23,8 +23,7 @@ from gemmgen.base.errors import FileError, Mistake, UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source, Span, shown, value_shown
 from gemmgen.base.units import numeral
-from gemmgen.gpu.gpu_names import same_gpu
-from gemmgen.gpu.gpus import GPUS, MIB, SMS, Gpu
+from gemmgen.gpu.gpus import MIB, SMS, Gpu
 from gemmgen.schedule.read import printable
 from gemmgen.schedule.words import close
 
@@ -78,10 +77,7 @@ def read_gpu(path: str | Path) -> Gpu:
     mistakes = tuple(_mistakes(values, source))
     if mistakes:
         raise FileError(source, *mistakes)
-    found = _gpu(values, printable(file.stem)[:LONGEST])
-    if any(same_gpu(found.name, known) for known in GPUS):  # whose measured results are not its own
-        return replace(found, name=f"{found.name} ({printable(file.name)})")
-    return found
+    return _gpu(values, printable(file.stem)[:LONGEST])
 
 
 def _text(file: Path) -> Source:

@@ -19,6 +19,7 @@ from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import value_shown
 from gemmgen.gpu.gpus import GPUS, SMS, Gpu, SmTraits, geforce
+from gemmgen.schedule.read import printable
 from gemmgen.schedule.words import close
 
 ALSO = {
@@ -53,7 +54,10 @@ def gpu_named(gpu: object) -> Gpu:
     if isinstance(gpu, Path) or (isinstance(gpu, str) and _is_file(gpu)):
         from gemmgen.gpu.gpu_file import read_gpu
 
-        return read_gpu(gpu)
+        found = read_gpu(gpu)
+        if any(same_gpu(found.name, known) for known in GPUS):  # which has measured results
+            return replace(found, name=f"{found.name} ({printable(Path(gpu).name)})")
+        return found
     if isinstance(gpu, str) and (found := _rows().get(_plain(gpu))):
         return found
     near = close(gpu, GPUS) if isinstance(gpu, str) else None

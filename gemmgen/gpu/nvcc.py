@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.shortage import in_english, shortage
-from gemmgen.gpu.compiler import CompileError, Output
+from gemmgen.gpu.compiler_output import CompileError, Output
 
 _SECONDS = 600
 _NAME = "gemm"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from gemmgen.gpu.compiler import CompileError, Output
+from gemmgen.gpu.compiler_output import CompileError, Output
 
 NAMELESS = "gemm.cu"
 

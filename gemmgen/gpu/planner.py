@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gemmgen.base.errors import CallError
 from gemmgen.calling.arguments import View, geometry, may_be_absent, output_layout
@@ -11,7 +11,7 @@ from gemmgen.calling.element_types import output_type
 from gemmgen.calling.overlaps import check_addresses, check_memory
 from gemmgen.gpu import arrays
 from gemmgen.gpu.device import cupy, multiprocessors
-from gemmgen.gpu.driver import Loaded
+from gemmgen.gpu.driver import Loaded, Starter
 from gemmgen.gpu.plan import LaunchPlan, clearance, limits_of
 from gemmgen.ir.interface import Interface
 
@@ -115,8 +115,8 @@ class Planner:
         return LaunchPlan(
             found,
             found.grid,
-            self._loaded.starter(found.grid, values),
-            self._loaded.starter(found.grid, {**values, **no_product}),
+            starter(self._loaded, found.grid, values),
+            starter(self._loaded, found.grid, {**values, **no_product}),
             tuple(interface.scratch_elements(param, values) for param in interface.scratch),
             allocate,
             clearance(limits_of(found, interface, binding), binding.output),
@@ -130,3 +130,17 @@ def held(loaded: Loaded) -> int:
     from gemmgen.gpu.active_clusters import active_clusters
 
     return active_clusters(loaded)
+
+
+def starter(loaded: Loaded, blocks: int, extents: Mapping[str, int]) -> Starter:
+    """Launches of ``blocks`` blocks with these extents, leading dimensions and strides."""
+    integers = tuple(extents[param.name] for param in loaded.integers)
+    if not loaded.interface.maps:
+        return Starter(loaded, blocks, integers)
+    if loaded.pre_pass is not None:
+        from gemmgen.gpu.pre_pass_launches import SplittingStarter
+
+        return SplittingStarter(loaded, blocks, integers, extents)
+    from gemmgen.gpu.tensor_maps import MappedStarter
+
+    return MappedStarter(loaded, blocks, integers, extents)

@@ -31,7 +31,7 @@ from typing import ClassVar, cast
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.base.source import Place
+from gemmgen.base.source import Blame
 from gemmgen.ir.atoms import Via
 from gemmgen.ir.decompositions import INTO, PARTS, PRODUCTS, WHOLE
 from gemmgen.ir.dtypes import DType
@@ -43,7 +43,7 @@ from gemmgen.passes.promote import USUAL, usual_interval
 from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
-INSTRUCTION = Place("tensor_core", "via")
+INSTRUCTION = Blame("tensor_core", "via")
 
 
 @record

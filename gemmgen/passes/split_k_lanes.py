@@ -6,7 +6,7 @@ from dataclasses import field, replace
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.base.source import Place, Span, indexed, remainder
+from gemmgen.base.source import Blame, Span, indexed, remainder
 from gemmgen.ir.buffers import AxisSpread, Buffer, Space, Spread
 from gemmgen.ir.dtypes import BYTES, widths
 from gemmgen.ir.edit import (
@@ -68,7 +68,7 @@ class SplitKLanes:
                 size = BYTES[tensor.dtype]
                 raise Refusal(
                     f"width={width} is not the width of a memory access",
-                    at=Place("vectorize", operand=tensor.name, hop="global"),
+                    at=Blame("vectorize", operand=tensor.name, hop="global"),
                     notes=(f"{width} x {size} bytes = {width * size}",),
                     hint=" or ".join(f"width={w}" for w in widths(tensor.dtype)),
                 )

@@ -30,7 +30,7 @@ from typing import ClassVar, cast, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.base.source import Place, remainder
+from gemmgen.base.source import Blame, remainder
 from gemmgen.ir.atoms import Atom, AtomTraits, Via
 from gemmgen.ir.boxes import with_type
 from gemmgen.ir.buffers import AxisSpread, Buffer, Role, Space, Spread
@@ -196,7 +196,7 @@ class TensorCore:
             return
         raise Refusal(
             f"tensor_core via={self.via} has neighbouring lanes along {n}",
-            at=Place("bind", "x"),
+            at=Blame("bind", "x"),
             notes=(
                 f"four lanes share a row of the accumulators, which has {pieces.traits.n} along "
                 f"{n}",
@@ -249,7 +249,7 @@ class TensorCore:
         if what == "warp_tile" and most and size > most:
             raise Refusal(
                 f"tensor_core via={self.via} multiplies at most {most} columns at once",
-                at=Place(what, letter),
+                at=Blame(what, letter),
                 notes=(f"warp_tile {letter}={size} is a warpgroup's",),
                 hint=f"warp_tile {letter}={most}",
             )
@@ -258,7 +258,7 @@ class TensorCore:
         atom = f"{traits.m} x {traits.n} x {traits.k}"
         raise Refusal(
             f"tensor_core can't divide {letter}={size} into instruction tiles of {side}",
-            at=Place(what, letter),
+            at=Blame(what, letter),
             notes=(f"via={self.via} multiplies {atom} (m x n x k), and {remainder(size, side)}",),
             hint=f"{what} {letter}={max(side, size // side * side)}",
         )
@@ -272,7 +272,7 @@ class TensorCore:
         raise Refusal(
             f"tensor_core via={self.via} multiplies {less} or {less + 2 * traits.n} columns of "
             f"{' and '.join(traits.types)}, not {size}",
-            at=Place("warp_tile", letter),
+            at=Blame("warp_tile", letter),
             notes=(
                 f"instructions have a multiple of {2 * traits.n} columns, or up to "
                 f"{traits.odd_n * traits.n} a multiple of {traits.n}",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from gemmgen.base.source import indexed
 from gemmgen.ir.exprtext import format_expression
-from gemmgen.schedule.model import Access, Assume, Directive, Gemm, Operand, Require, Schedule
 from gemmgen.schedule.roles import tensors
+
+if TYPE_CHECKING:
+    from gemmgen.schedule.model import Access, Assume, Directive, Gemm, Operand, Require, Schedule
 
 COLUMN = 16
 """The column at which operands and arguments begin."""
@@ -15,7 +18,7 @@ COLUMN = 16
 
 def format_schedule(schedule: Schedule) -> str:
     """The text that parses back to ``schedule``; its first line is the ``gemm`` line."""
-    plain = Schedule(schedule.gemm)
+    plain = type(schedule)(schedule.gemm)
     lines = [f"gemm {format_gemm(schedule.gemm)}"]
     if schedule.kernel != plain.kernel:
         lines.append(f"kernel {schedule.kernel}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 
 from gemmgen.base.record import record
-from gemmgen.base.source import Place, Source, Span
+from gemmgen.base.source import Blame, Source, Span
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.target import DEFAULT_TARGET
@@ -155,7 +155,7 @@ class Schedule:
 
         return format_schedule(self).removesuffix("\n")
 
-    def span_of(self, place: Place) -> Span | None:
+    def span_of(self, place: Blame) -> Span | None:
         """Where a place is in the text; None if the schedule has no such statement."""
         said = [d for d in self.directives if d.name == place.directive]
         for operand in (o for d in said for o in d.operands if o.tensor == place.operand):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gemmgen.ir.parameters import extent_of, stride_name
-from gemmgen.schedule.model import Access, Gemm
 from gemmgen.schedule.spec import Role
+
+if TYPE_CHECKING:
+    from gemmgen.schedule.model import Access, Gemm
 
 
 def roles(gemm: Gemm) -> tuple[str, str, str]:

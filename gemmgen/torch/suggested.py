@@ -57,8 +57,8 @@ def suggestion(
         return None
     if prod(shape) < LEAST and dict(schedule.dtypes)[gemm.a.tensor] in ("f32", "f64"):
         return None
+    from gemmgen.explore.request import Request
     from gemmgen.explore.suggest.choose import choose
-    from gemmgen.explore.suggest.request import Request
 
     pitches: list[tuple[str, int]] = []
     for access in (gemm.a, gemm.b, gemm.c):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from gemmgen.base.source import Source
+from gemmgen.explore.request import Request
 from gemmgen.explore.results import results_store
 from gemmgen.explore.results.measured_result import MachineInfo, MeasuredResult, ProblemKey
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.results.shipped_table import shipped
 from gemmgen.explore.suggest.choose import choose
-from gemmgen.explore.suggest.request import Request
 from gemmgen.gpu import device
 from gemmgen.gpu.bench import Entry, bench
 from gemmgen.gpu.gpu_names import same_gpu

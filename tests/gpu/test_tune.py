@@ -14,9 +14,9 @@ from gemmgen.base.source import Source
 from gemmgen.cli import main
 from gemmgen.explore.autotune.first_candidates import seeds
 from gemmgen.explore.autotune.judged_candidates import judge
+from gemmgen.explore.request import Request
 from gemmgen.explore.results.measured_result import ProblemKey
 from gemmgen.explore.results.results_store import Results
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.tune.gpu_measuring import GpuRunner
 from gemmgen.explore.tune.measuring import Candidate, Screen
 from gemmgen.explore.tune.remote import RemoteRunner

@@ -11,13 +11,13 @@ import pytest
 
 from gemmgen.base.source import Source
 from gemmgen.calling.arguments import View, contiguous_strides
+from gemmgen.explore.request import Request
 from gemmgen.explore.results import freshness
 from gemmgen.explore.results.measured_result import DENSE, MachineInfo, MeasuredResult
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest import suggest
 from gemmgen.explore.suggest.choose import Suggestion
 from gemmgen.explore.suggest.measured_plans import FAR, REACH
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.gpu.gpus import GPUS
 from gemmgen.language import parse_schedule

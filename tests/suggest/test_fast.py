@@ -7,8 +7,8 @@ import random
 import pytest
 
 from gemmgen.base.source import Source
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest import suggest
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.taking import takes
 from gemmgen.explore.suggest.warpgroup_plans import warpgroup_plans
 from gemmgen.pipeline import compile_source

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.source import Source
 from gemmgen.cli import main
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest import suggest
 from gemmgen.explore.suggest.choose import Suggestion, takes
 from gemmgen.explore.suggest.forms import forms
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import Form, SettledForm
 from gemmgen.explore.suggest.size_classes import size_class
 from gemmgen.explore.suggest.sizes import residents

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gemmgen.base.source import Source
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest import suggest
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.warpgroup_plans import CLUSTERS, WarpgroupPlan, warpgroup_plans
 from gemmgen.explore.suggest.warpgroup_ranking import fastest
 from gemmgen.explore.suggest.warpgroup_schedules import plan_of

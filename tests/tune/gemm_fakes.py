@@ -12,7 +12,7 @@ from gemmgen.base.source import Source
 from gemmgen.explore.autotune.edits import Place, value_at
 from gemmgen.explore.autotune.judged_candidates import JudgedCandidate, judge
 from gemmgen.explore.autotune.neighbors import Alternatives
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.explore.tune.cubins import Built
 from gemmgen.explore.tune.legal_points import SearchPoint
 from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Reading, Rejection, Screen

@@ -15,8 +15,8 @@ from gemmgen.explore.autotune.default_spaces import default_space, space_of, spa
 from gemmgen.explore.autotune.edits import Place, changed, value_at
 from gemmgen.explore.autotune.judged_candidates import judge
 from gemmgen.explore.autotune.neighbors import neighbors
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.choose import choose
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.tune.legal_points import Legal
 from gemmgen.explore.tune.legal_points import judge as judge_point
 from gemmgen.explore.tune.space import SearchSpace

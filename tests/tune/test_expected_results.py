@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gemmgen.base.source import Source
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.choose import choose
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.tune import gpu_measuring
 from gemmgen.gpu.bench import timed_case
 from gemmgen.ir.interface import Interface

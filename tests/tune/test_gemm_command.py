@@ -21,10 +21,10 @@ from gemmgen.base.source import Source
 from gemmgen.cli import main
 from gemmgen.explore.autotune import gpu_tuning, keeping
 from gemmgen.explore.autotune.default_spaces import space_text
+from gemmgen.explore.request import Request
 from gemmgen.explore.results.measured_result import ProblemKey
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest.choose import choose
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.tune.gpu_measuring import strided
 from gemmgen.explore.tune.measuring import Candidate
 from gemmgen.explore.tune.remote import RemoteRunner

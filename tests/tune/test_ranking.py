@@ -11,7 +11,7 @@ import pytest
 
 from gemmgen.base.source import Source
 from gemmgen.explore.cost import BlockSizes, estimate, launched
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.schedules import Form, SettledForm
 from gemmgen.explore.tune.footprint import block_sizes
 from gemmgen.gpu.gpus import GPUS

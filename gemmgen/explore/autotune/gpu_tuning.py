@@ -13,7 +13,7 @@ from gemmgen.base import temporary
 from gemmgen.base.errors import UsageError
 from gemmgen.explore.autotune.judged_candidates import Judge, JudgingWorkers
 from gemmgen.explore.autotune.shape_tuning import Keeper, Lab, Tuning, Watch, tune_shapes
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.explore.tune.cubins import CompilingBuilder
 from gemmgen.explore.tune.gpu_measuring import GpuRunner
 from gemmgen.explore.tune.measuring import DeviceInfo, Runner

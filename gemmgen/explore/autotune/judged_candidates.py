@@ -10,7 +10,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.explore import cost
 from gemmgen.explore.autotune.neighbors import Alternatives
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.taking import takes
 from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.explore.tune.footprint import block_sizes

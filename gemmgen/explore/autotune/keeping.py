@@ -8,10 +8,10 @@ from dataclasses import replace
 from gemmgen.base.errors import GemmgenError
 from gemmgen.base.source import Source
 from gemmgen.explore.autotune.shape_tuning import Keeper
+from gemmgen.explore.request import Request
 from gemmgen.explore.results.canonical_names import CanonicalNames, canonical, renamed
 from gemmgen.explore.results.measured_result import MachineInfo, MeasuredResult, ProblemKey
 from gemmgen.explore.results.results_store import Results
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.tune.measuring import DeviceInfo
 from gemmgen.explore.tune.tuner import Tuned
 from gemmgen.language import parse_schedule

@@ -13,7 +13,7 @@ from math import lcm, prod
 from gemmgen.base.record import record
 from gemmgen.explore.autotune.default_spaces import SearchKnob, space_of
 from gemmgen.explore.autotune.edits import Place, Value, changed, value_at, without
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Assume, Schedule
 from gemmgen.schedule.roles import extents

@@ -15,7 +15,7 @@ from gemmgen.base.source import Source
 from gemmgen.explore.autotune.first_candidates import SEARCH, Seed
 from gemmgen.explore.autotune.judged_candidates import Judge, SearchProposal
 from gemmgen.explore.autotune.neighbors import neighbors
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.language import parse_schedule
 
 WIDTH = 4

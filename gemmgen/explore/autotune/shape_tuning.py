@@ -11,7 +11,7 @@ from gemmgen.base.record import record
 from gemmgen.explore.autotune.first_candidates import seeds
 from gemmgen.explore.autotune.judged_candidates import Judge
 from gemmgen.explore.autotune.proposals import Proposals
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.explore.tune.cubins import Builder
 from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Reading, Runner
 from gemmgen.explore.tune.search import Search, SearchProgress, State, value_of

@@ -14,11 +14,11 @@ from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.record import record
 from gemmgen.base.units import significant
 from gemmgen.explore.cost import estimate, launched
+from gemmgen.explore.request import Request
 from gemmgen.explore.results.canonical_names import canonical
 from gemmgen.explore.results.freshness import stale
 from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
 from gemmgen.explore.results.results_store import Results
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.explore.tune.footprint import block_sizes
 from gemmgen.gpu.gpus import DEFAULT

@@ -13,8 +13,8 @@ from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.units import duration, significant
 from gemmgen.explore.next_step.expected import Basis, ExpectedTime, speed, uses_wgmma
 from gemmgen.explore.next_step.trying import GAIN, NextStep
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest import GEMM
-from gemmgen.explore.suggest.request import Request
 from gemmgen.gpu.gpus import DEFAULT, GPUS
 from gemmgen.ir.atoms import VIA
 from gemmgen.ir.exprtext import format_expression

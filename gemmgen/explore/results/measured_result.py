@@ -14,9 +14,9 @@ from gemmgen import __version__
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.base.units import significant
+from gemmgen.explore.request import Request
 from gemmgen.explore.results.canonical_names import canonical
 from gemmgen.explore.results.code_hash import code_hash
-from gemmgen.explore.suggest.request import Request
 from gemmgen.gpu.gpus import DEFAULT, GPUS
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule

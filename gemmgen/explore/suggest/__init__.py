@@ -55,8 +55,8 @@ def suggest(
     epilogue, and ``UsageError`` for other ones, or if no schedule exists.
     """
     from gemmgen.base.choices import check_flag
+    from gemmgen.explore.request import Request
     from gemmgen.explore.suggest.choose import choose
-    from gemmgen.explore.suggest.request import Request
 
     check_flag("fast", fast)
     check_flag("measured", measured)

@@ -12,6 +12,7 @@ from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.explore.cost import Kind
+from gemmgen.explore.request import Request
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest.forms import forms
 from gemmgen.explore.suggest.measured_plans import (
@@ -21,7 +22,6 @@ from gemmgen.explore.suggest.measured_plans import (
     of_the_other_halves,
 )
 from gemmgen.explore.suggest.reasons import as_comments, reasons
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.schedules import GROUPED, Form, SettledForm, groups_of
 from gemmgen.explore.suggest.sizes import blocks_of, estimates, residents, shared_of
 from gemmgen.explore.suggest.taking import takes

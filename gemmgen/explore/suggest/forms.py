@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gemmgen.explore.cost import Kind
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.schedules import Form
 from gemmgen.ir.dtypes import BYTES
 

@@ -19,11 +19,11 @@ from gemmgen.base.source import Source
 from gemmgen.base.units import duration
 from gemmgen.calling.launches import spelled
 from gemmgen.explore.cost import estimate, launched
+from gemmgen.explore.request import Request
 from gemmgen.explore.results.canonical_names import CanonicalNames, renamed
 from gemmgen.explore.results.freshness import current, stale
 from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
 from gemmgen.explore.results.results_store import Results
-from gemmgen.explore.suggest.request import Request
 from gemmgen.explore.suggest.taking import takes
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_schedules import plan_of

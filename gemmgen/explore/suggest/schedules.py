@@ -8,7 +8,7 @@ from functools import cached_property
 
 from gemmgen.base.record import record
 from gemmgen.explore.cost import Kind
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.ir.atoms import ATOMS, AtomTraits
 from gemmgen.ir.dtypes import BYTES, widest
 from gemmgen.ir.exprtext import format_expression

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import extents
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from math import ceil, inf, prod
 
 from gemmgen.base.record import record
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.schedules import groups_of
 from gemmgen.explore.warpgroup_cost import (
     GROUP,

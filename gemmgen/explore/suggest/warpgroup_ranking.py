@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import inf
 
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan, warpgroup_plans
 
 MOST, NEAR = 120, 1.6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gemmgen.explore.suggest.request import Request
+from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, WarpgroupPlan, sizes_of
 from gemmgen.explore.warpgroup_cost import HELD, SLAB
 from gemmgen.schedule.model import Directive, Schedule
