@@ -6,7 +6,7 @@
 
 The first two need a GPU, CuPy and cuBLAS.  Random normal numbers, a warm L2 cache, medians of
 interleaved launches (``gemmgen.gpu.timing``); cuBLAS computes in float32 (pedantic).  Exit code 1
-if a result was wrong; a share under its target is shown and is no failure.
+if a result was wrong; a share under its target is shown and is not a failure.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--orders", type=int, default=4, help="storage orders of each shape")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1e9, help="end after so many")
+    parser.add_argument("--seconds", type=float, default=1e9, help="end after this many")
     arguments = parser.parse_args()
     until = time.monotonic() + arguments.seconds
     rows: list[dict[str, Any]] = []

@@ -108,7 +108,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--most", type=int, default=18, help="candidates of a shape")
     parser.add_argument("--seconds", type=float, default=200.0)
-    parser.add_argument("--start", type=int, default=0, help="leave so many shapes out")
+    parser.add_argument("--start", type=int, default=0, help="leave this many shapes out")
     parser.add_argument(
         "--cases", metavar="FILE", help="in place of known ones: [[gemm, shape], ...]"
     )

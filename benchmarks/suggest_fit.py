@@ -38,7 +38,7 @@ GRAIN = 8
 ERRORS, RANKS = 0.1, 0.5
 """The weights of the estimates' errors, absolute and relative to the mean error of a shape."""
 NEAR = 1.5
-"""Plans within so many times the fastest one's time are ranked."""
+"""Plans within this many times the fastest one's time are ranked."""
 
 
 @dataclass(frozen=True)

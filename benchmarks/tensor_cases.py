@@ -85,7 +85,7 @@ def _others(variants: Mapping[str, Mapping[str, Statements]], name: str) -> dict
 
 
 def _types(types: str) -> str:
-    """One type for all has a statement of its own."""
+    """One type for all has its own statement."""
     a, b, c = types.split()
     return a if a == b == c else f"A={a} B={b} C={c}"
 

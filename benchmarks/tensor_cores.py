@@ -73,7 +73,7 @@ def _arguments() -> argparse.Namespace:
         "--seconds", type=float, default=float("inf"), help="begin no shape after that time"
     )
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="samples of each kernel")
-    parser.add_argument("--threads", type=int, default=THREADS, help="compile so many at a time")
+    parser.add_argument("--threads", type=int, default=THREADS, help="compile this many at a time")
     parser.add_argument(
         "--page",
         action="store_true",

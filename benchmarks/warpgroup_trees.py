@@ -48,7 +48,9 @@ def cases() -> list[Case]:
     for timed in read():
         plans = [
             WarpgroupPlan(
-                WarpgroupForm((*x.tile, 64 * x.slabs), x.consumers, x.pingpong, x.cluster, x.parts),
+                WarpgroupForm(
+                    (*x.tile, 64 * x.atom_columns), x.consumers, x.pingpong, x.cluster, x.parts
+                ),
                 timed.request,
                 x,
             )

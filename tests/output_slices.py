@@ -131,7 +131,11 @@ def kind_of(emitted: Emitted) -> str:
     """What the slice of C is like."""
     slice_ = emitted.program.main.buffer("C_shared")
     rows = "under 8 rows" if slice_.extent(slice_.letters[0]) < 8 else "8 rows or more"
-    swizzle = f"swizzled{' slabs' if slice_.atom_width else ''}" if slice_.swizzle else "as it lies"
+    swizzle = (
+        f"swizzled{' atom columns' if slice_.atom_width else ''}"
+        if slice_.swizzle
+        else "as it lies"
+    )
     spare = ", spare rows" if slice_.spare else ""
     stages = f", {slice_.stages} stages" if slice_.stages > 1 else ""
     return f"{slice_.dtype}, {rows}, {swizzle}{stages}{spare}"

@@ -71,7 +71,7 @@ HOPPER = {
     "hopper/promote": Compared("hopper/wgmma"),
     "hopper/split_f32": Compared("hopper/promote"),
 }
-"""The second ladder, bottom to top: what came with sm_90.  Its pages, in a folder of its own, its
+"""The second ladder, bottom to top: what came with sm_90.  Its pages, in its own folder, its
 part of the navigation and its tests follow from this."""
 
 BEYOND = {

@@ -32,7 +32,7 @@ def drawing(names: str, kind: str, *extents: int, lang: str = ENGLISH) -> str:
     found = _drawn(names, kind, extents)
     short = f"{KINDS[kind][0].upper()}{KINDS[kind][1:]}."
     caption = said(short, lang) if len(found.description) > LONGEST else ""
-    return figure(told(found, lang), f"gemmgen draw {names} --what {kind}", caption)
+    return figure(translated(found, lang), f"gemmgen draw {names} --what {kind}", caption)
 
 
 def plot(file: str, lang: str = ENGLISH) -> str:
@@ -41,7 +41,7 @@ def plot(file: str, lang: str = ENGLISH) -> str:
     if not path.exists():
         return ""
     rows = json.loads(path.read_text(encoding="utf-8"))
-    drawn = told(plotted(rows), lang)
+    drawn = translated(plotted(rows), lang)
     return figure(drawn, f"gemmgen ladder --from docs/data/{file} --plot speeds.svg")
 
 
@@ -65,7 +65,7 @@ def _scene(name: str, extents: tuple[int, ...]) -> Scene:
     return Scene(compile_kernel(schedule), shape, GPUS[DEFAULT])
 
 
-def told(drawn: Drawing, lang: str) -> Drawing:
+def translated(drawn: Drawing, lang: str) -> Drawing:
     """A drawing whose title, caption, labels and tooltips are in ``lang``."""
     if lang == ENGLISH:
         return drawn

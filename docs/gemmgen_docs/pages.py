@@ -10,7 +10,6 @@ from jinja2 import Environment, StrictUndefined
 
 from gemmgen_docs import (
     commands,
-    copy_engine,
     cublas,
     documents,
     drawings,
@@ -28,6 +27,7 @@ from gemmgen_docs import (
     schedules,
     steps,
     teaching,
+    tma_shares,
     translation,
     uses,
 )
@@ -40,8 +40,8 @@ FUNCTIONS: Mapping[str, Callable[..., str]] = {
     "changes": ladder.changes,
     "combinations": language.combinations,
     "command_line": commands.command_line,
-    "copy_engine_fastest": copy_engine.fastest,
-    "copy_engine_share": copy_engine.share,
+    "tma_fastest": tma_shares.fastest,
+    "tma_share": tma_shares.share,
     "cublas_about": cublas.about,
     "cublas_grid": cublas.grid,
     "cublas_listed": cublas.listed,
@@ -115,12 +115,12 @@ def functions(lang: str) -> Mapping[str, Callable[..., str]]:
     """What a page in ``lang`` may call: all, or what says its sentences in ``lang``."""
     if lang == ENGLISH:
         return FUNCTIONS
-    told = {
+    known = {
         name: partial(function, lang=lang)
         for name, function in FUNCTIONS.items()
         if "lang" in inspect.signature(function).parameters
     }
-    return {**told, **{name: FUNCTIONS[name] for name in NEUTRAL}}
+    return {**known, **{name: FUNCTIONS[name] for name in NEUTRAL}}
 
 
 def render(markdown: str, lang: str = ENGLISH) -> str:

@@ -38,7 +38,7 @@ def row(name: str, size: int) -> measured.Row:
 
 
 def steps_table() -> str:
-    """Each step with its speed, and its share of the better of cuBLAS and cublasLt."""
+    """Each step with its speed, and its share of the best of cuBLAS and cublasLt."""
     header = ["step", *(f"TFLOP/s, {size}³" for size in SIZES)]
     header += [f"of the best, {size}³" for size in SIZES]
     lines = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from gemmgen.draw.marks import LOAD, PLAIN, A, B, C, Cell, Drawing, Label, Mark, Meaning, Stroke
-from gemmgen_docs.drawings import figure, told
+from gemmgen_docs.drawings import figure, translated
 from gemmgen_docs.markdown import table
 from gemmgen_docs.translation import ENGLISH, said
 
@@ -111,7 +111,7 @@ def cuts(lang: str = ENGLISH) -> str:
 
 
 def _cut(x: float, y: float, step: int, along_k: bool) -> Iterator[Mark]:
-    """A and B of one step; what is loaded stands out."""
+    """A and B of one step; loaded elements are marked."""
     yield Label(x, y + 8, f"step {step}")
     top, beside = y + 24, x + 4 * _CELL + _APART / 2
     a = (step, step + 1) if along_k else (0, 2)
@@ -187,4 +187,4 @@ def _matrix(
 def _shown(
     lang: str, title: str, about: str, width: float, height: float, marks: Sequence[Mark]
 ) -> str:
-    return figure(told(Drawing(title, about, width + 16, height + 16, tuple(marks)), lang))
+    return figure(translated(Drawing(title, about, width + 16, height + 16, tuple(marks)), lang))

@@ -13,11 +13,11 @@ NAMES = {ENGLISH: "English", "zh": "中文"}
 DOCS = Path(__file__).parents[1]
 EXAMPLES = DOCS.parent / "examples"
 FILES = {"zh": DOCS / "data" / "chinese.toml"}
-"""For each language besides English what stands for each sentence, name or heading.
+"""For each language besides English the translation of each sentence, name or heading.
 
 A slot ``{name}`` keeps numbers, code and names, but no words and no colons; ``{name:said}`` on the
 right is translated too.  Of several rows that fit a text the one with the most letters outside of
-its slots stands for it.
+its slots translates it.
 """
 
 _NAMES = {path.stem for path in EXAMPLES.glob("*.sched")} | {"gemm"}
@@ -49,7 +49,7 @@ def said(english: str, lang: str) -> str:
         if found and (filled := _filled(other, found.groupdict(), lang)):
             return filled
     if _has_words(english):
-        raise LookupError(f"nothing stands for {english!r} in {FILES[lang]}")
+        raise LookupError(f"no translation of {english!r} in {FILES[lang]}")
     return english
 
 

@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def build(work: Path) -> dict[str, int]:
-    """Fills ``BUILT`` anew; its files and their sizes."""
+    """Fill ``BUILT``; return its files and their sizes."""
     fetched = fetch(work)
     app = work / "app"
     gather(app)

@@ -100,7 +100,8 @@ def _goal(data: dict[str, Any]) -> Goal:
 
 
 def grade(puzzle: Puzzle, kernel: AnalyzedKernel) -> tuple[Grade, ...]:
-    """The goals as ``kernel`` meets them; first that it computes the same as the start."""
+    """The goals, each with whether ``kernel`` reaches it; first that it computes the same as the
+    start."""
     start, schedule = _start(puzzle), kernel.emitted.schedule
     same = _computed(schedule) == _computed(start)
     grades = [Grade("the gemm, its types and its epilogue are the start's", same, "")]

@@ -1,5 +1,5 @@
 // Asks the worker one question at a time.  A newer question of a kind replaces one that waits; a
-// worker that is busy for too long with what nobody waits for any more is replaced, too.
+// worker that is busy for too long with a question that is not waited for any more is replaced, too.
 const PATIENCE = 4000; // milliseconds
 
 export class Engine {
@@ -42,7 +42,7 @@ export class Engine {
     });
   }
 
-  // Nobody waits for the answer to a question of this kind any more.
+  // The answer to a question of this kind is not waited for any more.
   drop(kind) {
     this.#waiting.get(kind)?.resolve(null);
     this.#waiting.delete(kind);

@@ -10,7 +10,7 @@ element, before it is added,
 
     New = (1 - z) tanh(X + r (W h + bias)) + z h,    r = sigmoid(R), z = sigmoid(Z)
 
-so its rows of the stacked weights have zeros for h, and h's share is a product of its own.  Its
+so its rows of the stacked weights have zeros for h, and h's share is its own product.  Its
 epilogue reads the columns of Gates as three matrices, R, Z and X, and writes the new state.  A
 fifth of the first launch multiplies by zeros, which is less than a third launch costs at such
 sizes.

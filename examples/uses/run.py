@@ -46,7 +46,7 @@ def load(*schedules: str) -> tuple[Callable[..., np.ndarray], ...]:
 
 
 def rounding(roundings: int, scale: np.ndarray) -> np.ndarray:
-    """The error bound of a sum with so many consecutive float32 roundings.
+    """The error bound of a sum with this many consecutive float32 roundings.
 
     ``scale`` is the sum of magnitudes: the bound is n u / (1 - n u) of it, for n roundings of unit
     u (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, equation (3.5)).

@@ -151,7 +151,7 @@ class AccessCounter:
         return {s: total - before[s] if s in before else total for s, total in self.totals.items()}
 
     def repeat(self, change: Totals, times: int) -> None:
-        """Adds ``change`` again, so many times."""
+        """Adds ``change`` again, this many times."""
         for site, counts in change.items():
             self.totals[site] += times * counts
 

@@ -4,7 +4,7 @@ Two blocks whose tiles lie inside C as a whole pass the same guards.  If the ori
 are equal modulo 32 elements (64 where an element has 2 bytes), then in each matrix (row * ld +
 column) their addresses differ by a multiple of 128 bytes, the same one for all threads, and their
 requests have the same number of sectors and lines.  Shared addresses do not depend on the block.  A
-tile at a ragged edge is in a class of its own along that letter.  Of a tensor with batches the
+tile at a ragged edge is in its own class along that letter.  Of a tensor with batches the
 offset of the block's matrix counts too, modulo as many elements.  Blocks that split the K of a tile
 are of a class if their parts of k have the same length and alignment, and if they do the same after
 their accumulators.  Blocks of a cluster copy shares of tiles that follow from their ranks.

@@ -34,7 +34,7 @@ class BlockStep:
     fragments.  At most ``pending`` groups are left in flight by a ``wait``.  ``empty``: the tile
     lies after the last one, so nothing is moved.
 
-    ``role`` names the warps that take it, if they have a program of their own.  ``barrier`` is the
+    ``role`` names the warps that take it, if they have their own program.  ``barrier`` is the
     array in shared memory with a barrier for each stage, ``phase`` the one that is announced, or
     counts the copy, or has been waited for (-1: the one before the first, ended from the start), or
     is arrived at.

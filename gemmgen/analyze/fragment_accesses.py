@@ -24,11 +24,11 @@ _LANE = np.arange(WARP)
 _QUARTERS = tuple((row, column) for row in (0, HALF) for column in (0, HALF))
 _LOADED: Spans = ((_LANE % WMMA.m, _LANE // WMMA.m * HALF),)
 _PAIRS: Spans = tuple((_LANE // 4 + row, _LANE % 4 * 2 + column) for row, column in _QUARTERS)
-_TURNED: Spans = tuple((within + e, line) for line, within in _PAIRS for e in (0, 1))
+_TRANSPOSED: Spans = tuple((within + e, line) for line, within in _PAIRS for e in (0, 1))
 
 
 def spans_of(node: LoadFragment | StoreFragment) -> tuple[Spans, int]:
     """A fragment's accesses, and how many elements each has."""
     if isinstance(node, LoadFragment):
         return _LOADED, HALF
-    return (_PAIRS, 2) if node.line == "row" else (_TURNED, 1)
+    return (_PAIRS, 2) if node.line == "row" else (_TRANSPOSED, 1)

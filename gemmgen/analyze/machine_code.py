@@ -48,7 +48,7 @@ def machine_code(kernel: AnalyzedKernel, gpu: Gpu) -> tuple[Section, str]:
     arch = architecture(kernel.emitted.schedule, gpu)
     code = sass.disassemble(compile_text(kernel.emitted.text, arch).cubin)
     body = sass_loops.main_loop(code)
-    what = "main loop" if body else "kernel, which has no loop that computes"
+    what = "main loop" if body else "kernel, which has no main loop"
     found = classes(body or code, arch, what)
     notes = _around(code, body, kernel.lowered.interface) if body else ()
     return replace(found, notes=notes + found.notes), annotated(body or code, banks_of(arch))
@@ -77,7 +77,7 @@ def _registers(body: sass.Code, banks: Banks) -> list[str]:
     """What the multiply-adds read from the register file."""
     count, figures = sass.count(body, MULTIPLY_ADD), measured(body)
     if not count:
-        return [f"register banks are counted for {MULTIPLY_ADD} alone, and there is none"]
+        return [f"register banks are counted for {MULTIPLY_ADD} only, and there is none"]
     found = conflicts(body, banks)
     reuse = sass.reuse_share(body, MULTIPLY_ADD)
     operands = f", {figures.operands:.0%} of the operands" if figures else ""

@@ -9,11 +9,11 @@ from gemmgen.analyze.transactions import SECTOR
 from gemmgen.ir.dtypes import BYTES, DType
 
 JOINED = (
-    "compiled: the compiler joins reads of neighbours into wide ones, and these are what the "
-    "hardware counts"
+    "compiled: the compiler merges adjacent reads into wide ones, which are what the hardware "
+    "counts"
 )
 
-BOXES = "box: TMA moves them, and no warp has a request for it"
+BOXES = "box: TMA moves them, without requests of warps"
 
 
 def _widths(traffic: Traffic) -> str:

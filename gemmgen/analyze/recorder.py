@@ -119,7 +119,7 @@ class Recorder:
 
     @property
     def _tiles(self) -> int:
-        """The tiles of C: each has a block of its own here, a persistent kernel's too."""
+        """The tiles of C: each has its own block here, a persistent kernel's too."""
         interface = self._kernel.interface
         return interface.tile_count({n: int(self._values[n]) for n in interface.shaping()})
 
@@ -195,5 +195,5 @@ def _carried(loop: For[Node], scope: Scope) -> Iterator[tuple[int, Run]]:
 def _ints(*values: Value) -> tuple[int, ...]:
     """Numbers that all threads have."""
     found = [uniform(value) for value in values]
-    assert all(isinstance(x, int) for x in found), "what a loop counts differs between threads"
+    assert all(isinstance(x, int) for x in found), "a loop's counter differs between threads"
     return tuple(cast(int, x) for x in found)

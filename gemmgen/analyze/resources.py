@@ -133,7 +133,8 @@ class Waves:
 
 
 def clusters_at_once(sms: int, held: int, blocks: int) -> int:
-    """About how many clusters of so many ``blocks`` a GPU runs at a time, ``held`` blocks on an SM.
+    """About how many clusters of this many ``blocks`` a GPU runs at a time, ``held`` blocks on an
+    SM.
 
     A cluster lies in one GPC, and its SMs may have room for a part of a cluster more, which nothing
     uses.  GPCs are taken to be as few, and pairs of SMs as evenly distributed, as can be.
@@ -175,7 +176,7 @@ def _loop(cubin: bytes) -> tuple[LoopCode | None, str]:
         found = loop_code(cubin)
     except CannotCheck as missing:
         return None, str(missing)
-    return found, "" if found else "the compiled code has no loop that computes"
+    return found, "" if found else "the compiled code has no main loop"
 
 
 def _instructions(ptx: str) -> tuple[tuple[str, int], ...]:

@@ -22,7 +22,7 @@ MEANINGS = {
     "mio_throttle": "a place in the queue of shared memory",
     "misc": "something else",
     "no_instruction": "its next instruction to be fetched",
-    "not_selected": "nothing: another warp was issued",
+    "not_selected": "none: another warp was issued",
     "selected": "nothing: it is issued",
     "short_scoreboard": "shared memory or special functions",
     "sleeping": "the end of its sleep",

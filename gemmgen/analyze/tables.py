@@ -55,7 +55,7 @@ def _work(e: Explanation) -> Section:
     if cluster:
         sides = " x ".join(map(str, cluster))
         rows += [
-            ("clusters", f"of {sides} blocks, each of which asks for its share of a tile"),
+            ("clusters", f"of {sides} blocks, each of which loads its share of a tile"),
             ("", f"{e.waves.per_wave // prod(cluster)} at a time, estimated: {_held(e)}"),
         ]
     if e.kernel.lowered.interface.overlaps:
@@ -66,7 +66,10 @@ def _work(e: Explanation) -> Section:
     parts = e.kernel.lowered.interface.parts
     if parts > 1:
         rows.append(
-            ("parts", f"{parts} blocks share each tile of {c}, and leave their accumulators to one")
+            (
+                "parts",
+                f"{parts} blocks split the K of each tile of {c}; the last adds their partial sums",
+            )
         )
     rows += _accuracy(e)
     if useful < 1:
@@ -90,7 +93,7 @@ def _walk(waves: Waves) -> str:
         return ""
     most, least = -(-waves.blocks // waves.launched), waves.blocks // waves.launched
     share = f"{least}" if least == most else f"{least} or {most}"
-    return f", each of which walks over {share} of the {waves.blocks:,} tiles"
+    return f", each of which computes {share} of the {waves.blocks:,} tiles"
 
 
 def _hints(e: Explanation) -> Iterator[tuple[str, str]]:
@@ -142,7 +145,7 @@ def _operations(e: Explanation) -> Iterator[tuple[str, str]]:
 
 
 def saved_by_fusion(unfused: Unfused, c: str) -> str:
-    """What the epilogue's operations would read and write in kernels of their own."""
+    """What the epilogue's operations would read and write in their own kernels."""
     half, names = unfused.elements // 2, ", ".join(unfused.names)
     one = f"{half // unfused.kernels:,}"
     each = "" if unfused.kernels == 1 else f"; one kernel for all of them {one} and {one}"

@@ -22,7 +22,7 @@ from pathlib import Path
 MOST_BYTES = 512 << 20
 """Above this size entries are removed, the least recently read first."""
 _LOOK_BYTES = 64 << 20
-"""After writing so many bytes a process checks the size again."""
+"""After writing this many bytes a process checks the size again."""
 
 KEPT = "results"
 """Files whose names begin so are never evicted: their content can't be made again."""

@@ -16,7 +16,8 @@ from gemmgen.base.source import Blame, Source, Span, shown
 _MOST = 50
 """Mistakes that are printed in full; more are only counted."""
 _ENOUGH = 1000
-"""Mistakes after which checking ends: such a file is no schedule, and could take long to check."""
+"""Mistakes after which checking ends: such a file is not a schedule, and could take long to
+check."""
 
 
 @record

@@ -100,8 +100,8 @@ def geometry(interface: Interface, views: Mapping[str, View], held: int = 1) -> 
         footprints[param.name] = Footprint.of(param, view)
         if param.written and is_folded(view.shape, view.strides):
             raise CallError(
-                f"{param.name} has strides {view.strides}, so two of its elements are one; the "
-                "kernel writes each of them, so pass memory of its own"
+                f"{param.name} has strides {view.strides}, so two of its elements have "
+                "one address; the kernel writes each of them, so pass separate memory"
             )
     for requirement in interface.requirements:
         if not isinstance(requirement, Aligned) and not requirement.holds(values):
@@ -109,7 +109,7 @@ def geometry(interface: Interface, views: Mapping[str, View], held: int = 1) -> 
     if interface.is_too_large(values):
         tiles, most = interface.tile_count(values) * interface.parts, interface.most_tiles
         limit = (
-            "persistent blocks walk over at most" if interface.resident else "a launch has at most"
+            "persistent blocks compute at most" if interface.resident else "a launch has at most"
         )
         blocks = "" if interface.resident else " blocks"
         raise CallError(f"C has {tiles} tiles; {limit} {most}{blocks}")

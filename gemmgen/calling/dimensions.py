@@ -65,7 +65,7 @@ def solve(interface: Interface, sizes: Mapping[str, int], pad: int) -> dict[str,
 
 
 def constraints(interface: Interface) -> Iterator[Requirement]:
-    """The requirements on numbers; an extent that is no parameter equals another."""
+    """The requirements on numbers; an extent that is not a parameter equals another."""
     yield from (r for r in interface.requirements if not isinstance(r, Aligned))
     yield from (Equal(name, other) for name, other in interface.equal)
 

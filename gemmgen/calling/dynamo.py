@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, TypeVar, cast
 
-REASON = "a gemmgen kernel is no operator of PyTorch; gemmgen.torch.op makes one"
+REASON = "a gemmgen kernel is not a PyTorch operator; gemmgen.torch.op makes one"
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _codes: list[CodeType] = []

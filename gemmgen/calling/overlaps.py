@@ -40,7 +40,7 @@ def check_addresses(found: Geometry, interface: Interface, address: Mapping[str,
             if other is not output and _overlap(output, other, address):
                 raise CallError(
                     f"{output.name} overlaps {other.name} in memory; the kernel reads its inputs "
-                    f"while it writes {output.name}, so pass memory of its own"
+                    f"while it writes {output.name}, so pass separate memory"
                 )
 
 

@@ -40,7 +40,7 @@ def number(param: Param, value: object) -> float:
 def _integer(name: str, value: float) -> int:
     """``value`` as an i32."""
     if not (math.isfinite(value) and value == int(value)):
-        raise CallError(f"{name} = {value} is no integer, which the kernel takes")
+        raise CallError(f"{name} = {value} is not an integer, and the kernel takes an integer")
     if not -(2**31) <= value < 2**31:
         raise CallError(f"{name} = {int(value)} is more than an int32 holds")
     return int(value)
@@ -78,7 +78,9 @@ def _of_tensor(name: str, tensor: Any, torch: Any) -> object:
             f"{name} is a tensor of {tensor.ndim} dimensions; the kernel takes a number"
         )
     if tensor.requires_grad and torch.is_grad_enabled():
-        raise CallError(f"{name} requires a gradient, which a kernel has none of; pass .detach()")
+        raise CallError(
+            f"{name} requires a gradient, which a kernel does not compute; pass .detach()"
+        )
     if not tensor.is_cpu:
         raise CallError(
             f"{name} is a tensor on {tensor.device}; the kernel takes a number: pass .item()"
@@ -87,5 +89,5 @@ def _of_tensor(name: str, tensor: Any, torch: Any) -> object:
         return tensor.item()
     except RuntimeError:  # within vmap, or of FakeTensorMode
         raise CallError(
-            f"{name} is a tensor that holds no number here; the kernel takes a number"
+            f"{name} is a tensor without data here; the kernel takes a number"
         ) from None

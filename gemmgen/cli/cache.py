@@ -38,7 +38,7 @@ def command() -> None:
 
 
 FILTERS = (
-    click.option("--gpu", metavar="NAME", help="Results of this GPU alone."),
+    click.option("--gpu", metavar="NAME", help="Results of this GPU only."),
     click.option("--gemm", metavar="LINE", help="Of this gemm line, whatever its names."),
     click.option("--shape", "wanted", type=shape, metavar=METAVAR, help="At this shape."),
 )
@@ -53,7 +53,7 @@ def filters(command: Decorated) -> Decorated:
 @command.command("list")
 @filters
 @click.option("--shipped", is_flag=True, help="The results that ship with gemmgen, too.")
-@click.option("--check", is_flag=True, help="Compile each schedule, and say which are stale.")
+@click.option("--check", is_flag=True, help="Compile each schedule, and report stale results.")
 @options.as_json
 def list_results(
     gpu: str | None,
@@ -146,7 +146,7 @@ def import_results(file: str) -> None:
 
 @command.command("clear")
 @filters
-@click.option("--stale", "old", is_flag=True, help="Those that are stale alone.")
+@click.option("--stale", "old", is_flag=True, help="Stale results only.")
 @click.option("--all", "every", is_flag=True, help="All results.")
 def clear(
     gpu: str | None, gemm: str | None, wanted: WrittenShape | None, old: bool, every: bool

@@ -44,7 +44,9 @@ MOST = 1 << 16
     metavar=shape_option.METAVAR,
     help="Assume the divisors of this shape's extents.",
 )
-@click.option("--main", "program", is_flag=True, help="With a program that times it beside cuBLAS.")
+@click.option(
+    "--main", "program", is_flag=True, help="Add a program that times the kernel against cuBLAS."
+)
 @click.option("--format", "form", type=click.Choice(["cu", "ptx", "cubin", "sass"]), default="cu")
 @click.option(
     "--check",
@@ -71,7 +73,7 @@ def command(
 
     With --main the file is a whole program, which times the kernel and cuBLAS in turns, compares
     their results and says whether the kernel is right; its first lines say how it is compiled and
-    called.  Without extents of its own (--shape) it takes 1024.
+    called.  Without its own extents (--shape) it takes 1024.
 
     --format sass is the disassembly by nvdisasm or cuobjdump: pip install nvidia-cuda-nvdisasm.
 
@@ -177,7 +179,7 @@ def _compiled(emitted: Emitted, form: str, output: str | None) -> str | bytes:
     from gemmgen.gpu.compiler import compile_text
 
     if form == "cubin" and output is None and sys.stdout.isatty():
-        raise UsageError("a cubin is no text for a terminal: name a file with -o")
+        raise UsageError("a cubin is binary: name a file with -o")
     compiled = compile_text(emitted.text, emitted.target)
     if form == "sass":
         from gemmgen.gpu import sass

@@ -44,7 +44,7 @@ beta = click.option("--beta", type=float, default=0.0, help="1: C is read too; 0
     is_flag=True,
     help="The main loop's machine code, annotated, and warp stalls if ncu is here.",
 )
-@click.option("--no-next", is_flag=True, help="Try no further statements: a second less.")
+@click.option("--no-next", is_flag=True, help="Do not try further statements; saves a second.")
 @click.option("--plot", metavar="OUT.svg", help="Write an SVG: the map, or else the roofline.")
 def command(
     file: str,
@@ -70,9 +70,9 @@ def command(
     it shows what warps wait for, measured in one launch at the shape.
     """
     if (what is not None or sass) and as_json:
-        raise UsageError("--map and --sass print for readers, --json for scripts: take one of them")
+        raise UsageError("--map and --sass print text, and --json prints JSON: give one of them")
     if what is not None and sass:
-        raise UsageError("--map and --sass are reports of their own: take one of them")
+        raise UsageError("--map and --sass are separate reports: give one of them")
     if plot is not None:
         check_svg(plot, file)
     schedule = options.load(file, settings, arch)

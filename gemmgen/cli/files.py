@@ -138,7 +138,7 @@ def writable(path: str, *inputs: str) -> Path:
         if not target.parent.is_dir():
             raise UsageError(f"{name} can't be written: there is no folder {target.parent}")
         if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-            raise UsageError(f"{name} is no regular file; leave -o out for standard output")
+            raise UsageError(f"{name} is not a regular file; leave -o out for standard output")
         if target.exists() and not (target.stat().st_mode & 0o222 and os.access(target, os.W_OK)):
             raise UsageError(f"{name} can't be written: it is read-only")
         for other in filter(os.path.exists, inputs):

@@ -32,7 +32,7 @@ def _replay(text: str) -> tuple[int, int]:
     "--seed", type=click.IntRange(0, 10**18), default=1, help="Random seed; 1 by default."
 )
 @click.option("--budget", type=click.FloatRange(min=1), metavar="SECONDS", help="Ends after these.")
-@click.option("--count", type=click.IntRange(1), help="Ends after so many schedules.")
+@click.option("--count", type=click.IntRange(1), help="Number of schedules to try.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, help="Processes; 2 by default.")
 @click.option(
     "--without",
@@ -95,7 +95,7 @@ def _check_words(without: tuple[str, ...]) -> None:
 
     for word in without:
         if word not in WORDS:
-            raise UsageError(f"--without: {word} is no directive, nor a word that one takes")
+            raise UsageError(f"--without: {word} is neither a directive nor a word of one")
 
 
 def _needs_compilers(nvrtc: bool) -> None:

@@ -33,16 +33,19 @@ SIZES = (1024, 2048, 4096)
 @click.option(
     "--prefixes",
     is_flag=True,
-    help="One FILE, with one more directive in each line; as FILE alone.",
+    help="FILE with one more directive per row; the default for a single FILE.",
 )
-@click.option("--counts", is_flag=True, help="Time nothing: counts and bounds only.")
+@click.option("--counts", is_flag=True, help="Print counts and bounds only, without timing.")
 @gpu_option.gpu
 @options.as_json
 @click.option("--markdown", is_flag=True, help="A Markdown table between its marks.")
 @click.option("--update", metavar="PAGE.md", help="Put the table between the marks of this file.")
 @click.option("--plot", metavar="OUT.svg", help="Draw the times, too: TFLOP/s and share of cuBLAS.")
 @click.option(
-    "--from", "earlier", metavar="ROWS.json", help="Time nothing: --plot the rows of a --json."
+    "--from",
+    "earlier",
+    metavar="ROWS.json",
+    help="--plot the rows of a --json file, without timing.",
 )
 def command(
     files: Sequence[str],
@@ -67,7 +70,7 @@ def command(
     if prefixes and len(files) != 1:
         raise UsageError("--prefixes takes one schedule: gemmgen ladder --prefixes FILE")
     if counts and (markdown or update is not None):
-        raise UsageError("--counts is a table of its own: leave --markdown and --update out")
+        raise UsageError("--counts prints another table: leave --markdown and --update out")
     if plot is not None:
         if counts:
             raise UsageError(
@@ -103,7 +106,7 @@ def _plot_earlier(rows: str, plot: str | None, *, alone: bool) -> None:
     if plot is None:
         raise UsageError("--from draws what was measured before: name a file with --plot OUT.svg")
     if not alone:
-        raise UsageError("--from times nothing: it goes with --plot alone")
+        raise UsageError("--from does not time: use it with --plot only")
     from gemmgen.cli.ladder_plot import read_rows, write_plot
 
     write_plot(plot, read_rows(rows), rows)

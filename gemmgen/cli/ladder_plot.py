@@ -49,7 +49,7 @@ def plotted(rows: Sequence[Row]) -> Drawing:
 
 
 def _rung(row: Row) -> int:
-    """Its place on the ladder; what is no rung comes after all of them, in the order given."""
+    """Its place on the ladder; what is not a rung comes after all of them, in the order given."""
     return LADDER.index(row["name"]) if row["name"] in LADDER else len(LADDER)
 
 

@@ -53,7 +53,7 @@ OPTIONS = (
     click.option(
         "--fast",
         is_flag=True,
-        help="Products of f32 may be computed by bf16 parts on tensor cores (decompose).",
+        help="Allow f32 from bf16 products on tensor cores (bf16x3, decompose).",
     ),
 )
 

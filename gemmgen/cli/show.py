@@ -25,12 +25,12 @@ STAGES: dict[str, Callable[[Program], object]] = {
 
 @click.command("show")
 @click.argument("file")
-@click.option("--pass", "name", metavar="NAME", help="This pass alone; gemm is the naive program.")
+@click.option("--pass", "name", metavar="NAME", help="This pass only; gemm is the naive program.")
 @click.option("--diff", is_flag=True, help="Print what each pass changed instead of the programs.")
 @click.option(
     "--stage",
     type=click.Choice(tuple(STAGES)),
-    help="The last program alone, or that of --pass: as declared, with its operations placed in"
+    help="The last program only, or that of --pass: as declared, with its operations placed in"
     " time, or as one thread's code.",
 )
 @options.arch
@@ -50,7 +50,9 @@ def command(
     steps = rewrite(options.load(file, settings, arch))
     names = [step.directive for step in steps]
     if name is not None and name not in names:
-        raise UsageError(f"{shown(name)} is no pass of this schedule; there are {', '.join(names)}")
+        raise UsageError(
+            f"{shown(name)} is not a pass of this schedule; there are {', '.join(names)}"
+        )
     level = STAGES[stage or "declared"]
     if stage is not None and not diff:
         put(print_ir(level(steps[names.index(name or names[-1])].program)))

@@ -28,7 +28,7 @@ def _budget(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise click.BadParameter(f"{shown(text)} is no number of seconds above 0; write 60, say")
+        raise click.BadParameter(f"{shown(text)} is not a number of seconds above 0; write 60, say")
     return seconds
 
 

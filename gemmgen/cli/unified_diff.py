@@ -16,7 +16,7 @@ def unified(before: str, after: str, old: str, new: str) -> str:
 
 
 def _colored(line: str) -> str:
-    """``click.echo`` drops the color if the output is no terminal."""
+    """``click.echo`` drops the color if the output is not a terminal."""
     if line.startswith(("---", "+++")):
         return click.style(line, bold=True)
     colour = _COLORS.get(line[:1])

@@ -47,7 +47,7 @@ def drawing_of(name: str, tiles: Sequence[BoxedTile]) -> Drawing:
         m.x + _WORD * len(m.text) for m in marks if isinstance(m, Label) and m.anchor == "start"
     ]
     width = max(ends) + _MARGIN
-    title = f"{name}: what TMA copies for one step along k"
+    title = f"{name}: TMA copies for one step along k"
     return Drawing(title, " ".join(_sentences(tiles)), width, y, tuple(marks))
 
 

@@ -66,7 +66,7 @@ def draw(scene: Scene) -> Drawing:
     for tile in tiles:
         right, y = _tile(marks, tile, y)
         x = max(x, right)
-    title = f"{scene.kernel.emitted.name}: what each thread copies for one step along k"
+    title = f"{scene.kernel.emitted.name}: copies of each thread for one step along k"
     text = "\n\n".join(part for tile in tiles for part in _texts(tile))
     description = " ".join(_sentence(tile) for tile in tiles)
     return Drawing(title, description, x + _MARGIN, y, tuple(marks), text)

@@ -17,15 +17,15 @@ from gemmgen.schedule.model import Schedule
 
 KINDS = {
     "tiles": "the matrices, cut into the tiles of blocks and the steps along k",
-    "threads": "which warp and which thread has which elements of a block's tile of C",
+    "threads": "the warps and threads that own the elements of a block's tile of C",
     "fragments": "a thread's registers for one k, and the order of its multiply-adds",
     "registers": "the registers of a thread's multiply-adds and their banks, from machine code",
-    "copies": "which thread copies which elements of a tile, and where they lie in shared memory",
+    "copies": "the threads that copy the elements of a tile, and their places in shared memory",
     "banks": "a warp's costliest requests of shared memory, with and without pad and swizzle",
-    "roofline": "what a kernel can reach on a GPU: memory, arithmetic, and what else bounds it",
-    "error": "what f32 accumulators lose to rounding as K grows: a model, and the bound (dotted)",
+    "roofline": "the attainable speed on a GPU: bounds by memory, arithmetic and other resources",
+    "error": "rounding of f32 accumulators as K grows: a model, and the bound (dotted)",
     "hierarchy": "the elements that move between levels of memory, and how often each is used",
-    "timeline": "a block's loads, stores, barriers and arithmetic, and what of them overlaps",
+    "timeline": "a block's loads, stores, barriers and arithmetic, and their overlap",
 }
 """Each kind's file, which has a function ``draw(scene)``, and what it shows.  If there is more to
 several kernels than their drawings under one another, it has ``together(scenes)`` too."""

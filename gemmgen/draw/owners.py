@@ -27,7 +27,7 @@ NO_THREAD = -1
 class Owners:
     """``threads``: the one that has each element (m, n) of the tile; of a warp's fragments its
     first.  ``fragments``: their numbers within their warp, from 0 in the order of their stores;
-    None where threads have elements of their own."""
+    None where threads have their own elements."""
 
     threads: Ints
     fragments: Ints | None

@@ -1,4 +1,4 @@
-"""Plots by matplotlib: axes with lines that are told apart without color, too, and a legend."""
+"""Plots by matplotlib: axes with lines that differ without color, too, and a legend."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Scene:
         return self._tiles(1, 1)
 
     def _tiles(self, tiles: int, steps: int) -> Shape:
-        """So many tiles along both sides of C."""
+        """This many tiles along both sides of C."""
         problem, work, step = self.problem, self.main.work, self.step
         wanted = {letter: tiles * work.size(letter) for letter in (problem.m, problem.n)}
         wanted[problem.k] = steps * work.parts * step if step else UNTILED

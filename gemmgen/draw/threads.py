@@ -134,7 +134,9 @@ def _description(scene: Scene, found: Owners) -> str:
         pieces = _fragments(found.fragments, found)
         count = len({region.number for region in pieces.regions()})
         shape = _shape(_of(pieces, 0))
-        said.append(f"Warp 0 has {count} fragments of {shape}; its lanes hold each together.")
+        said.append(
+            f"Warp 0 has {count} fragments of {shape}; its lanes hold each of them together."
+        )
         return " ".join(said)
     lanes = spread.lanes_per_sum
     regions = _of(_threads(scene, found), 0)
@@ -155,7 +157,8 @@ def _block(scene: Scene, m: int, n: int) -> str:
         return f"A block of {threads} threads, {warps}, has {tile}."
     loads = producers.threads // WARP
     if producers.pingpong > 1:
-        consumers = f"each of {producers.pingpong} consumers of {own} warps has {tile}, in turns"
+        each = f"{producers.pingpong} ping-pong consumers of {own} warps"
+        consumers = f"each of {each} has {tile}, alternately"
     else:
         consumers = f"{own} consumer warps have {tile}"
     return f"A block of {threads} threads, {warps}: {consumers}; {loads} are the producer's."

@@ -186,8 +186,8 @@ def _lines_of_a_thread(layout: _Layout) -> Iterator[Mark]:
     row = _first(layout, layout.scene.problem.m, a.down)
     column = _first(layout, layout.scene.problem.n, b.across)
     y, x = a.y + row.at, b.x + column.at
-    yield Cell(a.x, y, a.across.length, 16, A, "", "a row of A: what a thread reads", strong=True)
-    yield Cell(x, b.y, 16, b.down.length, B, "", "a column of B: what a thread reads", strong=True)
+    yield Cell(a.x, y, a.across.length, 16, A, "", "a row of A, read by one thread", strong=True)
+    yield Cell(x, b.y, 16, b.down.length, B, "", "a column of B, read by one thread", strong=True)
     yield Cell(c.x + column.at, y, 16, 16, C, "", "the element of a thread", strong=True)
 
 
@@ -224,7 +224,7 @@ def _notes(layout: _Layout) -> tuple[str, ...]:
             rows, columns = (count for _, count in work.cluster)
             asked = depth * (bm // columns + bn // rows)
             found.append(
-                f"Blocks of a cluster, {rows} x {columns} of them, share these: each asks for "
+                f"Blocks of a cluster, {rows} x {columns} of them, share these: each loads "
                 f"{depth} x ({bm} / {columns} + {bn} / {rows}) = {asked}."
             )
     else:

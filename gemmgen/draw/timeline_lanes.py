@@ -10,7 +10,7 @@ from gemmgen.base.record import record
 from gemmgen.draw.marks import COMPUTE, LOAD, STORE, WAIT, Meaning
 
 NARROW = 0.012
-"""A gap that is no waiting: what the block spends on issuing reads, in tiles."""
+"""A gap that is not a wait but the time to issue reads, in tiles."""
 
 
 @record
@@ -75,7 +75,7 @@ def _bar(times: Sequence[StepTime], verb: str) -> Interval:
     step = times[0].step
     operands = " and ".join(dict.fromkeys(s.step.operand for s in times))
     to = f" to stage {step.stage}" if step.stage is not None else ""
-    what = "nothing: the sum ends before it" if step.empty else f"tile {step.tile} of {operands}"
+    what = "none: K ends before it" if step.empty else f"tile {step.tile} of {operands}"
     names = " ".join(dict.fromkeys(s.step.operand for s in times))
     texts = (f"{names} tile {step.tile}", f"{names} {step.tile}", str(step.tile))
     needed = max(s.needed for s in times)

@@ -134,7 +134,7 @@ class _Tracer(Recorder):
         return step
 
     def load_matrices(self, node: LoadMatrices, code: Code) -> Step:
-        """A read of each matrix's first element, which a lane of its own names; then the register
+        """A read of each matrix's first element, which a separate lane addresses; then the register
         of it is written."""
         tile, first = code.element(node.source)
         *outer, last = node.target.indices

@@ -32,7 +32,7 @@ def product_name(atom: Atom, types: Product, n: int | None = None) -> str:
 
 def load_suffix(dtype: DType, transposed: bool) -> str:
     """What the name of a load of matrices ends with: f32 is not rounded, as tf32 is."""
-    return "_turned" if transposed else "_whole" if dtype == "f32" else ""
+    return "_trans" if transposed else "_whole" if dtype == "f32" else ""
 
 
 _OF_WORDS = {2: "unsigned short", 4: "unsigned", 8: "uint2", 16: "uint4"}

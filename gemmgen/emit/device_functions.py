@@ -51,7 +51,7 @@ from gemmgen.ir.warpgroup_matrices import (
 )
 
 TENSOR_MAP = DeviceFunction("tensor_map")
-"""The type of tensor maps, which is no function."""
+"""The type of tensor maps, which is not a function."""
 
 
 def called(body: object) -> list[str]:
@@ -204,7 +204,7 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     AwaitMultiplies: lambda node: DeviceFunction("wgmma_wait"),
     EndMultiplies: lambda node: warpgroup_functions.end(node.dtype),
 }
-"""The function that a node calls; a ``Call`` of one that CUDA itself has is no file's."""
+"""The function that a node calls; a ``Call`` of one that CUDA itself has is not a file's."""
 
 _TYPES = tuple(dict.fromkeys(STORED.values()))
 

@@ -17,7 +17,8 @@ from gemmgen.ir.parameters import namespace
 
 
 def emit(kernel: LoweredKernel, what: str, schedule: str) -> str:
-    """The CUDA C source of ``kernel``; ``what`` it computes and its canonical schedule head it."""
+    """The CUDA C source of ``kernel``; its header has ``what`` (the formula) and the canonical
+    schedule."""
     interface = kernel.interface
     room = WIDTH - len("//     ")
     view: View = {

@@ -88,18 +88,18 @@ def launch_lines(interface: Interface) -> list[str]:
 
 
 def _parts_lines(interface: Interface) -> list[str]:
-    """What products of parts give, and the bound of their error (``Arithmetic.split_share``).
+    """What ``decompose`` computes, and the bound of its error (``Arithmetic.split_share``).
 
-    The last bit of a number from 2^-110 on is not smaller than bf16's least, 2^-133.  What
-    underflows f32 is below 2^-126 a term.
+    The last bit of a number of at least 2^-110 is not smaller than bf16's least number, 2^-133.
+    Products that underflow f32 are below 2^-126 each.
     """
     a, b, *_ = (param for param in interface.tensors if not param.written)
     depth = next(interface.extent(letter) for letter in a.indices if letter in b.indices)
     arithmetic = interface.arithmetic
     terms, lost = arithmetic.terms, arithmetic.split_factor
     return [
-        f"f32 by {arithmetic.products} products of parts in bf16, promoted every {terms} terms:",
-        f"the error of a sum is at most ({lost} * {terms} + {depth} / {terms} + 1) * 2^-24 of the",
+        f"f32 from {arithmetic.products} bf16 products (bf16x3), promoted every {terms} terms:",
+        f"the error is at most ({lost} * {terms} + {depth} / {terms} + 1) * 2^-24 of the",
         f"sum of |{a.name} * {b.name}|, and {depth} * 2^-126, {SOFT}"
         "if no element but 0 is below 2^-110",
     ]

@@ -78,7 +78,7 @@ def _constants(constants: tuple[Constant, ...]) -> list[str]:
 
 
 def _group(group: list[Constant]) -> str:
-    """Constants of one note: on one line with it, below it, or each on a line of its own."""
+    """Constants of one note: on one line with it, below it, or each on its own line."""
     note = [group[0].note] if group[0].note else []
     declared = [{"name": c.name, "value": _value(c)} for c in group]
     apart = [[one] for one in declared]

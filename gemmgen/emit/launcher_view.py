@@ -184,7 +184,7 @@ def _broken(requirement: Requirement) -> Expr:
             below = Binary("<", Var(name), Int(least))
             return Binary("||", below, Binary(">", Var(name), Int(most)))
         case Aligned():
-            raise AssertionError("pointers have conditions of their own")
+            raise AssertionError("pointers have their own conditions")
 
 
 def _indivisible(number: Expr, divisor: int) -> Expr:

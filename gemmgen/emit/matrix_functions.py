@@ -37,7 +37,7 @@ _PTX: dict[DType, str] = {"i8": "s8", "i32": "s32"}
 A_LINE, A_NUMBERS = 6, 4
 """Operands in a line of text."""
 _ACCUMULATOR_ROWS = {
-    1: (("sums",), "a row"),
+    1: (("acc",), "a row"),
     2: (("upper", "lower"), "each of two\n// rows that are 8 apart"),
 }
 """The rows of a lane's accumulators: the parameters that point to them, and in words."""

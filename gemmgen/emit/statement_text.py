@@ -29,7 +29,7 @@ SHORT = 76
 
 
 def statements(body: tuple[Node, ...]) -> list[str]:
-    """A body's statements as text; a blank line before each part that has a comment of its own."""
+    """A body's statements as text; a blank line before each part that has its own comment."""
     texts: list[str] = []
     together: tuple[Node, ...] = ()
     for node in body:

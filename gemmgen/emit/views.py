@@ -124,7 +124,7 @@ def _multiply_matrices(node: MultiplyMatrices) -> View:
 
 
 def _describe_matrix(node: DescribeMatrix) -> View:
-    return {"first": _begin(node.first), "suffix": "_turned" if node.mn_major else ""}
+    return {"first": _begin(node.first), "suffix": "_mn_major" if node.mn_major else ""}
 
 
 def _multiply_async(node: MultiplyAsync) -> View:

@@ -66,11 +66,11 @@ def multiply(
 def mn_major_suffix(mn_major: tuple[bool, bool]) -> str:
     """How the function's name ends whose operands a and b are MN-major if ``mn_major``."""
     sides = "".join(side for side, flag in zip("ab", mn_major, strict=True) if flag)
-    return f"_turned_{sides}" if sides else ""
+    return f"_mn_major_{sides}" if sides else ""
 
 
 def _listed(texts: list[str], each: int) -> list[str]:
-    """Lines of so many of ``texts`` each."""
+    """Lines of this many of ``texts`` each."""
     return [",".join(texts[at : at + each]) for at in range(0, len(texts), each)]
 
 
@@ -100,7 +100,7 @@ def stmatrix(count: int, transposed: bool) -> DeviceFunction:
         "stmatrix",
         count=count,
         trans=".trans" if transposed else "",
-        suffix="_turned" if transposed else "",
+        suffix="_trans" if transposed else "",
         how=", transposed" if transposed else "",
         number=_MATRICES[count],
         numbers=", ".join(f"%{1 + at}" for at in range(count)),

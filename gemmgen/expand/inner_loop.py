@@ -147,8 +147,10 @@ def _steps(kernel: Kernel, loop: Loop, body: tuple[Timed, ...]) -> For[Timed]:
 
 
 def _products(kernel: Kernel, loop: Loop, one: Multiply) -> tuple[Timed, ...]:
-    """The products of parts, each of all steps of the tile before the next: tensor cores cut off
-    what is below the last bit of a sum, so it grows late."""
+    """The products of terms, each over all steps of the tile before the next one.
+
+    Tensor cores truncate at the last bit of the accumulator, so the largest products come last.
+    """
     pairs = products_of(one.contract.parts, one.contract.products)
     found = (replace(one, a_part=a, b_part=b) for a, b in pairs)
     first, *others = found

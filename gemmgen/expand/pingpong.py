@@ -1,10 +1,10 @@
 """Ping-pong consumers: one runs its main loop while the other runs its epilogue.
 
-Both read the ring that one producer fills, each the steps of its own tiles: at the end of a tile it
-skips as many as the other's tile takes.  A consumer begins the steps of a tile when the other has
-ended those of the tile before.  So multiplications do not compete for the tensor cores or the FMA
-units, and a stage's parity is no question: all of its phases but the present one have been waited
-for by a thread that has said so.
+Both read the ring that one producer fills, each for the steps of its own tiles: at the end of a
+tile it skips as many as the other's tile takes.  A consumer begins the steps of a tile when the
+other has ended those of the tile before.  So multiplications do not compete for the tensor cores or
+the FMA units, and a stage's parity is not a question: all of its phases but the present one have
+been waited for by a thread that has said so.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The cost model of ``suggest`` and ``tune``: the time of a launch in closed form of its sizes.
 
-The time of a launch is that of its waves, the last of which has fewer blocks on each
+The time of a launch is the time of its waves, and the last wave has fewer blocks per
 multiprocessor; a block has a prologue, steps along k and an end; a step is bound by its issue
 slots, by shared memory traffic, or by latency.  Memory bandwidth bounds the whole.  ``Costs`` has
 the constants, which ``benchmarks/suggest_fit.py`` fitted to times measured on an NVIDIA H200.
-None of these kernels was fed by the copy engine: its issue slots and registers are counted, a wait
-at a stage's barrier is taken to be as long as one at the block's, and the first tile to come as
-late as any.  ``suggest`` takes a block's sizes from a plan, ``tune`` from a compiled program.
+None of these kernels used TMA.  For TMA, issue slots and registers are counted, a wait at a stage's
+mbarrier is assumed to take as long as ``__syncthreads``, and the first tile as long as any other.
+``suggest`` takes a block's sizes from a plan, ``tune`` from a compiled program.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ class BlockSizes:
     it.  ``fmas``, ``reads`` of fragments, ``copies`` (accesses of global memory), ``transposes``
     (the same, of single elements of a transposed tile) and ``stores`` into shared memory are issue
     slots; ``port`` are clocks of shared memory, ``waits`` those in which a warp alone waits for it.
-    ``sums``: of a thread.  ``scatter``: sectors touched by a store of C, relative to a coalesced
-    one.  ``through``: bytes that blocks read for a multiply-add.  ``bytes``: of an element of A, B
-    and C; ``operands``: the type of A.  ``spills``: the slowdown by registers that are missing.
-    ``producers``: threads that only ask for tiles, which are no warps of a step.  ``boxes``: the
-    copy engine copies tiles.
+    ``accumulators``: of a thread.  ``scatter``: sectors touched by a store of C, relative to a
+    coalesced one.  ``through``: bytes that blocks read for a multiply-add.  ``bytes``: of an
+    element of A, B and C; ``operands``: the type of A.  ``spills``: the slowdown by missing
+    registers.
+    ``producers``: threads of the producer, which take no part in a step.  ``boxes``: TMA copies
+    tiles.
     """
 
     kind: Kind
@@ -67,7 +68,7 @@ class BlockSizes:
     stores: float
     port: float
     stages: int
-    sums: int
+    accumulators: int
     parts: int
     groups: int
     scatter: float
@@ -162,7 +163,7 @@ class Costs:
         ``meet``: the last block of a tile finds out that it is the last.  ``part``: it adds 4
         elements of a partial sum per thread.  ``handed``: the time of writing and reading partial
         sums, relative to the L2 cache's bandwidth.  ``gather``: a step of a warp that splits k,
-        from its reads to its sums.  ``shuffles``: the warp's reduction of one sum.
+        from its reads to its accumulators.  ``shuffles``: the warp's reduction of one accumulator.
     """
 
     launch: float = 3.24e-07
@@ -222,9 +223,9 @@ def _ends(sizes: Sizes, share: int, costs: Costs) -> float:
     if block.parts > 1:
         added = block.parts / block.groups + (block.groups if block.groups > 1 else 0)
         ends += costs.meet * (2 if block.groups > 1 else 1)
-        ends += costs.part * added * max(1.0, block.sums * share / 4)
+        ends += costs.part * added * max(1.0, block.accumulators * share / 4)
     if block.kind == "lanes":
-        ends += costs.shuffles * block.sums**0.5
+        ends += costs.shuffles * block.accumulators**0.5
     return ends
 
 

@@ -97,8 +97,8 @@ class Request:
     def atom(self) -> Atom | None:
         """What a warp multiplies the operands by on the GPU's tensor cores (mma.sync), if these are
         better at it than its other lanes."""
-        a, b, _, sums = self.dtype.values()
-        return _atom((a, b, sums), self.gpu)
+        a, b, _, acc = self.dtype.values()
+        return _atom((a, b, acc), self.gpu)
 
     @cached_property
     def along(self) -> dict[str, str]:
@@ -146,7 +146,7 @@ class Request:
         for role, access in self.access.items():
             if self.dtype[role] != "f32":
                 raise UsageError(
-                    f"fast is for products of f32 by bf16 parts, and {access.tensor} is "
+                    f"fast is for f32 from bf16 products, and {access.tensor} is "
                     f"{self.dtype[role]}: leave it out"
                 )
         if not self.gpu.arch.startswith("sm_90"):
@@ -229,7 +229,7 @@ def _types(gemm: str, dtype: str) -> str:
     if dtype == "f32":
         return ""
     line = gemm_of(gemm)
-    sums = " acc=f64" if dtype == "f64" else ""
+    acc = " acc=f64" if dtype == "f64" else ""
     if DTYPES[dtype].results:
         return dtype
-    return " ".join(f"{x.tensor}={dtype}" for x in (line.a, line.b, line.c)) + sums
+    return " ".join(f"{x.tensor}={dtype}" for x in (line.a, line.b, line.c)) + acc

@@ -20,7 +20,7 @@ from gemmgen.base.record import record
 from gemmgen.gpu.gpus import MIB, REGISTERS, Gpu
 from gemmgen.ir.target import TARGETS
 
-SLAB = 128
+ATOM_BYTES = 128
 """Bytes along k that one swizzle atom holds: a tile is one or more of them wide."""
 GROUP = 64
 """Rows of one wgmma."""
@@ -47,19 +47,19 @@ KEPT = 40e6 / (60 * MIB)
 class WarpgroupSizes:
     """Sizes of a block.
 
-    ``tile``: rows and columns; ``slabs``: its width along k in units of 128 bytes.  ``consumers``:
-    warpgroups that multiply; ``producer``: whether one more warpgroup issues TMA.  ``pingpong``:
-    each consumer computes every other tile.  ``cluster``: blocks along m and n that share
-    tiles of B and A by multicast.  ``parts``: blocks that share the K of a tile (split K).
+    ``tile``: rows and columns; ``atom_columns``: its width along k in units of 128 bytes.
+    ``consumers``: warpgroups that multiply; ``producer``: whether one more warpgroup issues TMA.
+    ``pingpong``: each consumer computes every other tile.  ``cluster``: blocks along m and n that
+    share tiles of B and A by multicast.  ``parts``: blocks that split the K of a tile (split-K).
     ``narrow``: by how many times the rows of a tile of B that is contiguous along n, and those of
     the staged C, are narrower than 128 bytes.  ``staged``: C leaves through shared memory by TMA.
     ``item``: bytes of an element of A and B, and of C.  ``odd``: rows of C do not begin at
-    multiples of 32 bytes.  ``planes``: tiles of each operand that a stage holds, one for each part
-    of its elements (``decompose``), of which ``products`` pairs are multiplied.
+    multiples of 32 bytes.  ``planes``: tiles of each operand in a stage, one for each bf16 term of
+    its elements (``decompose``), of which ``products`` pairs are multiplied.
     """
 
     tile: tuple[int, int]
-    slabs: int
+    atom_columns: int
     consumers: int
     producer: bool
     pingpong: bool
@@ -76,7 +76,7 @@ class WarpgroupSizes:
 
     @property
     def stage_bytes(self) -> int:
-        return sum(self.tile) * SLAB * self.slabs * self.planes
+        return sum(self.tile) * ATOM_BYTES * self.atom_columns * self.planes
 
     @property
     def shared(self) -> int:
@@ -111,7 +111,7 @@ class WarpgroupCosts:
     picojoules of one of a multiply-add's two operations, ``byte`` of a byte from L2.  ``memory``:
     TB/s.  ``norm``: the exponent that combines what overlaps.  ``promote``: of a promotion in
     addition to its adds.  ``split_launch``: microseconds of a kernel that splits an operand into
-    parts, which moves ``split_rate`` TB/s; these three are no fits.
+    parts, which moves ``split_rate`` TB/s; these three are not fits.
     """
 
     launch: float = 0.191
@@ -154,10 +154,12 @@ def estimate(
         return inf
     m, n, k, *batches = shape
     launch = launch_of(sizes, shape, gpu)
-    steps = ceil(ceil(k * sizes.item[0] / (SLAB * sizes.slabs)) / sizes.parts)
+    steps = ceil(ceil(k * sizes.item[0] / (ATOM_BYTES * sizes.atom_columns)) / sizes.parts)
     (rows, columns), (along_m, along_n) = sizes.tile, sizes.cluster
     used = min(m, rows), min(n, columns)
-    from_l2 = (used[0] / along_n + used[1] / along_m) * SLAB * sizes.slabs * sizes.planes
+    from_l2 = (
+        (used[0] / along_n + used[1] / along_m) * ATOM_BYTES * sizes.atom_columns * sizes.planes
+    )
     main = steps * _step(sizes, used, launch, from_l2, costs)
     stored = used[0] * used[1] * sizes.item[1] * launch.share / costs.store
     if sizes.staged:
@@ -173,7 +175,16 @@ def estimate(
     if sizes.parts > 1:
         clocks += costs.split + sizes.parts * used[0] * used[1] / costs.reduced
     seconds = clocks / (gpu.clock * 1.85e9 / CLOCK) + costs.launch * 1e-6
-    products = launch.blocks * rows * columns * steps * SLAB * sizes.slabs / 2 * sizes.products
+    products = (
+        launch.blocks
+        * rows
+        * columns
+        * steps
+        * ATOM_BYTES
+        * sizes.atom_columns
+        / 2
+        * sizes.products
+    )
     energy = (2 * products * costs.flop + launch.blocks * steps * from_l2 * costs.byte) * 1e-12
     memory = once / (costs.memory * 1e12 * (1 if in_cache > 1 else 2) * gpu.memory / 4.8e12)
     front = 0.0
@@ -200,7 +211,7 @@ def _bytes(sizes: WarpgroupSizes, shape: tuple[int, ...]) -> float:
 
 @record
 class BlockLaunch:
-    """``blocks``, of which ``active`` run at a time, ``share`` on an SM, in so many ``waves``;
+    """``blocks``, of which ``active`` run at a time, ``share`` on an SM, in this many ``waves``;
     ``readers``: those that load the same tile of A, and of B, from L2, once for a cluster."""
 
     blocks: int
@@ -233,7 +244,7 @@ def _step(
     """Clocks of a step of the blocks of an SM; ``used``: rows and columns within the matrix."""
     rows, columns = sizes.tile
     read = costs.operand + columns / 4 * (1 + costs.narrow_b * (sizes.narrow[0] - 1))
-    multiplied = 4 * sizes.slabs * rows / GROUP * max(columns / 2, read) * sizes.products
+    multiplied = 4 * sizes.atom_columns * rows / GROUP * max(columns / 2, read) * sizes.products
     if sizes.planes > 1:  # each sum of a step is added to the total by a thread
         multiplied += costs.promote + rows / GROUP * columns / 2
     lines = sum(used) + costs.outside * (rows + columns - sum(used))
@@ -241,9 +252,9 @@ def _step(
     bound = _norm(
         costs.norm,
         multiplied * launch.share,
-        lines * SLAB * sizes.slabs * sizes.planes * launch.share / costs.arrive,
+        lines * ATOM_BYTES * sizes.atom_columns * sizes.planes * launch.share / costs.arrive,
         from_l2 * launch.active / costs.l2,
-        costs.reader * max(launch.readers) * sizes.slabs * sizes.planes,
+        costs.reader * max(launch.readers) * sizes.atom_columns * sizes.planes,
         costs.latency * (1 + costs.meet_latency * doublings) / max(1, sizes.stages - 1),
     )
     return bound + costs.step + (0 if sizes.producer else costs.alone)

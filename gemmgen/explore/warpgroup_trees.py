@@ -1,9 +1,9 @@
 """A correction of ``warpgroup_cost``'s estimates: boosted regression trees.
 
-The cost model has no term for how blocks share L2's lines by their place on the GPU, how a store
-of C meets sectors, or how clusters are placed.  What it misses is learned from measurements: the
-logarithm of the measured over the estimated time is the sum of the leaves that a plan reaches, one
-of each tree.  ``benchmarks/warpgroup_trees.py`` fits the trees by LightGBM to the times under
+The cost model has no term for how blocks share L2's lines by their place on the GPU, how a store of
+C is aligned with sectors, or how clusters are placed.  What it misses is learned from measurements:
+the logarithm of the measured over the estimated time is the sum of the leaves that a plan reaches,
+one per tree.  ``benchmarks/warpgroup_trees.py`` fits the trees by LightGBM to the times under
 ``docs/data`` (bf16 on an NVIDIA H200), cross-validates them, and writes ``warpgroup_trees.json``.
 
 The features are ratios and sizes of the schedule and the shape, with no unit of time but the
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmgen.base.record import record
-from gemmgen.explore.warpgroup_cost import SLAB, BlockLaunch, WarpgroupSizes
+from gemmgen.explore.warpgroup_cost import ATOM_BYTES, BlockLaunch, WarpgroupSizes
 
 FILE = Path(__file__).with_name("warpgroup_trees.json")
 ITEM = 2
@@ -67,7 +67,7 @@ def features(
     estimate in microseconds.  Their order is that of the fitted trees."""
     m, n, k = shape[:3]
     (rows, columns), (along_m, along_n) = sizes.tile, sizes.cluster
-    steps = ceil(ceil(k * sizes.item[0] / (SLAB * sizes.slabs)) / sizes.parts)
+    steps = ceil(ceil(k * sizes.item[0] / (ATOM_BYTES * sizes.atom_columns)) / sizes.parts)
     return (
         log(us),
         log(m),
@@ -75,7 +75,7 @@ def features(
         log(max(1, k)),
         rows,
         columns,
-        sizes.slabs,
+        sizes.atom_columns,
         sizes.consumers,
         sizes.producer + sizes.pingpong,
         along_m,
@@ -90,7 +90,7 @@ def features(
         along[1],
         launch.waves,
         launch.blocks / launch.waves / WHOLE_WAVE,
-        steps * sizes.slabs,
+        steps * sizes.atom_columns,
         ceil(m / rows / along_m) * along_m * rows / m,
         ceil(n / columns / along_n) * along_n * columns / n,
         launch.readers[0],

@@ -197,7 +197,7 @@ def strided(name: str, array: Array, pointer: int, device: int) -> View:
     """The view of an array whose strides are in bytes."""
     item = array.dtype.itemsize
     if any(stride % item for stride in array.strides):
-        raise CallError(f"{name} has strides of {array.strides} bytes, no multiples of {item}")
+        raise CallError(f"{name} has strides of {array.strides} bytes, not multiples of {item}")
     strides = tuple(stride // item for stride in array.strides)
     return View(pointer, tuple(array.shape), strides, array.dtype.name, device)
 

@@ -71,7 +71,7 @@ def _one_line(text: str) -> str:
 
 @lru_cache(512)
 def reads(text: str | None, batches: int) -> Reads:
-    """What ``text`` reads, for a result with so many batch dimensions; ``ScheduleError`` for its
+    """What ``text`` reads, for a result with this many batch dimensions; ``ScheduleError`` for its
     mistakes."""
     if text is None:
         return Reads((), (), ("alpha", "beta"), frozenset(), "scaled")

@@ -58,7 +58,7 @@ def _explained(call: DirectCall, plan: Plan, gpu: Gpu | None) -> Iterator[str]:
     yield _headline(plan, schedule, gpu)
     yield from _orders(call, plan, choice)
     if gpu is None:
-        yield "The CPU runs the naive kernel, compiled by g++; gpu= tells what a GPU would run."
+        yield "The CPU runs the naive kernel, compiled by g++; gpu= shows what a GPU would run."
     else:
         yield from _without_tma(call, plan, choice, gpu)
         yield from _reasons(plan, choice, gpu)
@@ -132,7 +132,7 @@ def _reasons(plan: Plan, choice: ChosenKernel, gpu: Gpu) -> Iterator[str]:
     if replace(found.schedule, assumes=()) != replace(chosen, assumes=()):
         yield (
             "The suggested kernel can't take these tensors as they are (alignment, strides): a "
-            "schedule with narrower accesses of them runs in its place."
+            "schedule with narrower accesses runs in its place."
         )
     # The schedule is used at other extents, too, and has no ``assume`` lines.
     yield from (reason for reason in found.reasons if not reason.startswith("assume:"))

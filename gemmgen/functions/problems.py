@@ -64,7 +64,7 @@ def operand_type(name: str, dtype: str) -> DType:
         return found
     if dtype in BITS:
         raise CallError(
-            f"{name} is {dtype}, which holds no numbers to multiply; for the bits of another type "
+            f"{name} is {dtype}, which is not a number type; for the bits of another type "
             f"pass {name}.view(ml_dtypes.{BITS[dtype]})"
         )
     known = ", ".join(DTYPES[x].name for x in OPERANDS)

@@ -24,7 +24,7 @@ from gemmgen.fuzz.trial import Failure, Late, Verdict, judge
 BATCH = 4
 """Schedules of one job of a process."""
 COMPILED = 10
-"""One of so many schedules is compiled by NVRTC, if requested."""
+"""One of this many schedules is compiled by NVRTC, if requested."""
 SHRUNK = 5
 """Failures of different kinds that are shrunk."""
 

@@ -51,7 +51,7 @@ class Climb:
 
     def _best(self, name: str) -> str:
         """The class of a factor with the most new pairs, the rest unchanged; of several any one, if
-        it is no directive's."""
+        it is not a directive's."""
         if name in self.wanted:
             return self.wanted[name]
         labels = self.dice.shuffled(FACTORS[name])

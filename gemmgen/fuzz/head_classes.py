@@ -155,7 +155,7 @@ def _computed(expression: Expr) -> str:
 
 
 def _read(schedule: Schedule) -> str:
-    """What an epilogue reads: the old C, or tensors of its own."""
+    """What an epilogue reads: the old C, or its own tensors."""
     assert schedule.epilogue is not None
     expression, gemm = schedule.epilogue.expression, schedule.gemm
     m, n, _ = roles(gemm)

@@ -32,7 +32,7 @@ class Letters:
 
 
 class DrawnHead:
-    """The statements of a plan that are no directive, its numbers and names chosen; without an
+    """The statements of a plan that are not directive, its numbers and names chosen; without an
     epilogue nothing is read by one."""
 
     def __init__(self, dice: Dice, plan: Mapping[str, str]):
@@ -145,7 +145,7 @@ class DrawnHead:
         if plan.startswith("i8"):
             out = plan.removeprefix("i8 to ")
             if out == "i32" and self.plan["epilogue"] != NONE:
-                out = "f32"  # an expression of any kind is no expression of integers
+                out = "f32"  # an expression of any kind is not an expression of integers
             return f"{names[0]}=i8 {names[1]}=i8 {names[2]}={out}"
         if plan.removesuffix(" to f32") in ROUNDED:
             one = plan.removesuffix(" to f32")

@@ -37,11 +37,11 @@ _TRIES = 3
 _PAIRS = 4
 """Pairs that are wanted of one schedule, until it has one."""
 _WILD = 16
-"""Every so many schedules one is changed without asking whether it stays legal."""
+"""Every N schedules one is changed without asking whether it stays legal."""
 _KNOWN = 4
 """Sketches that are kept of each class."""
 _ENGINE = 5
-"""Every so many schedules one has its tiles copied by TMA: rarely is that legal where
+"""Every N schedules one has its tiles copied by TMA: rarely is that legal where
 no one wants it, and much is legal beside it alone."""
 _BESIDE = {"persistent": "yes", "warp_specialize": "yes", "cache_shared C": "kept"}
 """What half of those schedules have each, where it is legal."""
@@ -55,7 +55,7 @@ _IN_TURNS = 0.3
 """How many of them have ping-pong consumers."""
 _TURNS: Class = ("warp_specialize order", "pingpong")
 _CORES = 3
-"""Every so many of the others one multiplies on tensor cores, by each way as often, and by each
+"""Every N of the others one multiplies on tensor cores, by each way as often, and by each
 atom of a way."""
 _MULTIPLYING = ("types", "target", "tensor_core via", "decompose into")
 """What such a schedule keeps of its sketch, as its atom follows from it."""

@@ -103,7 +103,7 @@ def _target(atom: Atom, dtype: str) -> str:
 
 
 def _as_it_is(dice: Dice, schedule: Schedule) -> Iterator[Seed]:
-    """The schedule with names of its own; none if a pass has a bug, which schedules show."""
+    """The schedule with its own names; none if a pass has a bug, which schedules show."""
     sketch = _sketch(dice, schedule)
     try:
         threads = sketch.program.main.threads

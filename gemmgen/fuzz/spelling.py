@@ -14,7 +14,7 @@ from gemmgen.schedule.roles import letters, spelt, tensors
 from gemmgen.schedule.spec import ArgumentSpec, Role
 
 _APART, _BARE, _SHORT, _WRITTEN, _IDLE = 0.3, 0.7, 0.6, 0.1, 0.02
-"""How likely: a statement of its own for an operand; an operand without its hop or its layout; a
+"""How likely: its own statement for an operand; an operand without its hop or its layout; a
 stated default that is left out; one that is not stated, written; a statement without effect."""
 
 

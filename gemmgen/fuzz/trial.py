@@ -162,7 +162,7 @@ def check_text(schedule: Schedule) -> None:
             detail = f"the canonical text is refused: {refusal.message}"
             raise _Failed(Failure("C0", "canonical text", detail)) from None
     if back != schedule or format_schedule(back) != text:
-        raise _Failed(Failure("C0", "canonical text", "the canonical text says something else"))
+        raise _Failed(Failure("C0", "canonical text", "the canonical text has another meaning"))
 
 
 def check_levels(program: Program) -> None:

@@ -100,7 +100,7 @@ class CupyArrays:
         array = cast(DeviceArray, value)
         item = array.dtype.itemsize
         if any(stride % item for stride in array.strides):
-            raise CallError(f"{name} has strides of {array.strides} bytes, no multiples of {item}")
+            raise CallError(f"{name} has strides of {array.strides} bytes, not multiples of {item}")
 
     def view(self, value: object) -> View:
         array = cast(DeviceArray, value)

@@ -71,7 +71,7 @@ def bench(
     """Times ``entries``, cuBLAS and cublasLt interleaved at each of ``shapes``, on random normal
     numbers.
 
-    alpha = 1 and beta = 0.  Outputs are poisoned before and checked after, all of them or so many
+    alpha = 1 and beta = 0.  Outputs are poisoned before and checked after, all of them or this many
     ``checked_rows`` drawn at random; the L2 cache is warm.
     """
     rows: list[BenchRow] = []

@@ -145,23 +145,23 @@ def within(interface: Interface, value: DeviceArray, bound: DeviceArray) -> Expe
 
 
 def rounding(product: Contraction, values: Mapping[str, DeviceArray], data: Data) -> float:
-    """The bound of the sums' rounding error, as a share of G."""
+    """The bound of the accumulators' rounding error, as a share of G."""
     return rounding_of(product, values[product.a.name].shape[-1], data)
 
 
 def rounding_of(product: Contraction, terms: int, data: Data) -> float:
     """The same of ``terms`` products.
 
-    Sums that are folded every so many terms lose a share of their own terms' part of G, and these
-    parts add up to G: so all of them lose the share of one, and what additions of so many sums
-    lose (Higham, section 3.1).
+    With promotion, each partial accumulator loses a share of its own terms' part of G.  These parts
+    add up to G, so together they lose the share of one, and the promotions add the error of a sum
+    of as many terms (Higham, section 3.1).
     """
     depth, unit = terms + 2, UNIT[product.types.acc]
     if product.arithmetic.terms is None:
         return _of_a_sum(product, depth, data)
-    folds = -(-depth // product.arithmetic.terms)
+    promotions = -(-depth // product.arithmetic.terms)
     each = _of_a_sum(product, min(depth, product.arithmetic.terms + 2), data)
-    return (1 + each) * (1 + folds * unit / (1 - folds * unit)) - 1
+    return (1 + each) * (1 + promotions * unit / (1 - promotions * unit)) - 1
 
 
 def _of_a_sum(product: Contraction, depth: int, data: Data) -> float:
@@ -180,9 +180,9 @@ def _of_a_sum(product: Contraction, depth: int, data: Data) -> float:
     0.37 sqrt(K), or 24 for K = 4096, for which an NVIDIA H200 loses up to 18 (cuBLAS as well).
     sqrt(K) / 2 is above that and, from K = 1024 on, above 16.
 
-    Where products of parts are multiplied in place of one, each of them truncates the sum as a
-    whole one would: as many times the depth, and as many times sqrt(K) / 2.  What the products
-    that are left out add, u, is within that (``ir/decompositions.py``).
+    With ``decompose`` each product of terms truncates the accumulator as a whole product would:
+    the depth, and sqrt(K) / 2, are multiplied by their number.  The error of the omitted products,
+    u, is within that (``ir/decompositions.py``).
     """
     if product.arithmetic.fraction is not None:
         return _of_few_bits(depth, product.arithmetic.fraction, data)
@@ -204,8 +204,8 @@ def _truncates(product: Contraction) -> bool:
 
 
 def _of_few_bits(depth: int, fraction: int, data: Data) -> float:
-    """The same of a sum that keeps ``fraction`` bits after the leading one (wgmma of floats of a
-    byte on Hopper).
+    """The same of an accumulator that keeps ``fraction`` bits after the leading one (wgmma of FP8
+    on Hopper).
 
     32 products at a time are aligned to the largest exponent among them and the sum so far, cut off
     at ``fraction`` bits after its leading one, and added to the sum, which is cut off at as many

@@ -86,7 +86,7 @@ def compile_text(text: str, arch: str, *, path: str = "", strict: bool = True) -
     output = _compile(text, arch, path, by)
     found = _report(output.log, arch, by)
     if strict and not found.registers:
-        why = "gave no report of registers and spills, so they can't be checked"
+        why = "printed no report of registers and spills, so they cannot be checked"
         raise CannotCheck(f"{found.compiler} {why}")
     if strict and found.warnings:
         message = f"{found.compiler} warns about the kernel's text for {arch}:"

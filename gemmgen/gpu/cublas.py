@@ -232,7 +232,7 @@ def library(stem: str = "libcublas") -> ctypes.CDLL:
             return ctypes.CDLL(name)
         except OSError:
             continue
-    raise CannotCheck(f"{stem} is not installed, so there is nothing to compare with")
+    raise CannotCheck(f"{stem} is not installed, so there is no comparison")
 
 
 def _loaded(stem: str) -> list[str]:

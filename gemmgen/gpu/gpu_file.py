@@ -192,7 +192,7 @@ def _archs() -> str:
 
 def _place(name: str, source: Source) -> Span | None:
     """The key in the file: where a line begins with it, and what precedes the line is whole, so
-    that the line is no part of a text."""
+    that the line is not a part of a text."""
     line = rf"^[ \t]*(?:\[+[ \t]*)?([\"']?{re.escape(name)}[\"']?)[ \t]*[=.\]]"
     for found in re.finditer(line, source.text, re.MULTILINE):
         try:

@@ -34,7 +34,7 @@ def overlapping(function: int, *shape: int) -> Callable[[int, int, int], None]:
     launch = driver_function("cuLaunchKernelEx", need, *(ctypes.c_void_p,) * 4)
     attribute = LaunchAttribute(PROGRAMMATIC_STREAM_SERIALIZATION)
     attribute.value[0] = 1
-    known: dict[int, Any] = {}  # several threads may launch at once, each on a stream of its own
+    known: dict[int, Any] = {}  # several threads may launch at once, each on its own stream
 
     def start(stream: int, pointers: int, extra: int) -> None:
         config = known.get(stream)

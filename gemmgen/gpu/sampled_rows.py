@@ -28,7 +28,7 @@ def complaint(
 ) -> str | None:
     """What is wrong with ``output`` of finite ``values`` (in their roles), or None.
 
-    With a ``limit`` so many rows of C are compared with float64, and in all others infinities and
+    With a ``limit`` this many rows of C are compared with float64, and in all others infinities and
     NaNs are looked for.
     """
     product = contraction(interface)

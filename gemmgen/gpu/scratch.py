@@ -2,7 +2,7 @@
 
 Launches on one stream are ordered, so they share it; those on two streams may not.  It is therefore
 kept for each stream, for the life of the kernel.  A launch that a graph captures gets memory of the
-graph's, zeroed and freed within it.  A prepared launch has memory of its own, since its stream is
+graph's, zeroed and freed within it.  A prepared launch has its own memory, since its stream is
 not known.
 """
 
@@ -50,7 +50,7 @@ class Pool:
         capturing = cupy().cuda.runtime.streamIsCapturing(library.stream(self._gpu))
         if capturing and not isinstance(library, CupyArrays):
             raise CallError(
-                "the launch needs zeroed memory of its own, which can't be had while a graph is "
+                "the launch needs zeroed its own memory, which can't be had while a graph is "
                 "captured: prepare it before the capture, or call the kernel within it"
             )
         return self._apart(sizes)

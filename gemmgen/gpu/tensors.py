@@ -127,8 +127,8 @@ class TorchArrays:
             raise CallError(f"{name} is a tensor of layout {layout}; pass .to_dense()")
         if kind not in self._plain and _has_no_memory(self._torch, kind):
             raise CallError(
-                f"{name} is a {kind.__module__}.{kind.__qualname__}, whose numbers are not in "
-                "memory of its own; the kernel takes a plain tensor"
+                f"{name} is a {kind.__module__}.{kind.__qualname__}, which has no memory with "
+                "its elements; the kernel takes a plain tensor"
             )
         if tensor.device.type != self._kind:
             raise CallError(f"{name} is a PyTorch tensor on {tensor.device}; move it with .cuda()")
@@ -138,11 +138,11 @@ class TorchArrays:
             )
         if tensor.requires_grad and self._wants_gradients():
             raise CallError(
-                f"{name} requires a gradient, which a kernel has none of; pass .detach()"
+                f"{name} requires a gradient, which a kernel does not compute; pass .detach()"
             )
         level = self._forward._current_level
         if level >= 0 and self._forward.unpack_dual(value).tangent is not None:
-            raise CallError(f"{name} has a tangent, which a kernel would lose; pass its primal")
+            raise CallError(f"{name} has a tangent, which a kernel would ignore; pass its primal")
 
     def view(self, value: object) -> View:
         tensor = cast(_Tensor, value)

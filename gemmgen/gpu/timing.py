@@ -32,7 +32,7 @@ _GRAPH = 5.0  # milliseconds of launches in a CUDA graph
 _MOST = 200  # launches in a CUDA graph
 _TIMES = 3  # launches of a rough timing
 _READ_AT = 0.8  # of lead and sample together: when power and clock are read
-_LONGER = 1.05  # a sample that was too short is taken again, with so many times the launches
+_LONGER = 1.05  # a sample that was too short is taken again, with this many times the launches
 _TRIES = 4
 
 
@@ -81,7 +81,7 @@ def time_interleaved(
 
     ``warmup`` seconds are spent on all candidates in turn, before the first of ``rounds``.  Each
     sample takes ``SPAN`` milliseconds between two events, after ``LEAD`` milliseconds of the same
-    candidate.  ``quick``: a search, which compares many, has about so many milliseconds instead,
+    candidate.  ``quick``: a search, which compares many, has about this many milliseconds instead,
     and none that lead.  A short kernel is launched many times, from a CUDA graph if ``graph``
     (candidates that can't be captured, because they synchronize or allocate, need
     ``graph=False``).  ``meter`` is read during each sample.  The results of the last launch stay

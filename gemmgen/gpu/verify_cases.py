@@ -121,7 +121,7 @@ class Placed:
     def of(
         interface: Interface, param: Param, sizes: Mapping[str, int], values: DeviceArray
     ) -> Placed:
-        """``values``, in their roles, in memory of their own."""
+        """``values``, in their roles, in their own memory."""
         shape, strides = laid_out(interface, param, sizes)
         _, end = bounds(shape, strides)
         buffer = cupy().full((GUARD + end + GUARD,), nan(param.dtype), storage(param.dtype))

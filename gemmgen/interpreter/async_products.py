@@ -78,7 +78,7 @@ def _multiply(node: MultiplyAsync, code: Code) -> Step:
 
 
 def _operand(name: str, step: Expr, mn_major: bool, code: Code) -> Callable[[Mask], OperandInTile]:
-    """The operand with this descriptor, so many units further on."""
+    """The operand with this descriptor, this many units further on."""
     matrix, frame, units = code.scope.matrix(name), code.scope.frame, code.expression(step).run
     return lambda mask: OperandInTile(
         matrix, cast(Index, frame[matrix.first.number]), cast(int, units(mask)) * UNIT, mn_major
@@ -140,7 +140,7 @@ class _Pending:
     total: F64
 
     def take(self) -> None:
-        """They are no thread's."""
+        """They are not thread's."""
         own = self.memory.data[self.registers, self.lanes]
         self.total[self.table] = own
         self.memory.data[self.registers, self.lanes] = np.nan
@@ -256,7 +256,7 @@ class CheckedMultiplies:
 
 
 def _accumulators_of(own: _Warpgroup, instruction: Instruction, lanes: slice) -> _Pending:
-    """The accumulators of an instruction, which are no thread's from now on."""
+    """The accumulators of an instruction, which are not thread's from now on."""
     memory, first = instruction.accumulators, instruction.first
     assert isinstance(memory, Registers)
     key = memory.name, first[0]

@@ -137,7 +137,7 @@ NODES: Statements = {
 
 
 class CheckedBarriers:
-    """The barriers of some blocks, each with a state of its own."""
+    """The barriers of some blocks, each with its own state."""
 
     def __init__(self, lanes: Lanes, together: Together, landing: Landing):
         self.lanes, self.late = lanes, landing == "late"
@@ -173,7 +173,7 @@ class CheckedBarriers:
             self._arrive(self._of(name, lane, at), (name, lane, at), count)
 
     def _arrive(self, barrier: BarrierState, where: tuple[str, int, int], count: int) -> None:
-        """One arrival, and so many bytes more."""
+        """One arrival, and this many bytes more."""
         barrier.bytes += count
         barrier.pending -= 1
         if barrier.pending < 0 or barrier.bytes > MOST_BYTES:

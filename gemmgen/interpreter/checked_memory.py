@@ -18,7 +18,7 @@ from gemmgen.numerics.operators import COMPARE, Bools, Ints, Value
 F32 = npt.NDArray[np.float32]
 Elements = npt.NDArray[np.float32 | np.float64 | np.uint16 | np.uint8]
 """What memories hold: numbers, or the raw bits of f16 and bf16.  Integers are held as f64, so that
-there is a NaN among them: what was never written is no integer."""
+there is a NaN among them: what was never written is not an integer."""
 
 less = COMPARE["<"]
 
@@ -110,7 +110,7 @@ def _lane(at: int, mask: Mask) -> int:
 
 class FlatMemory(CheckedMemory):
     """Global memory, or the shared arrays of blocks side by side (``per_block``), each ``aligned``
-    to so many bytes."""
+    to this many bytes."""
 
     def __init__(
         self,

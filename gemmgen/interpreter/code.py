@@ -65,7 +65,7 @@ class Code:
         return self._statements[type(node)](node, self)
 
     def braces(self, body: tuple[Node, ...]) -> Step | None:
-        """``body`` with names of its own."""
+        """``body`` with its own names."""
         self.scope.enter()
         step = self.sequence(body)
         self.scope.leave()

@@ -77,7 +77,7 @@ def _variable(name: str, scope: Scope) -> Closure:
     found = scope.find(name)
     if isinstance(found, Closure):
         return found
-    assert isinstance(found, FrameSlot), f"{name} is no variable"
+    assert isinstance(found, FrameSlot), f"{name} is not a variable"
     frame, number = scope.frame, found.number
     return Closure(lambda _: frame[number], found.kind)
 
@@ -193,7 +193,7 @@ def _shuffle(parts: tuple[Closure, ...], kind: Kind) -> Closure:
 
     def shuffled(mask: Mask) -> Value:
         found = run(mask)
-        assert isinstance(found, np.ndarray), "lanes have values of their own"
+        assert isinstance(found, np.ndarray), "lanes have their own values"
         assert left_out(mask, WARP) is None, "a part of a warp shuffles"
         return cast(Value, found.reshape(-1, WARP)[:, lanes].reshape(-1))
 

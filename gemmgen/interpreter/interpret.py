@@ -47,7 +47,7 @@ def interpret(
 
     ``arguments`` gives tensors, extents, leading dimensions and scalars by name; they must satisfy
     what the interfaces require.  ``landing`` is when asynchronous copies land, ``order`` that in
-    which blocks come that share memory, and persistent blocks are as many as a GPU has of so many
+    which blocks come that share memory, and persistent blocks are as many as a GPU has of this many
     ``multiprocessors``, or of as many clusters at a time.  Gives for each
     tensor that is written the number of the thread that wrote each element, from 1; 0 for none.
     Raises ``Trap`` if a thread does what it may not.

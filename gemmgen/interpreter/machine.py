@@ -65,7 +65,7 @@ class Barriers(Protocol):
     def fence(self, mask: Mask) -> None: ...
 
     def expect(self, name: str, index: Index, count: int, mask: Mask) -> None:
-        """One arrival of each lane, and so many bytes more."""
+        """One arrival of each lane, and this many bytes more."""
         ...
 
     def arrive(self, name: str, index: Index, mask: Mask, block: Value | None = None) -> None:
@@ -109,7 +109,7 @@ class Stores(Protocol):
 
 @record
 class Lines:
-    """A fragment in memory: its lines begin at ``first``, and so many elements apart."""
+    """A fragment in memory: its lines begin at ``first``, and this many elements apart."""
 
     memory: Memory
     first: Index
@@ -234,7 +234,7 @@ class Machine(Protocol):
         ...
 
     def sync(self, number: int, threads: int, mask: Mask) -> None:
-        """So many threads of a block come to the named barrier ``number``."""
+        """This many threads of a block come to the named barrier ``number``."""
         ...
 
     def meet_cluster(self, mask: Mask) -> None:

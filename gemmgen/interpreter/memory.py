@@ -44,7 +44,7 @@ class Memory(ABC):
     def read(
         self, index: Index, width: int, mask: Mask, valid: Value | None = None
     ) -> Sequence[Value]:
-        """``width`` neighbours from ``index`` on in one access; of ``valid`` the first so many,
+        """``width`` neighbours from ``index`` on in one access; of ``valid`` the first this many,
         then zeros."""
 
     @abstractmethod
@@ -53,8 +53,8 @@ class Memory(ABC):
 
     def add(self, index: Index, value: Value, mask: Mask) -> None:
         """Adds ``value`` to each lane's element, atomically."""
-        raise AssertionError(f"{self.name} is no workspace")
+        raise AssertionError(f"{self.name} is not a workspace")
 
     def count(self, index: Index, last: int, mask: Bools) -> Value:
         """Counts the blocks of the lanes in ``mask``; whether a lane's block comes last."""
-        raise AssertionError(f"{self.name} is no counter")
+        raise AssertionError(f"{self.name} is not a counter")

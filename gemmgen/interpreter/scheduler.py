@@ -1,6 +1,6 @@
 """The scheduler of machines: what the warps of a block do that run different programs.
 
-Each machine has a host thread of its own, of which one runs at a time.  It passes control on at
+Each machine has its own host thread, of which one runs at a time.  It passes control on at
 waits alone, to the first machine that can go on, in an order that is chosen.  If none can, the
 program hangs: a ``Trap`` says who waits for what.
 """

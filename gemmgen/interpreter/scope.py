@@ -135,15 +135,15 @@ class Scope:
 
     def slot(self, name: str) -> FrameSlot:
         found = self.find(name)
-        assert isinstance(found, FrameSlot), f"{name} is no variable"
+        assert isinstance(found, FrameSlot), f"{name} is not a variable"
         return found
 
     def matrix(self, name: str) -> MatrixInTile:
         found = self.find(name)
-        assert isinstance(found, MatrixInTile), f"{name} is no descriptor"
+        assert isinstance(found, MatrixInTile), f"{name} is not a descriptor"
         return found
 
     def array(self, name: str) -> Array:
         found = self.find(name)
-        assert isinstance(found, Array), f"{name} is no array"
+        assert isinstance(found, Array), f"{name} is not an array"
         return found

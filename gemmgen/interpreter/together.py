@@ -16,7 +16,7 @@ from gemmgen.numerics.operators import Bools, Ints
 NAMED = 16
 """Named barriers of a block."""
 CLUSTER = NAMED
-"""The number of a cluster's barrier, of which each block keeps a count of its own: blocks of a
+"""The number of a cluster's barrier, of which each block keeps its own count: blocks of a
 cluster come side by side."""
 
 
@@ -59,9 +59,9 @@ class NamedBarriers:
         self._scheduler.wait(Waiting(ready, "barrier", number, lanes.name(first), what))
 
     def _problem(self, number: int, threads: int, arriving: Ints) -> str:
-        """What is wrong with so many ``arriving`` of each block; empty if nothing is."""
+        """What is wrong with this many ``arriving`` of each block; empty if nothing is."""
         if threads % WARP or not threads:
-            return f"{threads} threads are no number of whole warps"
+            return f"{threads} threads are not number of whole warps"
         needed, come = self.needed[:, number], self.come[:, number]
         if ((arriving > 0) & (needed != 0) & (needed != threads)).any():
             return f"{threads} threads, but others come with another number"

@@ -69,7 +69,7 @@ def _assign_variable(name: str, value: Closure, code: Code) -> Step | None:
     slot = code.scope.find(name)
     if isinstance(slot, Closure) and slot.known is UNKNOWN:
         return value.accesses
-    assert isinstance(slot, FrameSlot), f"{name} is no variable"
+    assert isinstance(slot, FrameSlot), f"{name} is not a variable"
     run = converted(value, slot.kind).run
     frame, number = code.scope.frame, slot.number
 
@@ -102,7 +102,7 @@ def _advance(node: Advance, code: Code) -> Step:
 
 
 def _point(node: Point, code: Code) -> Step:
-    """The tensor's memory under a name of its own."""
+    """The tensor's memory under its own name."""
     array = code.scope.array(node.source.buffer)
     _, run = code.element(node.source)
     return _settled(_pointer(node.name, array, code), run, code)

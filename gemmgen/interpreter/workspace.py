@@ -81,7 +81,7 @@ class LaunchState:
     def of(
         interface: Interface, extents: dict[str, int], order: Order, blocks: int = 1
     ) -> LaunchState:
-        """Fresh memory for a launch of so many ``blocks``."""
+        """Fresh memory for a launch of this many ``blocks``."""
         state = LaunchState(order, blocks)
         for param in (p for p in interface.scratch if p.planes is None):
             count = interface.scratch_elements(param, extents)

@@ -17,7 +17,7 @@ class Arithmetic:
     them, if they are fewer than those of the accumulators' type (``AtomTraits.fraction``).
     ``terms``: those whose accumulators are promoted into others together (``Promote.every``); None:
     all. ``cuts``: elements of A and B are cut off where their type is rounded elsewhere
-    (``AtomTraits.cuts``). ``products`` > 1 of parts of f32 are multiplied in place of one
+    (``AtomTraits.cuts``). ``products`` > 1 of bf16 terms are computed in place of one
     (``ir/decompositions.py``).
     """
 

@@ -98,7 +98,7 @@ def sums_leave_through_shared_memory(program: Program, kernel: Kernel) -> Iterat
                 inner: kernel.work.size(inner),
             }
             if slice_.space is not Space.SHARED or dict(slice_.shape) != wanted:
-                yield f"buffer {slice_.name}{dict(slice_.shape)} is no slice {wanted}"
+                yield f"buffer {slice_.name}{dict(slice_.shape)} is not a slice {wanted}"
 
 
 def _pieces(
@@ -120,7 +120,7 @@ def _tiles_in_place(program: Program, kernel: Kernel, contract: Contract) -> Ite
         tile, axis = kernel.buffer(name), kernel.spread.axis(letter)
         mn_major = tile.letters[-1] == letter
         if tile.space is not Space.SHARED or (mn_major and tile.dtype not in atom.mn_major):
-            yield f"atom {contract.atom}: {name} is no tile along {program.problem.k}"
+            yield f"atom {contract.atom}: {name} is not a tile along {program.problem.k}"
         elif tile.swizzle not in (None, tma_swizzle(tile.row, tile.dtype)):
             yield f"atom {contract.atom}: {name} is not swizzled as TMA does"
         elif axis.rounds != (axis.pieces // atom.pieces(side) if mn_major and side == "row" else 1):
@@ -137,7 +137,7 @@ def _fragments(
         buffer = kernel.buffer(name)
         steps = dict(buffer.shape).get(problem.k)
         if buffer.space is not Space.REGISTER or steps != atom.k:
-            yield f"atom {contract.atom}: {name} is no fragment of {atom.k} steps"
+            yield f"atom {contract.atom}: {name} is not a fragment of {atom.k} steps"
         split = (contract.parts, contract.into or buffer.dtype)
         if (buffer.parts, buffer.dtype) != split or (contract.parts > 1) != bool(atom.splits):
             yield f"atom {contract.atom}: {name} has {buffer.parts} parts of {buffer.dtype}"

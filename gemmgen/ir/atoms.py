@@ -199,9 +199,9 @@ def _of_doubles(rows: int, steps: int) -> AtomTraits:
     )
 
 
-# f32 as parts in bf16: of a row of 16 bytes that ldmatrix loads, lane c of four has element c, and
-# of the next row element c + 4.  These two are a register of each part, where PTX has columns 2c
-# and 2c + 1: k is permuted within an instruction, for A and B alike, and accumulators are the same.
+# f32 as bf16 terms: lane c of four gets element c of a 16-byte row that ldmatrix loads, and element
+# c + 4 of the next row.  These two fill a register of each term, where PTX has columns 2c and
+# 2c + 1: k is permuted within an instruction, for A and B alike, so the result is the same.
 _OF_PARTS = replace(
     _of_a_warp((("bf16", "bf16", "f32"),)),
     splits="f32",
@@ -245,7 +245,7 @@ ATOMS: dict[Atom, AtomTraits] = {
     "m8n8k4_f64": _of_doubles(1, 1),
     "m16n8k16_f32": _OF_PARTS,
     "m64nNk16": _of_a_warpgroup(16, _OF_HALVES),
-    # f32 as parts in bf16, which lie in shared memory as tiles of their own.
+    # f32 as bf16 terms, each of which is a separate tile in shared memory.
     "m64nNk16_f32": _of_a_warpgroup(
         16, (("bf16", "bf16", "f32"),), splits="f32", mn_major=("bf16", "f32")
     ),

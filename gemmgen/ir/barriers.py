@@ -17,7 +17,7 @@ BARRIER = 8
 
 @record
 class BarrierArray:
-    """So many barriers in shared memory as ``size`` says; ``count`` is the same as an
+    """This many barriers in shared memory as ``size`` says; ``count`` is the same as an
     expression."""
 
     SYNTAX = "{name} {count}"
@@ -49,7 +49,7 @@ class FenceBarriers:
 
 @record
 class ExpectBytes:
-    """One arrival at ``barrier``, whose phase expects so many more bytes."""
+    """One arrival at ``barrier``, whose phase expects this many more bytes."""
 
     SYNTAX = "{barrier} of {bytes}"
 

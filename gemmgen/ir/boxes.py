@@ -24,7 +24,7 @@ SPANS = tuple(span for span in SWIZZLES if span)
 
 
 def tma_swizzle(columns: int, dtype: DType) -> Swizzle | None:
-    """How TMA permutes rows of so many elements; None if it can't."""
+    """How TMA permutes rows of this many elements; None if it can't."""
     span, chunk = columns * BYTES[dtype], ALIGNMENT // BYTES[dtype]
     if span not in SPANS:
         return None
@@ -33,7 +33,7 @@ def tma_swizzle(columns: int, dtype: DType) -> Swizzle | None:
 
 
 def atom_width_of(columns: int, dtype: DType) -> int | None:
-    """The longest rows that TMA permutes into which rows of so many elements are cut; None
+    """The longest rows that TMA permutes into which rows of this many elements are cut; None
     if there are none."""
     size = BYTES[dtype]
     spans = (span for span in SPANS if columns * size % span == 0)
@@ -86,7 +86,7 @@ def spaced(tile: Buffer) -> Buffer:
 def box_of(tile: Buffer, together: int | None = None) -> tuple[int, int] | None:
     """Rows and columns of the largest boxes that cover the tile in shared memory; None if none do.
 
-    Of a slice of the output so many rows ``together`` are neighbours in the matrix, too.
+    Of a slice of the output this many rows ``together`` are neighbours in the matrix, too.
     """
     outer, inner = tile.letters
     rows, columns, size = (

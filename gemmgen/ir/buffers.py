@@ -140,7 +140,7 @@ class Spread:
 
     @property
     def collective(self) -> bool:
-        """Whether a warp loads and multiplies pieces by instructions of its own."""
+        """Whether a warp loads and multiplies pieces by its own instructions."""
         return ATOMS[self.atom].lanes > 1
 
     @property
@@ -213,7 +213,7 @@ class Buffer:
 
     ``shape`` gives letters in storage order, the last one contiguous, and tile extents; a global
     buffer's extents are None (the problem's).  A tile has ``stages``, rows with ``pad`` additional
-    elements, and chunks of rows that ``swizzle`` permutes. With ``atom_width`` so many elements
+    elements, and chunks of rows that ``swizzle`` permutes. With ``atom_width`` this many elements
     along the last letter are a row: the tile is cut along it into atom columns, which lie one
     after another. ``spare`` rows after each atom column of each stage are unused: the next atom
     column starts at an address that TMA accepts. ``spread`` belongs to register buffers. Of a
@@ -263,7 +263,7 @@ class Buffer:
 
     @property
     def atom_columns(self) -> int:
-        """Slabs of a stage of a tile; 1 if it is not cut into any."""
+        """Swizzle atom columns of a stage of the tile; 1 if it has a single one."""
         return self.extent(self.letters[-1]) // self.atom_width if self.atom_width else 1
 
     @property

@@ -56,7 +56,7 @@ class For(Generic[S]):
     step: Expr
     body: tuple[S, ...]
     unroll: bool | int = False
-    """Wholly, or that many times; a hint to the compiler without a meaning of its own."""
+    """Wholly, or that many times; a hint to the compiler without its own meaning."""
 
 
 @record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gemmgen.ir.dtypes import ACCESS, BYTES, DType
 from gemmgen.ir.target import WARP
 
-TURNED = 16
+TRANSPOSED = 16
 """Threads along a row that is stored to a column.  8 were slower, with all else equal: 0.94 of
 cuBLAS instead of 0.99 at 1024 on an NVIDIA H200, with a B[n, k] laid out as B[k, n]."""
 LEAST = 8
@@ -23,11 +23,11 @@ def threads_along(rows: int, pieces: int, threads: int, *, straight: bool, narro
     A tile has many ``narrow`` asynchronous copies, of less than 16 bytes, and computing an address
     for each would take more instructions.  So the threads along a longer row are few, and each
     copies several pieces of the row at a constant distance: a warp if the tile keeps the order of
-    global memory (``straight``), else ``TURNED``.
+    global memory (``straight``), else ``TRANSPOSED``.
     """
     if not narrow:
         return pieces
-    most = WARP if straight else TURNED
+    most = WARP if straight else TRANSPOSED
     if pieces <= most:
         return pieces
     for along in range(most, LEAST - 1, -1):

@@ -55,7 +55,7 @@ def mapped_tiles_leave_in_slices(program: Program, kernel: Kernel) -> Iterator[s
         outer, inner = program.problem.matrix(program.problem.c.letters)
         wanted = slice_of(kernel.spread, outer, inner)
         if tile.shape != wanted:
-            yield f"buffer {tile.name}{dict(tile.shape)} is no slice {dict(wanted)}"
+            yield f"buffer {tile.name}{dict(tile.shape)} is not a slice {dict(wanted)}"
         slices = tile.stages // kernel.producers.pingpong
         outward = copy_outward(kernel)
         if not slices or kernel.spread.axis(outer).registers % slices:
@@ -81,7 +81,7 @@ def pipelines_split_k(program: Program, kernel: Kernel) -> Iterator[str]:
         for copy in pipeline.produce:
             buffer = kernel.buffer(copy.dst)
             if buffer.space is not Space.SHARED and pipeline.letter not in buffer.letters:
-                yield f"{label}: {line_of(copy)} is no tile of shared memory or of lanes"
+                yield f"{label}: {line_of(copy)} is not a tile of shared memory or of lanes"
             elif any(size != sizes.get(letter) for letter, size in buffer.shape):
                 yield f"{label}: {copy.dst}{dict(buffer.shape)} is not a tile of {sizes}"
 

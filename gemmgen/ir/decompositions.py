@@ -1,10 +1,9 @@
-"""Numbers as accumulators of parts of a narrower type, whose products tensor cores multiply:
-``decompose``.
+"""Numbers as sums of terms of a narrower type, whose products tensor cores compute: ``decompose``.
 
-Of f32 there are three parts in bf16: x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1).  The
-differences are exact, and so is x0 + x1 + x2 = x, unless a part is below bf16's smallest number
-(2^-133) or x is rounded to infinity.  bf16 has 8 bits: |x1| <= 2^-8 |x| and, as a part of one half
-of x0's last bit has no rest, |x2| <= 2^-17 |x|.  So the three products that six of nine leave out
+f32 has three bf16 terms: x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1).  The
+differences are exact, and so is x0 + x1 + x2 = x, unless a term is below bf16's smallest number
+(2^-133) or x is rounded to infinity.  bf16 has 8 bits: |x1| <= 2^-8 |x|, and |x2| <= 2^-17 |x|,
+since x1 is exact if it is half of x0's last bit.  So the three products that six of nine omit
 are together hardly more than 2^-24 |x y|, by which f32 rounds a product.
 """
 
@@ -15,15 +14,16 @@ from itertools import product
 from gemmgen.ir.dtypes import DType
 
 WHOLE: DType = "f32"
-"""What is split."""
+"""The type that is split."""
 INTO: DType = "bf16"
 PARTS = 3
 PRODUCTS = (6, 9)
-"""How many of the products of parts may be multiplied."""
+"""How many of the nine products of terms may be computed."""
 
 
 def products_of(parts: int, count: int) -> tuple[tuple[int, int], ...]:
-    """The parts of A and of B that are multiplied, the smallest products first: (0, 0) is last."""
+    """The pairs of terms of A and B that are multiplied, smallest products first: (0, 0) is
+    last."""
     every = sorted(product(range(parts), range(parts)), key=lambda pair: (-sum(pair), -pair[0]))
     return tuple(every[-count:])
 

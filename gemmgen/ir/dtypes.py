@@ -59,7 +59,7 @@ class DTypeTraits:
     """The first architecture that converts it, or multiplies it."""
     saturates: bool = False
     results: DType | None = None
-    """C's type where this one is stated for all, if it is no useful one of results."""
+    """C's type where this one is stated for all, if it is not an useful one of results."""
 
     @property
     def unit(self) -> float:

@@ -83,7 +83,7 @@ def copies(kernel: Kernel) -> tuple[Copy, ...]:
 
 def wide_access(kernel: Kernel, tile: Buffer, *, required: bool = False) -> int:
     """The widest access to a shared tile: a store is wide if both sides share their last
-    letter; tensor cores load lines of a width of their own.  ``required``: without the stores that
+    letter; tensor cores load their own lines width.  ``required``: without the stores that
     become scalar where rows are not aligned."""
     widths = [max(1, ATOMS[contraction(kernel).atom].line // BYTES[tile.dtype])]
     for copy in copies(kernel):

@@ -66,11 +66,11 @@ _PATTERNS = (
 )
 
 EMITTED = _words("""
-    acc alpha beta tid warp lane elem out old value stage next_stage write_stage piece half
+    acc alpha beta tid warp lane elem out old value stage next_stage write_stage vector half
     group group_rows full_group tile_in_group VEC SHARED_BYTES unfused ahead turn GROUP STAGES
     THREADS shared_memory blocks error stream tiles own_tile own_part own_group group_tile
     other_part other_group is_last is_last_of_group part_tile part_sum part_at PART_VEC PARTS GROUPS
-    workspace arrived along acc_shared sums slot acc_PAD valid shared_memory_32 target source
+    workspace arrived along acc_shared acc_values slot acc_PAD valid shared_memory_32 target source
     first stop full phase STAGE_BYTES device ready multiprocessors empty CONSUMERS
     CONSUMER consumer turn_phase steps first_tile first_warp
     shared_memory_128 shared_memory_256 shared_memory_512 shared_memory_1024

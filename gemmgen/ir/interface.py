@@ -33,7 +33,7 @@ class Interface:
     2^31 - 1.  Parts are added by ``groups``; ``ordered``: in one order in every run.
     ``dynamic_shared`` counts bytes passed at launch (0 when all shared memory is static).
     ``pitch`` gives for each matrix tensor the name of the parameter that is its leading dimension
-    (an extent if the schedule assumes it).  ``equal`` pairs an extent that is no parameter,
+    (an extent if the schedule assumes it).  ``equal`` pairs an extent that is not a parameter,
     since it is assumed equal to another, with that other.
 
     ``product`` pairs the scalar that multiplies every use of the accumulators (``alpha``) with the

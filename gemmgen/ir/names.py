@@ -68,7 +68,7 @@ PROMOTE = Var("PROMOTE")
 """Terms whose accumulators are promoted into others together."""
 
 SPLIT = Var("SPLIT")
-"""Parts of an element that is split, each in a tile of its own."""
+"""Parts of an element that is split, each in its own tile."""
 
 CLUSTER = Var("CLUSTER")
 """The blocks of a cluster."""
@@ -83,8 +83,8 @@ def pad(tensor: str) -> Var:
 
 
 def atom_width(tensor: str) -> Var:
-    """Elements of a row of a tensor's shared tile that is cut into atom columns: ``A_SLAB``."""
-    return Var(f"{tensor}_SLAB")
+    """Elements of a row of a tensor's shared tile that is cut into atom columns: ``A_ATOM``."""
+    return Var(f"{tensor}_ATOM")
 
 
 def share_origin(tensor: str, letter: str) -> Var:

@@ -49,7 +49,7 @@ class Work:
     many consecutive parts each, the last block of each group adds its parts, and the last of these
     adds the groups.  ``persistent``: there are as many blocks as the GPU holds at once, and each
     walks over its share of the tiles.  ``overlap``: blocks may begin while the preceding kernel
-    still runs.  Blocks of a ``cluster``, so many along each letter of ``tile``
+    still runs.  Blocks of a ``cluster``, this many along each letter of ``tile``
     (empty: they run alone), run together and share tiles of the operands; then it is clusters that
     ``raster`` orders.
     """
@@ -126,7 +126,7 @@ class Copy:
 
 @record
 class Split:
-    """``dst = src`` as so many ``parts`` of a narrower type, a plane of global memory each
+    """``dst = src`` as this many ``parts`` of a narrower type, a plane of global memory each
     (``ir/decompositions.py``): by a pre-pass."""
 
     SYNTAX = "{dst} = {src}"
@@ -141,8 +141,8 @@ class Split:
 class Contract:
     """``acc += a * b`` for a step of k, by an atom; ``order`` is that of a thread's FMAs.
 
-    With ``into`` each element is the sum of so many ``parts`` of that type, and so many
-    ``products`` of parts are multiplied in place of one (``ir/decompositions.py``), by an atom
+    With ``into`` each element is the sum of this many ``parts`` of that type, and this many
+    ``products`` of terms are computed in place of one (``ir/decompositions.py``), by an atom
     that multiplies parts; ``fma`` multiplies whole numbers all the same.
     """
 

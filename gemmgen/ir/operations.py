@@ -31,7 +31,7 @@ def _in_loop(loop: Loop) -> Iterator[tuple[Operation, tuple[str, ...]]]:
 
 
 def reads(operation: Operation) -> set[str]:
-    """The buffers that an operation reads; an epilogue's further tensors are no buffers."""
+    """The buffers that an operation reads; an epilogue's further tensors are not buffers."""
     match operation:
         case Init():
             return set()

@@ -10,7 +10,7 @@ CONSTANTS = {
     "B": "block tile",
     "T": "micro-tile",
     "W": "warp tile",
-    "P": "piece",
+    "P": "vector",
     "L": "lanes",
     "I": "extent of an instruction",
     "F": "number of fragments",

@@ -28,7 +28,7 @@ def blocks_of(rows: int, columns: int) -> int:
 
 @record
 class Planes:
-    """``count`` planes with the parts of ``source``, whose matrix has so many ``rows`` and
+    """``count`` planes with the parts of ``source``, whose matrix has this many ``rows`` and
     ``columns`` (extents, by name)."""
 
     source: str

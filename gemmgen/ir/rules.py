@@ -59,7 +59,7 @@ def work_tiles_the_output(program: Program, kernel: Kernel) -> Iterator[str]:
     if work.raster < 1:
         yield f"work raster={work.raster} is below 1"
     if work.order == "hilbert" and (work.raster < 2 or work.raster & (work.raster - 1)):
-        yield f"work order=hilbert of raster={work.raster}, which is no power of two above 1"
+        yield f"work order=hilbert of raster={work.raster}, which is not a power of two above 1"
     if work.parts < 1:
         yield f"work parts={work.parts} is below 1"
     if work.parts > 1 and not any(isinstance(s, Pipeline) for s in kernel.body):
@@ -68,7 +68,7 @@ def work_tiles_the_output(program: Program, kernel: Kernel) -> Iterator[str]:
         yield f"work groups={work.groups} of parts={work.parts} reduce={work.reduce}"
     yield from _clusters_are_of_blocks_with_tiles(program, kernel)
     if kernel.spread.x not in (problem.m, problem.n):
-        yield f"threads run along {kernel.spread.x}, which is no letter of {problem.c.name}"
+        yield f"threads run along {kernel.spread.x}, which is not a letter of {problem.c.name}"
 
 
 def _clusters_are_of_blocks_with_tiles(program: Program, kernel: Kernel) -> Iterator[str]:

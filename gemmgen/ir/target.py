@@ -83,7 +83,7 @@ def _number(target: str) -> int:
 
 
 def fill_warps(threads: int) -> bool:
-    """Whether a block of so many threads has whole warps, and no more than a block may have."""
+    """Whether a block of this many threads has whole warps, and no more than a block may have."""
     return 0 < threads <= MAX_THREADS and threads % WARP == 0
 
 

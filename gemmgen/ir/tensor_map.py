@@ -21,7 +21,7 @@ SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 """The numbers of ``CU_TENSOR_MAP_SWIZZLE_*`` by the bytes of a box's row; 0: not swizzled."""
 REPEATS = 8
 """Rows of a swizzled box after which its pattern begins again.  It is one of addresses in shared
-memory, so a box begins at a multiple of so many rows, else another row would be the first one."""
+memory, so a box begins at a multiple of this many rows, else another row would be the first one."""
 L2_PROMOTION = 3
 """``CU_TENSOR_MAP_L2_PROMOTION_L2_256B``: what is read through L2 at a time."""
 

@@ -6,7 +6,7 @@ All other fields are options ``name=value``, left out at their default; one that
 alone.  ``origins`` are such an option too, but the comment of a line if that has any.
 
 Records in a record are written inline if ``SYNTAX`` names them, and after their name if they
-are options.  On lines of their own, below and indented, are those in tuples, those without a
+are options.  On their own lines, below and indented, are those in tuples, those without a
 default, and those with origins.
 """
 
@@ -37,7 +37,7 @@ class LineField:
 
 @record
 class Child:
-    """A field whose records have lines of their own, of ``kinds``; None: those of the body that the
+    """A field whose records have their own lines, of ``kinds``; None: those of the body that the
     record is in.  ``passes_on``: what is in the records' bodies is of the kinds of that body.
 
     With ``label`` the field's name is a line before them, as their kinds are also another field's.

@@ -93,7 +93,7 @@ def _children(
 
 
 def _has_lines(hint: object, default: object) -> bool:
-    """Whether the records of a field, if it has any, are on lines of their own."""
+    """Whether the records of a field, if it has any, are on their own lines."""
     if get_origin(hint) is tuple:
         item = get_args(hint)[0]
         return isinstance(item, TypeVar) or bool(_record_kinds(item))

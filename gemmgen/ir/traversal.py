@@ -44,13 +44,13 @@ def names_in(tree: object) -> set[str]:
 
 @cache
 def _fields(kind: type) -> tuple[str, ...] | None:
-    """The fields' names; None of what is no dataclass."""
+    """The fields' names; None of what is not dataclass."""
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 
 @cache
 def _values(kind: type) -> Callable[[object], object] | None:
-    """What reads a dataclass's field, or all of them as a tuple; None of what is no dataclass."""
+    """What reads a dataclass's field, or all of them as a tuple; None of what is not dataclass."""
     names = _fields(kind)
     if names is None:
         return None

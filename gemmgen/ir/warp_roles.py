@@ -17,7 +17,7 @@ S = TypeVar("S", covariant=True)
 @record
 class WarpRole(Generic[S]):
     """What ``threads`` threads of a block do, from the thread ``first`` on, under a comment; they
-    are whole warps.  Of ``groups`` of so many threads, one after the other, each goes its own
+    are whole warps.  Of ``groups`` of this many threads, one after the other, each goes its own
     way in time.
 
     ``condition`` holds in these threads alone, of those that an earlier role leaves; None: of the
@@ -78,7 +78,7 @@ class SetRegisters:
 
 @record
 class NamedBarrier:
-    """``bar.sync number, threads``: until so many of the block's threads, in whole warps, have
+    """``bar.sync number, threads``: until this many of the block's threads, in whole warps, have
     come.
 
     There are 16 of them; ``__syncthreads`` is the one with the number 0 and all threads.

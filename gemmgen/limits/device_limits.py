@@ -98,7 +98,7 @@ def _threads(schedule: Schedule, program: Program, kernel: LoweredKernel) -> Ite
         message = "a block's threads must fill whole warps"
     if _span(schedule, "tile") is None:
         sizes = format_sizes((a.letter, a.extent) for a in axes)
-        notes.insert(0, f"there is no tile line, which means tile {sizes}")
+        notes.insert(0, f"without tile it is tile {sizes}")
     span = _span(schedule, "register_block", "tile")
     hint = nearest_tile(schedule, program)
     share = larger_share(program) if kernel.threads > MAX_THREADS else None

@@ -39,21 +39,21 @@ def check_residency(
 def _shortage(
     target: Target, kernel: LoweredKernel, accumulators: int, blocks: int
 ) -> tuple[str, str] | None:
-    """What is wrong with so many blocks, and the arithmetic; None if they fit."""
+    """What is wrong with this many blocks, and the arithmetic; None if they fit."""
     threads = blocks * kernel.threads
     shared = kernel.interface.shared
     if threads > target.threads:
         return (
-            "so many threads do not fit on a multiprocessor",
+            "these threads do not fit on an SM",
             f"{blocks} x {kernel.threads} = {threads:,} threads; {target.name} holds "
             f"{target.threads:,}",
         )
     if blocks > target.blocks:
-        return "so many do not fit on a multiprocessor", f"{target.name} holds {target.blocks}"
+        return "these blocks do not fit on an SM", f"{target.name} holds {target.blocks}"
     taken = blocks * (shared + target.reserved)
     if shared and taken > target.all_shared:
         return (
-            "their tiles do not fit in a multiprocessor's shared memory",
+            "their tiles do not fit in an SM's shared memory",
             f"{blocks} x ({shared:,} + {target.reserved:,} of the system's) = {taken:,} bytes; "
             f"{target.name} has {target.all_shared:,}",
         )
@@ -62,12 +62,12 @@ def _shortage(
         return (
             "the accumulators alone do not fit in a thread's registers",
             f"{REGISTER_FILE:,} registers / {threads:,} threads, in eights, is {registers} each; "
-            f"a thread's accumulators take {accumulators}, and there is more to keep",
+            f"a thread's accumulators take {accumulators}, and more is needed",
         )
     return None
 
 
 def fits(target: Target, threads: int, blocks: int) -> bool:
-    """Whether ``__launch_bounds__`` may ask for so many blocks on ``target``: compilers ignore
+    """Whether ``__launch_bounds__`` may ask for this many blocks on ``target``: compilers ignore
     more, with a warning."""
     return blocks <= 1 or (blocks * threads <= target.threads and blocks <= target.blocks)

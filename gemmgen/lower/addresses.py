@@ -26,7 +26,7 @@ def in_global(
 ) -> Element:
     """An element of the block's matrix of a tensor in global memory, at its flat 64-bit offset.
 
-    ``letters`` are those that a tensor is read by which is no buffer, but the epilogue's own.
+    ``letters`` are those that a tensor is read by which is not a buffer, but the epilogue's own.
     """
     matrix = context.problem.matrix(letters or context.buffer(tensor).letters)
     if len(matrix) < 2:

@@ -1,5 +1,4 @@
-"""Asynchronous copies of one thread: pieces from global to shared memory, zeros past the end of the
-matrix."""
+"""A thread's cp.async copies from global to shared memory; zeros past the end of the matrix."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from gemmgen.ir.thread_code import Function, Invoke, Node, Parameter, Point
 from gemmgen.ir.traversal import names_in
 from gemmgen.lower import addresses, bounds, shared_arrays
 from gemmgen.lower.context import TID, Context
-from gemmgen.lower.copies import over_pieces
+from gemmgen.lower.copies import over_vectors
 from gemmgen.lower.thread_map import ALONG, ThreadMap, thread_map_of
 
 VALID = Var("valid")
@@ -23,15 +22,15 @@ VALID = Var("valid")
 
 
 def copy_async(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
-    """The thread's pieces of a tile, by a function if every tile is copied by the same guards."""
-    return (_call(context, node),) if node.edge == "stop" else _pieces(context, node)
+    """The thread's vectors of a tile, by a function if every tile is copied by the same guards."""
+    return (_call(context, node),) if node.edge == "stop" else _vectors(context, node)
 
 
 def _call(context: Context, node: CopyTileAsync) -> Invoke:
     thread_map, k = thread_map_of(context, node.copy), context.problem.k
     tile, tensor = context.buffer(node.copy.dst), node.copy.src
     letters = (thread_map.row, thread_map.column)
-    body = _pieces(context, replace(node, origin=names.tile_origin(k), stage=None))
+    body = _vectors(context, replace(node, origin=names.tile_origin(k), stage=None))
     if len(body) == 1 and isinstance(body[0], Block):
         body = body[0].body
     sizes = (addresses.pitch(context, tensor), *(bounds.stop(context, x) for x in letters))
@@ -60,8 +59,8 @@ def _call(context: Context, node: CopyTileAsync) -> Invoke:
     return Invoke(function, (to, Var(tensor), *needed.values()))
 
 
-def _pieces(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
-    """The thread's pieces of a tile; the copy itself writes the zeros, so no branch is needed."""
+def _vectors(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
+    """The thread's vectors of a tile; the copy itself writes the zeros, so no branch is needed."""
     thread_map = thread_map_of(context, node.copy)
     at = thread_map.coordinates()
     row, column = (_define(context, node, x, at[x]) for x in (thread_map.row, thread_map.column))
@@ -77,28 +76,28 @@ def _pieces(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
     if thread_map.turns == 1:
         index: dict[str, Expr] = {x: Var(x) for x in (thread_map.row, thread_map.column)}
         source = addresses.in_global(context, node.copy.src, index)
-        return over_pieces(thread_map, (row, column, *counted, copied(source)))
+        return over_vectors(thread_map, (row, column, *counted, copied(source)))
     pointer = _first_of_row(context, node, thread_map)
     one = copied(Element(pointer.name, (thread_map.further(),)))
     asked = (column,) if Var(thread_map.column) in walk(count) else ()
     body, turns = (*asked, *counted, one), thread_map.turns_of_row
     along = For(ALONG.name, Int(0), turns, Int(1), body, unroll=True)
-    return over_pieces(thread_map, (row, pointer, along))
+    return over_vectors(thread_map, (row, pointer, along))
 
 
 def _define(context: Context, node: CopyTileAsync, letter: str, within: Expr) -> Define:
-    """The index of the present piece along ``letter``."""
+    """The index of the current vector along ``letter``."""
     first = node.origin if letter == context.problem.k else names.tile_origin(letter)
     return Define(letter, add(first, within))
 
 
 def _first_of_row(context: Context, node: CopyTileAsync, thread_map: ThreadMap) -> Point:
-    """A pointer to the thread's first piece of the present row: the others are constants from
+    """A pointer to the thread's first vector of the current row: the others are constants from
     there."""
     first = _define(context, node, thread_map.column, thread_map.first_column).value
     index: dict[str, Expr] = {thread_map.row: Var(thread_map.row), thread_map.column: first}
     source = addresses.in_global(context, node.copy.src, index)
-    return Point(f"{node.copy.src}_piece", source, context.buffer(node.copy.src).dtype)
+    return Point(f"{node.copy.src}_vector", source, context.buffer(node.copy.src).dtype)
 
 
 def _valid(context: Context, node: CopyTileAsync, row: str, column: str) -> Expr:

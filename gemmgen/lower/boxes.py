@@ -22,7 +22,7 @@ from gemmgen.lower.addresses import begin_of_box
 from gemmgen.lower.context import TID, Context, X
 
 PART = Var("plane")
-"""Numbers the parts of elements, each of which has a plane and tiles of its own."""
+"""Numbers the parts of elements, each of which has a plane and its own tiles."""
 
 
 def copy_box(context: Context, node: CopyBox) -> tuple[Node, ...]:
@@ -129,7 +129,7 @@ def cluster_constants(context: Context) -> Iterator[Constant]:
 
 
 def _bits(count: Expr) -> Expr:
-    """So many ones."""
+    """This many ones."""
     return Binary("-", Binary("<<", Int(1), count), Int(1))
 
 

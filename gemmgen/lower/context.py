@@ -46,7 +46,7 @@ class Lowering:
     ``thread``, ``lanes``, ``opaque`` (``ir.atoms.Holding``) mean in a thread's code."""
 
     owner: Literal["thread", "warp"]
-    """What has an origin of its own in the block's tile."""
+    """What has its own origin in the block's tile."""
     nodes: Mapping[type, LowerNode]
     """The expanded nodes that read, multiply and store what is held."""
     array: Callable[[Context, Buffer], Node]
@@ -54,7 +54,7 @@ class Lowering:
     accumulator_row: Callable[[Context], int]
     """Neighbouring registers of a thread's accumulators."""
     each_sum: Callable[[Context, Expr, SumBody], tuple[Node, ...]]
-    """A loop over a thread's accumulators, so many neighbours at a time."""
+    """A loop over a thread's accumulators, this many neighbours at a time."""
     coordinates: Callable[[Context], Iterable[Define]]
     """Where a thread, or its warp, begins in the block's tile."""
     block: Callable[[Context], tuple[int, int]]
@@ -210,7 +210,7 @@ class Context:
         return vectors_of(self.kernel, accumulator_width(row, self.problem.accumulate))
 
     def width(self, holder: str) -> Expr:
-        """Elements of an access that fills ``holder``, by name; 1 if it is no vector."""
+        """Elements of an access that fills ``holder``, by name; 1 if it is not a vector."""
         return self.vectors[holder][0] if holder in self.vectors else Int(1)
 
     def pad(self, tile: Buffer) -> Expr:

@@ -18,13 +18,13 @@ from gemmgen.ir.thread_code import Move, Node, RegisterArray
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context, next_name
 from gemmgen.lower.guarded import Run, Target, call, each, is_function, read
-from gemmgen.lower.thread_map import PIECE, ThreadMap, thread_map_of
+from gemmgen.lower.thread_map import VECTOR, ThreadMap, thread_map_of
 
 
 def staging_array(context: Context, copy: Copy) -> RegisterArray:
     """The registers in which a tile waits between its load and its store."""
     thread_map = thread_map_of(context, copy)
-    named = ((thread_map.pieces, thread_map.count), (thread_map.vector, copy.width))
+    named = ((thread_map.vectors, thread_map.count), (thread_map.vector, copy.width))
     sizes = tuple(size for _, size in named if size > 1)
     shape = tuple(name for name, size in named if size > 1)
     return RegisterArray(next_name(copy), _stored(context, copy), shape, sizes, wide=copy.width > 1)
@@ -39,23 +39,23 @@ def load(context: Context, node: Load) -> tuple[Node, ...]:
     """Global memory to staging registers."""
     thread_map = thread_map_of(context, node.copy)
     target = _staged(thread_map, node.copy)
-    guarded = over_pieces(thread_map, _read_piece(context, thread_map, node, target))
+    guarded = over_vectors(thread_map, _read_vector(context, thread_map, node, target))
     inside = bounds.whole_tile(context, (thread_map.row, thread_map.column), node.origin, node)
     if node.copy.width == 1 or thread_map.count == 1 or inside is None:
         return guarded
-    whole = _read_piece(context, thread_map, node, target, guards=False)
-    return (If(inside, over_pieces(thread_map, whole), guarded),)
+    whole = _read_vector(context, thread_map, node, target, guards=False)
+    return (If(inside, over_vectors(thread_map, whole), guarded),)
 
 
 def store(context: Context, node: Store) -> tuple[Node, ...]:
     """Staging registers to a shared tile."""
     thread_map = thread_map_of(context, node.copy)
-    body = _write_piece(context, thread_map, node.copy, node.stage, _staged(thread_map, node.copy))
-    return over_pieces(thread_map, body)
+    body = _write_vector(context, thread_map, node.copy, node.stage, _staged(thread_map, node.copy))
+    return over_vectors(thread_map, body)
 
 
 def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
-    """Global memory to a shared tile, or to the accumulators, at once; wide pieces through
+    """Global memory to a shared tile, or to the accumulators, at once; wide vectors through
     registers where their elements are scattered, or the node says so."""
     tile = context.buffer(node.copy.dst)
     if tile.space is Space.REGISTER:
@@ -69,15 +69,15 @@ def transfer(context: Context, node: Transfer) -> tuple[Node, ...]:
             index = at | {thread_map.column: add(at[thread_map.column], e)}
             return addresses.in_shared(context, tile, node.stage, index)
 
-        body = _read_piece(context, thread_map, node, straight)
+        body = _read_vector(context, thread_map, node, straight)
     else:
         between, waiting = _between(context, thread_map, node.copy)
         body = (
             *between,
-            *_read_piece(context, thread_map, node, waiting),
-            *_write_piece(context, thread_map, node.copy, node.stage, waiting),
+            *_read_vector(context, thread_map, node, waiting),
+            *_write_vector(context, thread_map, node.copy, node.stage, waiting),
         )
-    return over_pieces(thread_map, body)
+    return over_vectors(thread_map, body)
 
 
 def _between(
@@ -93,26 +93,26 @@ def _between(
 
 def _staged(thread_map: ThreadMap, copy: Copy) -> Target:
     def element(e: Expr) -> Element:
-        indices: tuple[Expr, ...] = (PIECE,) if thread_map.count > 1 else ()
+        indices: tuple[Expr, ...] = (VECTOR,) if thread_map.count > 1 else ()
         return Element(next_name(copy), (*indices, e) if copy.width > 1 else indices)
 
     return element
 
 
-def over_pieces(thread_map: ThreadMap, body: tuple[Node, ...]) -> tuple[Node, ...]:
+def over_vectors(thread_map: ThreadMap, body: tuple[Node, ...]) -> tuple[Node, ...]:
     body = (*thread_map.locals(), *bounds.guarded(thread_map.inside(), body))
     if thread_map.count > 1:
-        return (For(PIECE.name, Int(0), thread_map.pieces, Int(1), body, unroll=True),)
+        return (For(VECTOR.name, Int(0), thread_map.vectors, Int(1), body, unroll=True),)
     return scoped(body)
 
 
 def scoped(body: tuple[Node, ...]) -> tuple[Node, ...]:
-    """``body`` in braces, if it has names of its own."""
+    """``body`` in braces, if it has its own names."""
     names_something = any(isinstance(n, Define | RegisterArray | OperandArray) for n in body)
     return (Block("", (), body, scoped=True),) if names_something else body
 
 
-def _read_piece(
+def _read_vector(
     context: Context,
     thread_map: ThreadMap,
     node: Load | Transfer,
@@ -120,7 +120,7 @@ def _read_piece(
     *,
     guards: bool = True,
 ) -> tuple[Node, ...]:
-    """One piece from global memory; zeros for what is outside the matrix."""
+    """One vector from global memory; zeros for what is outside the matrix."""
     at, copy = thread_map.coordinates(), node.copy
     index: dict[str, Expr] = {}
     for letter in (thread_map.row, thread_map.column):
@@ -136,7 +136,7 @@ def _read_piece(
     return (*defines, *read(run, target))
 
 
-def _write_piece(
+def _write_vector(
     context: Context, thread_map: ThreadMap, copy: Copy, stage: Stage, source: Target
 ) -> tuple[Node, ...]:
     tile = context.buffer(copy.dst)

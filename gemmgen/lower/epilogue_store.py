@@ -15,7 +15,7 @@ from gemmgen.ir.simplify import add, all_of, div, mod, mul
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower import addresses, bounds, epilogue, output_runs, threads, warps
 from gemmgen.lower.context import Context
-from gemmgen.lower.copies import over_pieces
+from gemmgen.lower.copies import over_vectors
 from gemmgen.lower.thread_map import outward_map_of
 from gemmgen.lower.vectors import store_width
 
@@ -43,7 +43,7 @@ def stage(context: Context, node: StageSlice) -> tuple[Node, ...]:
 
 
 def store(context: Context, node: StoreSlice) -> tuple[Node, ...]:
-    """The threads' pieces of the slice, side by side along its rows, to C; what is outside C is
+    """The threads' vectors of the slice, side by side along its rows, to C; what is outside C is
     left out."""
     thread_map = outward_map_of(context, node.copy)
     outer, inner = thread_map.row, thread_map.column
@@ -58,9 +58,9 @@ def store(context: Context, node: StoreSlice) -> tuple[Node, ...]:
     if thread_map.width == 1 or bounds.multiple(context, inner, thread_map.width):
         inside.append(bounds.inside(context, inner, Var(inner)))
     body = (*defines, *bounds.guarded(all_of(*inside), moved))
-    (pieces,) = over_pieces(thread_map, body)
-    single = isinstance(pieces, Block)  # in braces, which this already is
-    return (*thread_map.starts(), *(pieces.body if single else (pieces,)))
+    (vectors,) = over_vectors(thread_map, body)
+    single = isinstance(vectors, Block)  # in braces, which this already is
+    return (*thread_map.starts(), *(vectors.body if single else (vectors,)))
 
 
 def row_in_tile(context: Context, letter: str, number: Expr, row: Expr) -> Expr:

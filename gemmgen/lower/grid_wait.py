@@ -42,7 +42,7 @@ def _waiting(body: tuple[Node, ...], tensors: set[str], wait: Node) -> tuple[Nod
 
 
 def _touches(node: Node, tensors: set[str]) -> bool:
-    """A function that is called has names of its own for the tensors that it is passed."""
+    """A function that is called has its own names for the tensors that it is passed."""
     return any(
         isinstance(part, _ACCESSES)
         or (isinstance(part, Element) and part.buffer in tensors)

@@ -71,8 +71,8 @@ def _each_matrix(context: Context, node: StageSlice, count: int) -> Node:
     """The lane's two elements of each of the matrices that are stored at once."""
     outer, inner = context.buffer(node.map.dst).letters
     width = context.width(node.map.dst)
-    piece = Var(f"piece_{inner}")
-    first = mul(piece, width)
+    matrix = Var(f"matrix_{inner}")
+    first = mul(matrix, width)
     registers: dict[str, Expr] = {outer: node.row, inner: add(Var(f"reg_{inner}"), first)}
 
     def total(e: Expr) -> Expr:
@@ -81,7 +81,7 @@ def _each_matrix(context: Context, node: StageSlice, count: int) -> Node:
     own = epilogue.Own(total, kept=first)
     along = epilogue.indices(context, registers, (inner,), MATRIX.registers)
     body = epilogue.with_indices(along, epilogue.neighbours(context, node.map, own))
-    return For(piece.name, Int(0), Int(count), Int(1), body, unroll=True)
+    return For(matrix.name, Int(0), Int(count), Int(1), body, unroll=True)
 
 
 def _may_skip(context: Context) -> bool:

@@ -26,7 +26,7 @@ def static_or_dynamic(arrays: tuple[SharedArray, ...], barriers: int) -> tuple[i
     """Bytes of static and of dynamic shared memory.
 
     The arrays are dynamic if there is more than a kernel may declare, and each then begins where
-    any of them may; so many bytes of ``barriers`` are static.
+    any of them may; this many bytes of ``barriers`` are static.
     """
     total = sum(array.bytes for array in arrays)
     units = zip(arrays, ends_at(arrays), strict=True)
@@ -42,7 +42,7 @@ def row(context: Context, tile: Buffer) -> Expr:
 
 
 def shape(context: Context, tile: Buffer) -> tuple[Expr, ...]:
-    """The extents of one stage, by name; of one in atom columns ``[BK / A_SLAB][BM][A_SLAB]``."""
+    """The extents of one stage, by name; of one in atom columns ``[BK / A_ATOM][BM][A_ATOM]``."""
     outer, inner = tile.letters
     rows = add(_extent(context, tile, outer), Int(tile.spare))
     if tile.atom_width:

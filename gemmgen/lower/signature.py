@@ -163,7 +163,7 @@ def _renamed(context: Context) -> Iterator[tuple[str, str]]:
 
 
 def _equal_extents(context: Context) -> Iterator[tuple[str, str]]:
-    """Extents that are no parameters, each with the one it is assumed equal to."""
+    """Extents that are not parameters, each with the one it is assumed equal to."""
     for letter in (*context.letters, context.problem.k):
         name, own = bounds.extent(context, letter).name, context.problem.extent(letter)
         if name != own:

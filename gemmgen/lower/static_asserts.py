@@ -30,7 +30,7 @@ def _whole_tiles(context: Context) -> Iterator[Check]:
     if condition is not None:
         yield Check(condition, "the threads copy whole tiles")
     for one in (m for m in exact if m not in single):
-        rows = mul(one.pieces, one.step) if one.count > 1 else one.step
+        rows = mul(one.vectors, one.step) if one.count > 1 else one.step
         filled = Binary("==", rows, one.height)
         condition = both(divides(one.count_name, one.shared_row), filled)
         yield Check(condition, f"the threads copy whole tiles of {one.tensor}")

@@ -1,6 +1,6 @@
 """Which elements of a tile each thread of a block copies (CuTe: a thread-value layout).
 
-Neighbouring threads take neighbouring pieces of ``width`` elements along the letter that is
+Adjacent threads copy adjacent vectors of ``width`` elements along the letter that is
 contiguous in global memory, row after row, so that a warp's accesses are coalesced.  Where fewer
 threads are along a row than it has pieces, each takes several of them (``ir/copy_threads.py``).
 """
@@ -20,7 +20,7 @@ from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.lower.context import TID, Context
 from gemmgen.lower.vectors import store_width
 
-PIECE, ALONG = Var("piece"), Var("along")
+VECTOR, ALONG = Var("vector"), Var("along")
 NOTES = (
     "threads along a row of a tile",
     "a thread's copies in a row",
@@ -32,9 +32,9 @@ NOTES = (
 
 @record
 class ThreadMap:
-    """The pieces of one copy: ``count`` per thread, the last of which may fall outside the tile.
+    """The vectors of one copy: ``count`` per thread, the last of which may fall outside the tile.
 
-    ``along`` threads share a row; each of the ``count`` is one piece of it, or ``turns`` of them.
+    ``along`` threads share a row; each of the ``count`` is one vector of it, or ``turns`` of them.
     """
 
     tensor: str
@@ -54,27 +54,27 @@ class ThreadMap:
 
     @property
     def per_row(self) -> int:
-        """Pieces in a row of the tile."""
+        """Vectors in a row of the tile."""
         return self.columns // self.width
 
     @property
     def count(self) -> int:
-        """Pieces of a thread, or rows of which it has ``turns``."""
+        """Vectors per thread, or rows, each with ``turns`` vectors."""
         return -(-self.rows * self.along // self.threads)
 
     @property
     def turns(self) -> int:
-        """Pieces of a thread in one row."""
+        """Vectors per thread in one row."""
         return self.per_row // self.along
 
     @property
     def is_exact(self) -> bool:
-        """Whether the threads' pieces fill the tile with none left over."""
+        """Whether the threads' vectors fill the tile exactly."""
         return self.count * self.threads == self.rows * self.along
 
     @property
     def is_regular(self) -> bool:
-        """Whether a thread's column stays the same from piece to piece."""
+        """Whether a thread's column stays the same from vector to vector."""
         return self.threads % self.along == 0
 
     @property
@@ -87,14 +87,14 @@ class ThreadMap:
 
     @property
     def step(self) -> Var:
-        """Rows from one of a thread's pieces to the next, where they lie in one column:
+        """Rows between a thread's consecutive vectors, which are in one column:
         ``A_STEP``."""
         return Var(f"{self.tensor}_STEP")
 
     @property
-    def pieces(self) -> Var:
-        """``count`` by its name: ``A_PIECES``."""
-        return Var(f"{self.tensor}_PIECES")
+    def vectors(self) -> Var:
+        """``count`` by its name: ``A_VECTORS``."""
+        return Var(f"{self.tensor}_VECTORS")
 
     @property
     def shared_row(self) -> Expr:
@@ -127,11 +127,11 @@ class ThreadMap:
             count = div(rows, self.step)
         else:
             count = add(div(sub(rows, Int(1)), self.step), Int(1))
-        pieces = Constant(self.pieces.name, self.count, count, NOTES[3])
-        return (*(chosen if self.turns > 1 else ()), step, pieces)
+        vectors = Constant(self.vectors.name, self.count, count, NOTES[3])
+        return (*(chosen if self.turns > 1 else ()), step, vectors)
 
     def starts(self) -> tuple[Define, ...]:
-        """A thread's first piece, where all its pieces follow from it."""
+        """A thread's first vector, if all others follow from it."""
         if not self.is_regular:
             return ()
         along = self.shared_row
@@ -142,32 +142,32 @@ class ThreadMap:
         )
 
     def locals(self) -> tuple[Define, ...]:
-        """What a piece's coordinates are computed from, inside the loop over pieces."""
+        """The definitions in the loop over vectors from which coordinates are computed."""
         if self.is_regular:
             return ()
-        index = add(TID, mul(PIECE if self.count > 1 else Int(0), self.count_name))
+        index = add(TID, mul(VECTOR if self.count > 1 else Int(0), self.count_name))
         return (
-            Define(f"{self.tensor}_piece", index),
-            Define(self.first_row.name, div(Var(f"{self.tensor}_piece"), self.shared_row)),
+            Define(f"{self.tensor}_vector", index),
+            Define(self.first_row.name, div(Var(f"{self.tensor}_vector"), self.shared_row)),
             Define(
                 self.first_column.name,
-                mul(mod(Var(f"{self.tensor}_piece"), self.shared_row), self.vector),
+                mul(mod(Var(f"{self.tensor}_vector"), self.shared_row), self.vector),
             ),
         )
 
     def coordinates(self) -> dict[str, Expr]:
-        """The coordinates of the present piece within the tile."""
+        """The coordinates of the current vector within the tile."""
         row: Expr = self.first_row
         if self.is_regular and self.count > 1:
-            row = add(row, mul(PIECE, self.step))
+            row = add(row, mul(VECTOR, self.step))
         return {self.row: row, self.column: add(self.first_column, self.further())}
 
     def further(self) -> Expr:
-        """How far along the row the present piece is after the thread's first."""
+        """The current vector's offset along the row from the thread's first."""
         return mul(ALONG, mul(self.shared_row, self.vector)) if self.turns > 1 else Int(0)
 
     def inside(self) -> Expr | None:
-        """The condition under which the present piece lies in the tile; None if all do."""
+        """The condition that the current vector is in the tile; None if all are."""
         if self.is_exact:
             return None
         return less(self.coordinates()[self.row], self.height)

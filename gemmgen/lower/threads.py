@@ -154,7 +154,7 @@ def pieces(context: Context, *letters: str) -> Iterator[Constant]:
     for letter in letters:
         axis = context.axis(letter)
         if axis.pieces > 1 and axis.width > 1:
-            note = "in pieces of this many adjacent elements"
+            note = "in vectors of this many adjacent elements"
             yield Constant(names.piece(letter).name, axis.width, None, note)
 
 

@@ -43,7 +43,7 @@ class WgmmaOperand:
     letter: str
     tile: Buffer
     pieces: int
-    """Instructions of a warpgroup along ``letter``.  Each takes every so many eight rows, so that a
+    """Instructions of a warpgroup along ``letter``.  Each takes every N eight rows, so that a
     warp's rows of all of them are neighbours; of an MN-major tile neighbours, in rounds."""
 
     @property
@@ -132,7 +132,7 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
     assert traits.accumulators is not None
     if a.pieces == 1:
         return (one(Int(0)),)
-    number = Var(f"piece_{a.letter}")
+    number = Var(f"inst_{a.letter}")
     stop = names.fragments(a.letter)
     return (For(number.name, Int(0), stop, Int(1), (one(number),), unroll=True),)
 

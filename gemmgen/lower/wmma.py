@@ -1,7 +1,7 @@
 """WMMA: opaque fragments, which a warp loads from shared memory, multiplies, and stores to shared
 memory on their way to the epilogue.
 
-Which lane holds which element is unspecified, so a lane has no coordinates of its own; the epilogue
+Which lane holds which element is unspecified, so a lane has no coordinates; the epilogue
 takes up neighbouring accumulators from a slice of shared memory.
 """
 
@@ -34,8 +34,8 @@ from gemmgen.lower.context import LANE, Context, Lowering, SumBody
 from gemmgen.lower.static_asserts import both, divides
 from gemmgen.lower.vectors import store_width
 
-PIECE, SLOT = Var("piece"), Var("slot")
-SUMS = "sums"
+VECTOR, SLOT = Var("vector"), Var("slot")
+ACC_VALUES = "acc_values"
 LEAVING = "stage one row of accumulator fragments in shared memory"
 TAKING = "read it back, one contiguous vector per lane"
 FLOATS = 4
@@ -134,7 +134,7 @@ def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
     outer, inner = slice_.letters
     width, vector = store_width(context.kernel, node), context.width(node.dst)
     across = div(names.warp(inner), vector)
-    pieces = div(mul(names.instruction(outer), across), Int(WARP))
+    vectors = div(mul(names.instruction(outer), across), Int(WARP))
     row, column = names.thread_origin(outer), names.thread_origin(inner)
     index: dict[str, Expr] = {
         outer: add(names.tile_origin(outer), _first(outer, at), row),
@@ -155,13 +155,13 @@ def _take_up(context: Context, node: Map, slice_: Buffer, at: Expr) -> Node:
     )
     inside = bounds.inside(context, outer, Var(outer))
     body = (
-        Define(SLOT.name, add(mul(PIECE, Int(WARP)), LANE)),
+        Define(SLOT.name, add(mul(VECTOR, Int(WARP)), LANE)),
         Define(row.name, div(SLOT, across)),
         Define(column.name, mul(mod(SLOT, across), vector)),
         Define(outer, index[outer]),
         *bounds.guarded(inside, columns),
     )
-    return For(PIECE.name, Int(0), pieces, Int(1), body, unroll=True)
+    return For(VECTOR.name, Int(0), vectors, Int(1), body, unroll=True)
 
 
 def _accumulators(
@@ -172,10 +172,11 @@ def _accumulators(
         return (), sum_at
     at_once = min(width, FLOATS)
     moves = (
-        Move(Element(SUMS, (Int(e),)), sum_at(Int(e)), at_once) for e in range(0, width, at_once)
+        Move(Element(ACC_VALUES, (Int(e),)), sum_at(Int(e)), at_once)
+        for e in range(0, width, at_once)
     )
-    array = RegisterArray(SUMS, "f32", (vector,), (width,), wide=True)
-    return (array, *moves), lambda e: Element(SUMS, (e,))
+    array = RegisterArray(ACC_VALUES, "f32", (vector,), (width,), wide=True)
+    return (array, *moves), lambda e: Element(ACC_VALUES, (e,))
 
 
 def _first(letter: str, number: Expr) -> Expr:

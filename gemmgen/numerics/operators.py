@@ -78,7 +78,8 @@ def fma(a: Real, b: Real, c: Real) -> Real:
 
 
 def mad(a: Real, b: Real, c: Real) -> Real:
-    """``a * b + c`` of integers, held as f64, modulo 2^32; a NaN, which is no integer's, stays."""
+    """``a * b + c`` of integers, held as f64, modulo 2^32; a NaN, which is not an integer's,
+    stays."""
     factors = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if max(float(np.nanmax(np.abs(x), initial=0.0)) for x in factors) <= 2.0**20:
         return cast(Real, wrapped(np.add(np.multiply(*factors), c, dtype=np.float64)))

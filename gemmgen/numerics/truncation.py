@@ -19,7 +19,7 @@ BYTES = (32, 0, 13)
 
 
 def cut(x: Numbers, places: int | npt.NDArray[np.int32]) -> Numbers:
-    """``x`` truncated towards zero to so many binary digits."""
+    """``x`` truncated towards zero to ``places`` binary digits."""
     return np.ldexp(np.trunc(np.ldexp(x, places)), -np.asarray(places))
 
 
@@ -29,7 +29,7 @@ def exponent(x: Numbers) -> npt.NDArray[np.int32]:
 
 
 def on_tensor_cores(addends: Numbers, at_a_time: int, bits: int, fraction: int = 23) -> Numbers:
-    """What tensor cores accumulate, of so many bits after the leading one: in f32 of 23."""
+    """What tensor cores accumulate, with ``fraction`` bits after the leading one: f32 has 23."""
     total = np.zeros(len(addends))
     for first in range(0, addends.shape[1], at_a_time):
         row = np.column_stack((total, addends[:, first : first + at_a_time]))

@@ -1,4 +1,4 @@
-"""Integers of more bits than a part has, whose sums are exact in every order."""
+"""Integers of more bits than one bf16 term has, whose sums are exact in every order."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from gemmgen.numerics.drawing import ArrayLibrary
 from gemmgen.numerics.formats import Real
 
 WIDE, MIDDLE, ONE = 20, 10, 1
-"""Bits of odd numbers: of three parts in bf16, of two, and of one."""
+"""Bits of odd numbers that split into three bf16 terms, two, and one."""
 _PAIRS = ((WIDE, ONE), (ONE, WIDE), (MIDDLE, MIDDLE)) * 2
 """Of A and of B, at six places along k: sums of their products are below 6 * 2^20."""
 
 
 def widen(a: Real, b: Real, seed: int, on: ArrayLibrary) -> None:
-    """Writes odd integers of these bits to up to six columns of A and the same rows of B: a product
-    of parts that is left out, or multiplied twice, or of other parts, changes the sums."""
+    """Write odd integers of these widths to up to six columns of A and the same rows of B.
+
+    A product of terms that is missing, computed twice, or of other terms changes the result."""
     rng, k = np.random.default_rng(seed), a.shape[-1]
     places = {number * k // len(_PAIRS): bits for number, bits in enumerate(_PAIRS)}
     for place, (of_a, of_b) in places.items():
@@ -25,7 +26,7 @@ def widen(a: Real, b: Real, seed: int, on: ArrayLibrary) -> None:
 
 
 def _odd(rng: np.random.Generator, bits: int, shape: tuple[int, ...]) -> Real:
-    """Odd integers of so many bits, and a sign."""
+    """Odd integers of ``bits`` bits, with a random sign."""
     first = 1 << (bits - 1)
     magnitude = rng.integers(first, 2 * first, shape) | 1
     return (magnitude * rng.choice([-1, 1], shape)).astype(np.float64)

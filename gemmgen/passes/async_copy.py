@@ -156,7 +156,7 @@ def _switch(kernel: Kernel, request: CopyRequest) -> Kernel:
     tile = shared_tile(kernel, "async_copy", fact.operand, hint)
     if tile.stages == 1:
         raise Refusal(
-            f"async_copy {tensor}: with one stage there is nothing for a copy to overlap with",
+            f"async_copy {tensor}: with one stage a copy overlaps nothing",
             at=fact.operand.span,
             hint=f"double_buffer {tensor} stages=2",
         )
@@ -175,7 +175,7 @@ def _switch_output(kernel: Kernel, problem: Problem, request: CopyRequest) -> Ke
     fact, tensor = request.fact, request.fact.tensor
     if request.via != "tma":
         raise Refusal(
-            f"async_copy {tensor}: cp.async copies into shared memory, and {tensor} goes out",
+            f"async_copy {tensor}: cp.async only copies to shared memory, and {tensor} goes out",
             at=fact.operand.span,
             hint=f"async_copy {tensor} via=tma, or leave {tensor} out",
         )
@@ -214,7 +214,7 @@ def _check_pieces(kernel: Kernel, fact: OperandArgument, tile: Buffer, copy: Cop
     if copy.width > 1 and not straight:
         order = indexed(tensor, kernel.buffer(copy.src).letters)
         raise Refusal(
-            f"async_copy can't scatter the {copy.width} elements of a wide access of {tensor}",
+            f"async_copy cannot scatter the {copy.width} elements of a wide access of {tensor}",
             at=fact.operand.span,
             notes=(
                 f"{order} is laid out as {indexed(tile.name, tile.letters)}: "

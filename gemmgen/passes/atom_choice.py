@@ -72,7 +72,7 @@ def _unknown_types(via: Via, problem: Problem, at: Span) -> Refusal:
 
 
 def _parts(via: Via, problem: Problem) -> str:
-    """The way by products of parts, if these operands have one."""
+    """The hint to use decompose, if it applies to these operands."""
     splits = (ATOMS[atom].splits for atom in VIA[via])
     found = problem.a.dtype == problem.b.dtype and problem.a.dtype in splits
     return ", decompose into=bf16" if found else ""
@@ -91,14 +91,14 @@ def check_lines(kernel: Kernel, problem: Problem, traits: AtomTraits, via: Via, 
             f"tensor_core via={via} reads {tensor.dtype} along {k} alone, and "
             f"{indexed(tile.name, tile.letters)} lies along {letter}",
             at=at,
-            notes=(f"{_TURNING[via]} elements of 2 bytes; these have {size}",),
-            hint=_TURNED[traits.in_place].format(tile=order),
+            notes=(f"{_TRANSPOSES[via]} elements of 2 bytes; these have {size}",),
+            hint=_TRANSPOSE_HINTS[traits.in_place].format(tile=order),
         )
 
 
-_TURNING = {"mma": "ldmatrix.trans turns", "wgmma": "a descriptor turns"}
-_TURNED = {
-    False: "cache_shared {tile}, which turns the tile on its way in, or a matrix that is stored so",
+_TRANSPOSES = {"mma": "ldmatrix.trans transposes", "wgmma": "a descriptor transposes"}
+_TRANSPOSE_HINTS = {
+    False: "cache_shared {tile}, which transposes the tile, or a matrix that is stored so",
     True: "a gemm with {tile}",
 }
 """The hints.  TMA, which writes tiles that are read in place, cannot transpose."""

@@ -61,7 +61,7 @@ def phases(kernel: Kernel, tile: Buffer, *, asynchronous: bool = False) -> tuple
 
 
 def _warps(threads: int) -> Iterator[range]:
-    """Some of the warps of so many threads, first to last."""
+    """Some of the warps of this many threads, first to last."""
     count = max(1, threads // WARP)
     for warp in sorted({at * (count - 1) // (MOST_WARPS - 1) for at in range(MOST_WARPS)}):
         yield range(warp * WARP, min((warp + 1) * WARP, threads))

@@ -147,7 +147,7 @@ class Cluster:
             raise Refusal(
                 "cluster needs a producer, which waits for the consumers of all blocks",
                 at=self.stated.span,
-                notes=("without one a block asks for tiles after a barrier of its own threads",),
+                notes=("without one a block issues TMA after a barrier of its own threads only",),
                 hint="warp_specialize producers=1",
             )
 
@@ -182,7 +182,7 @@ class Cluster:
         if size % lands or box_of(share) is None:
             of_rows = "a swizzled box" if tile.swizzle else "a box"
             raise Refusal(
-                f"cluster: a share of {tile.name} is no multiple of {lands} bytes, at which "
+                f"cluster: a share of {tile.name} is not a multiple of {lands} bytes, at which "
                 f"{of_rows} lands",
                 at=span,
                 notes=(

@@ -1,21 +1,20 @@
-"""decompose: f32 as sums of parts in bf16, whose products tensor cores multiply,
-accumulators in f32.
+"""decompose: f32 from products of bf16 terms on tensor cores (bf16x3), with f32 accumulators.
 
-Each operand is three parts: x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1).  They hold all
-24 bits of x if |x| is at least 2^-110 or 0; below that bf16 ends, and the last bits are lost.  Of
-the nine products of parts six are multiplied, the small ones first: (2, 0) (1, 1) (0, 2) (1, 0)
-(0, 1) (0, 0); the others are at most 2^-24 of |a b|, f32's unit roundoff.  ``products=9`` leaves
-none out.  For ``tensor_core via=mma`` elements are split as fragments are read from shared memory;
-memory and tiles stay f32.  For ``via=wgmma`` a pre-pass writes the parts of A and B to
-memory, 6 bytes an element, and tiles are of parts. Accumulators that are not finite are computed
-again by multiply-adds, so that infinities and NaNs are those of f32.
+Each element is the sum of three terms: x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1).
+They have all 24 bits of x if |x| is at least 2^-110 or 0; below that the last bits are lost, as
+bf16 ends.  Six of the nine products of terms are computed, small ones first: (2, 0) (1, 1) (0, 2)
+(1, 0) (0, 1) (0, 0); the others are at most 2^-24 of |a b|, f32's unit roundoff.  ``products=9``
+computes all.  For ``tensor_core via=mma`` elements are split as fragments are read from shared
+memory; memory and tiles stay f32.  For ``via=wgmma`` a pre-pass writes the terms of A and B to
+memory, 6 bytes per element, and a stage holds a tile of each term.  Accumulators that are not
+finite are recomputed with FMAs, so infinities and NaNs are those of f32.
 
 Tensor cores truncate where f32 rounds, which adds up along k, so ``tensor_core`` needs
 ``promote``: every 64 terms, say, its accumulator is added to one in f32.  The error is then at most
 (18 promote + K / promote + 1) 2^-24 of the sum of |A * B|; the header of an emitted file has it.
 
-With ``via=mma`` tiles lie along k in shared memory: one along m or n is transposed on its way in
-(``cache_shared B[n, k]``).  ``into=f32`` equals the directive's absence.
+With ``via=mma`` tiles are K-major in shared memory; ``cache_shared B[n, k]`` transposes others.
+``into=f32`` equals no directive.
 
     loop k
       contract acc += A_shared * B_shared
@@ -106,7 +105,7 @@ class Decompose:
         batch, via = program.problem.batch, program.intent.via
         if via is None:
             raise Refusal(
-                "decompose makes operands of instructions of tensor cores, and there are none",
+                "decompose splits operands of tensor cores, and the schedule uses none",
                 at=self.stated.span,
                 hint=f"add tensor_core {_instructions(program)}, or leave decompose out",
             )
@@ -119,14 +118,14 @@ class Decompose:
             )
         if via == "wgmma" and batch:
             raise Refusal(
-                "decompose for via=wgmma splits one matrix of each operand into parts in memory",
+                "decompose for via=wgmma splits one matrix per operand in global memory",
                 at=INSTRUCTION,
                 notes=(f"the gemm has a matrix for each {' and '.join(batch)}",),
                 hint="via=mma, or leave decompose out",
             )
 
     def _check_extents(self, program: Program) -> None:
-        """Planes in memory have rows and columns of their own."""
+        """Planes in memory have their own rows and columns."""
         depth = program.problem.extent(program.problem.k)
         for fact in program.facts:
             equal = fact.equals is not None and depth in (fact.name, fact.equals)
@@ -152,10 +151,10 @@ class Decompose:
     def _check_products(self) -> None:
         if self.products not in PRODUCTS:
             raise Refusal(
-                f"decompose multiplies {' or '.join(map(str, PRODUCTS))} products of parts, "
+                f"decompose multiplies {' or '.join(map(str, PRODUCTS))} products of terms, "
                 f"not {self.products}",
                 at=self.stated.span_of("products"),
-                notes=(f"{PARTS} parts of each operand have {PARTS} x {PARTS} products",),
+                notes=(f"{PARTS} terms of each operand have {PARTS} x {PARTS} products",),
                 hint=" or ".join(f"products={count}" for count in PRODUCTS),
             )
 

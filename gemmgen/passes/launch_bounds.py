@@ -27,7 +27,7 @@ from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
 @record
 class LaunchBounds:
-    """Whether so many blocks fit is checked with the other limits, when threads and bytes are
+    """Whether this many blocks fit is checked with the other limits, when threads and bytes are
     known."""
 
     SPEC: ClassVar = DirectiveSpec(

@@ -57,11 +57,11 @@ class OverlapLaunch:
         atom = ATOMS[contraction(program.main).atom]
         if atom.in_place and atom.splits is not None:
             raise Refusal(
-                "overlap_launch: a pre-pass kernel splits the operands before this one",
+                "overlap_launch: a pre-pass splits the operands before this kernel",
                 at=self.stated.span,
                 notes=(
-                    "decompose for via=wgmma has their parts in memory: it is that kernel "
-                    "which would have to begin early",
+                    "decompose for via=wgmma writes their terms to memory: the pre-pass "
+                    "would have to start early",
                 ),
                 hint="leave overlap_launch out",
             )

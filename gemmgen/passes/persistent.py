@@ -62,8 +62,8 @@ class Persistent:
                 f"a persistent block computes whole tiles, and split_k gives a tile {parts} blocks",
                 at=self.stated.span,
                 notes=(
-                    f"{parts - 1} of the {parts} leave the kernel when they have handed over "
-                    "their accumulators, before their next tile",
+                    f"{parts - 1} of the {parts} exit once they have written their partial sums, "
+                    "before their next tile",
                 ),
                 hint="split_k parts=1, or remove the line",
             )

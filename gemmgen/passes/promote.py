@@ -2,7 +2,7 @@
 (CUTLASS: promotion).
 
 Tensor cores add products to a sum with fewer bits than f32 has, and cut off the rest: the larger
-the sum, the more is lost. Promoted every so many terms into accumulators of the FMA units, which
+the sum, the more is lost. Promoted every N terms into accumulators of the FMA units, which
 are rounded to nearest, it stays small. Split f32 (``decompose``) is f32 only with a promotion
 interval.
 """
@@ -116,7 +116,7 @@ def _check_terms(kernel: Kernel, terms: int, via: Via, stated: Stated) -> None:
     if atom.in_place and atom.splits and terms % step:
         # All terms of a tile are multiplied for one product before those of the next.
         within = []
-        whole = ("all terms of a tile are multiplied for one product of parts before the next",)
+        whole = ("all of a tile is multiplied for one product of terms before the next",)
     if terms in within or terms % step == 0:
         return
     known = (*within, max(1, terms // step) * step, -(-terms // step) * step)

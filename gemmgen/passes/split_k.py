@@ -104,8 +104,8 @@ class SplitK:
         others = (self.parts or 1) > 1 or self.groups > 1 or self.reduce == "atomic"
         if self.lanes is not None and others:
             raise Refusal(
-                "split_k within=warp adds lanes' accumulators by shuffles, and has no parts of "
-                "blocks",
+                "split_k within=warp adds lanes' accumulators with shuffles, and takes no "
+                "arguments of a split over blocks",
                 at=self.stated.span,
                 hint="split_k within=warp, or leave within out",
             )

@@ -102,7 +102,9 @@ def _permute(
         raise Refusal(
             f"swizzle {tensor}: tensor_core loads lines with a constant stride",
             at=request.operand.span,
-            notes=("a swizzle moves the chunks of some lines, and no address names them",),
+            notes=(
+                "a swizzle moves chunks within lines, and a fragment is loaded from one address",
+            ),
             hint=f"pad {tensor} by={wide_access(kernel, tile)} in place of swizzle {tensor}",
         )
     if tile.pad:

@@ -8,7 +8,7 @@ Fragments are loaded from shared memory (``cache_shared``), in any storage order
 epilogue its accumulators are staged in a slice of shared memory. ``via=wgmma`` multiplies halves,
 bytes and tf32 by four warps at once, from tiles that TMA has swizzled. tf32 it cuts off, where
 ``via=mma`` rounds. It adds e4m3 and e5m2 in 14 bits: where K is in the thousands, accumulators of
-positive products lose some percent, which ``promote`` keeps small: accumulators of so many terms
+positive products lose some percent, which ``promote`` keeps small: accumulators of this many terms
 are added to others in f32, and start again at zero. ``decompose`` needs ``promote``.
 
     accumulator acc[m=32, n=32] f32 spread [m=2x1x16x1, n=1x1x32x1] x=n by_warp
@@ -183,8 +183,8 @@ class TensorCore:
                 f"tensor_core via={self.via} stages its accumulators in shared memory already",
                 at=self.stated.span,
                 notes=(
-                    f"{outward.origins[0]} would take {tensor} there once more; which lane has "
-                    "which sum is unspecified, so they all pass through acc_shared",
+                    f"{outward.origins[0]} would stage {tensor} again; the fragment layout of the "
+                    "accumulators is unspecified, so they all pass through acc_shared",
                 ),
                 hint=f"leave {tensor} out of cache_shared",
             )
@@ -264,7 +264,7 @@ class TensorCore:
         )
 
     def _check_columns(self, axis: AxisSpread, pieces: Pieces) -> None:
-        """Checks that there is an instruction of so many columns."""
+        """Checks that there is an instruction of this many columns."""
         letter, size, traits = axis.letter, axis.lanes, pieces.traits
         less = traits.columns(size)
         if pieces.most(letter) is None or less == size:

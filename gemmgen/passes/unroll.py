@@ -124,7 +124,7 @@ class Unroll:
                 f"unroll {k}={steps} would keep {ahead[0].name} in local memory",
                 at=self.stated.span_of(k),
                 notes=(
-                    "its two slots alternate: with an odd factor the slot is no compile-time "
+                    "its two slots alternate: with an odd factor the slot is not a compile-time "
                     "constant, and registers can't be indexed at run time",
                 ),
                 hint=f"{hint}; or no double_buffer {ahead[0].tensor}.register",

@@ -99,7 +99,7 @@ class WarpSpecialize:
 
         def specialize(kernel: Kernel) -> Kernel:
             outward = copy_outward(kernel)
-            if outward is not None and pingpong > 1:  # each consumer has slices of its own
+            if outward is not None and pingpong > 1:  # each consumer has its own slices
                 slice_ = kernel.buffer(outward.src)
                 several = changed_by(origin, slice_, stages=pingpong * slice_.stages)
                 own = spaced(several) if outward.mode == "tma" else several
@@ -130,7 +130,7 @@ class WarpSpecialize:
         elif all(tile.stages == 1 for tile in tiles):
             hint = f"add double_buffer {operands}"
         raise Refusal(
-            "warp_specialize needs copies that end at a barrier, for others to wait there",
+            "warp_specialize needs copies that complete an mbarrier, on which the consumers wait",
             at=self.stated.span,
             notes=("a thread waits for its own loads and its own cp.async only",),
             hint=hint,
@@ -139,7 +139,7 @@ class WarpSpecialize:
     def _check_work(self, kernel: Kernel) -> None:
         if kernel.work.parts > 1:
             raise Refusal(
-                "warp_specialize: blocks that share a tile meet with all of their threads",
+                "warp_specialize: blocks that share a tile synchronize all of their threads",
                 at=self.stated.span,
                 notes=(
                     f"split_k has {kernel.work.parts} parts, and a producer has no accumulators",
@@ -158,7 +158,7 @@ class WarpSpecialize:
         count, rest = divmod(threads, WARPGROUP)
         found = remainder(threads, WARPGROUP) if rest else f"{count} warpgroups of {WARPGROUP}"
         raise Refusal(
-            f"the tile has not {self.consumers} warpgroups of consumers",
+            f"the tile does not have {self.consumers} warpgroups of consumers",
             at=self.stated.span_of("consumers"),
             notes=(f"{warps} = {threads} threads; {found}",),
             hint=(

@@ -71,7 +71,7 @@ def crossing(emitted: Emitted, known: Iterable[Case]) -> tuple[Case, ...]:
 
 
 def not_crossed(emitted: Emitted, known: Iterable[Case]) -> tuple[int, ...]:
-    """Constants of the text that no call crosses, as that takes too long."""
+    """Constants of the text that no call crosses, since that takes too long."""
     missing = uncrossed(constants(emitted.text), [case.shape for case in known])
     legal = (x for x in missing if x.is_done_by(default_shapes.across(emitted, x)[x.letter]))
     return tuple(sorted({each.constant for each in legal}))

@@ -29,7 +29,7 @@ LAYER = "C2"
 MOST = 1 << 26
 """Multiply-adds above which a shape is left to a GPU."""
 
-_NEAR = "; none past 2^31 elements, as this process is granted no address space for that"
+_NEAR = "; none past 2^31 elements, as this process cannot reserve the address space"
 
 
 def check(subject: Subject) -> Outcome:
@@ -122,7 +122,9 @@ def _summary(chosen: tuple[Case, ...]) -> str:
 
 def _uncrossed(emitted: Emitted, chosen: tuple[Case, ...]) -> str:
     numbers = ", ".join(map(str, not_crossed(emitted, chosen)))
-    return f"; no extent crosses {numbers} in the text, as that takes too long" if numbers else ""
+    return (
+        f"; no extent crosses {numbers} in the text, since that takes too long" if numbers else ""
+    )
 
 
 def _left(subject: Subject) -> str:

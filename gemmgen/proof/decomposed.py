@@ -1,4 +1,4 @@
-"""Products of parts in the order in which a kernel adds them (``decompose``)."""
+"""Products of bf16 terms in the order in which a kernel adds them (``decompose``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gemmgen.numerics.operators import Ints
 
 @record
 class Decomposed:
-    """How each element is split, and so many products of parts are multiplied by an atom."""
+    """How each element is split, and how many products of terms an atom computes."""
 
     into: DType
     parts: int

@@ -100,7 +100,7 @@ def nearest(programs: Iterable[LoweredProgram], problem: Problem, shape: Shape) 
 
 def cases(lowered: LoweredProgram, problem: Problem, shape: Shape) -> Iterator[Case]:
     """Where C is read as ``beta * C`` alone, a second run has beta = 0 and poison in C.  What is
-    copied asynchronously lands late and, in runs of their own, early.  Warps with roles take their
+    copied asynchronously lands late and, in their own runs, early.  Warps with roles take their
     turns in every order.  Where elements are split, some are given that need all of their parts,
     and one that has none."""
     runs: list[tuple[float, Order]] = [(3.0, "ascending")]
@@ -164,14 +164,14 @@ def result_of(lowered: LoweredProgram, problem: Problem, case: Case) -> Result |
         left = in_roles(as_strided(memories[name], c.view.shape, strides), letters, axes)
         if np.isnan(left).any():
             index = tuple(int(i) for i in np.argwhere(np.isnan(left))[0])
-            return Difference("is computed from what was never written", index)
+            return Difference("is computed from memory that was never written", index)
     given |= {each: np.zeros_like(given[each]) for each in unread}
     return Result(in_roles(c.view, letters, axes), given, scalars)
 
 
 def _memory(matrix: EmbeddedView, unread: bool) -> Elements:
     """A tensor's memory from its first element on, as the interpreter holds it: of integers, which
-    are held otherwise, what is no element was never written."""
+    are held otherwise, what is not an element was never written."""
     kind = elements(matrix.dtype)
     if matrix.dtype not in INTEGERS:
         return cast(Elements, matrix.memory[matrix.start :].view(kind))

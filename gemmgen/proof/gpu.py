@@ -68,15 +68,14 @@ def cases_of(subject: Subject) -> tuple[Case, ...]:
 
 
 def _of_parts(emitted: Emitted, shape: Shape) -> tuple[Case, ...]:
-    """Where products of parts are multiplied, numbers that need all of them, and one that has no
-    parts."""
+    """With ``decompose``: numbers that need every product, and an infinity, which has no terms."""
     if emitted.interface.arithmetic.products == 1:
         return ()
     return Case(shape, "wide integers"), Case(shape, "infinity in B")
 
 
 def reference_of(emitted: Emitted) -> Reference | None:
-    """What an epilogue of its own should give; None for the default one, which cuBLAS has too."""
+    """The expected result of the epilogue; None for the default one, which cuBLAS has too."""
     if emitted.schedule.epilogue is None:
         return None
     problem, summation = emitted.program.problem, Summation.of(emitted.program)

@@ -85,9 +85,9 @@ def _difference(interface: Interface, call: LauncherCall, called: Called) -> str
     if not called.is_kernel:
         return "names another function than the kernel"
     if want.launches and not early and called.errors_taken != 1:
-        return f"asks {called.errors_taken} times for the launch's error, not once"
+        return f"gets the launch's error {called.errors_taken} times, not once"
     if call.is_set_up and called.questions:
-        return f"sets attributes and asks for figures {called.questions} times, which it did before"
+        return f"queries the device {called.questions} times, although an earlier call did"
     return _launch_difference(interface, call, called) if launches else None
 
 

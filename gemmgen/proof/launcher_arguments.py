@@ -68,8 +68,8 @@ def _first(interface: Interface, launch: LauncherCall) -> Iterator[tuple[str, La
     """Calls that ask for a function of the driver, which is asked for until it is found."""
     if interface.maps:
         missing = replace(launch, entry_error=SYSTEM_DRIVER_MISMATCH)
-        yield "where the driver can't be asked", missing
-        yield "where the driver encodes no tensor maps", replace(launch, no_entry=True)
+        yield "without a driver", missing
+        yield "with a driver that encodes no tensor maps", replace(launch, no_entry=True)
 
 
 def _counted(launch: LauncherCall) -> Iterator[tuple[str, LauncherCall]]:

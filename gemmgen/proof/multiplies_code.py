@@ -59,7 +59,7 @@ def of_text(text: str, target: str, promised: int, atom: Atom = "m64nNk16") -> F
     name = MULTIPLIES[atom]
     count = sass.count(loop, name)
     if not count or count % promised:
-        said = f"the loop over k tiles has {count} {name}, where the schedule says {promised}"
+        said = f"the loop over k tiles has {count} {name}, and the schedule implies {promised}"
         return Findings((f"{target}: {said}",), tuple(notes))
     moved = sass.count(loop, "R2UR")
     if moved > MOST_MOVED * (count // promised):

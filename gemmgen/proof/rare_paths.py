@@ -1,7 +1,7 @@
-"""Programs without what rarely happens.
+"""Programs without rare paths.
 
-Sums that are not finite are computed again where products of parts are multiplied.  Of finite
-numbers none is; what is computed again there would hide that something was read that no one wrote.
+With ``decompose`` results that are not finite are recomputed.  Finite inputs need no such
+recomputation, and it would hide a read of memory that was never written.
 """
 
 from __future__ import annotations

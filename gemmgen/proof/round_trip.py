@@ -38,7 +38,7 @@ def check(subject: Subject) -> Outcome:
     if unread is not None:
         return failed(LAYER, unread)
     return passed(
-        LAYER, "the schedule's text and its IR's parse back to them, and give the same bytes again"
+        LAYER, "the texts of the schedule and of its IR parse back, and give the same bytes again"
     )
 
 

@@ -39,7 +39,7 @@ ROUNDED = frozenset({"exp", "erf", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh
 """Functions whose steps round: the computed value may differ from an exact value that f32 can
 represent."""
 FINEST = 2.0**-10
-"""Products with a number of an epilogue that is no multiple of this are assumed to round."""
+"""Products with a number of an epilogue that is not a multiple of this are assumed to round."""
 
 
 def rounds(expr: Expr) -> bool:

@@ -35,7 +35,7 @@ class Summation:
     early: bool = False
     """Whether the first step is the ragged one."""
     split: Decomposed | None = None
-    """How elements are split, if products of parts are multiplied."""
+    """How elements are split (``decompose``); None if they are not."""
 
     @staticmethod
     def of(program: Program) -> Summation:

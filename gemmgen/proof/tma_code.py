@@ -37,7 +37,7 @@ def findings(emitted: Emitted) -> Findings:
         if not sass.count(code, name)
     )
     notes = (
-        f"{emitted.target}: a loop over k tiles has a {one.opcode}, which waits for all of memory"
+        f"{emitted.target}: a loop over k tiles has a {one.opcode}, which waits for all accesses"
         for loop in _of_k_tiles(code)
         for one in loop
         if one.is_a(*FENCES) and OF_BLOCK not in one.opcode

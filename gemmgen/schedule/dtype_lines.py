@@ -100,7 +100,7 @@ class _DtypeChecker:
             )
         if dtype in ROUNDED and name not in self.names[:2] and self.scope.sure:
             raise Refusal(
-                f"{name} is no operand of the product, and {dtype} is a type of operands",
+                f"{name} is not an operand of the product, and {dtype} is a type of operands",
                 at=argument.span,
                 notes=(f"{dtype} is stored as f32, and rounded when it is read to be multiplied",),
                 hint=f"{name}=f32",

@@ -97,7 +97,7 @@ def _check_size(reader: Reader, tree: Tree[Token]) -> None:
         raise Refusal(
             f"the expression has {count} terms and operations, at most {MOST_NODES} are taken",
             at=span,
-            hint="do a part of it in a kernel of its own",
+            hint="do a part of it in a separate kernel",
         )
     if depth > DEEPEST:
         raise Refusal(

@@ -69,7 +69,7 @@ class _Names:
             raise Refusal(
                 f"an epilogue can't read {use.name}",
                 at=use.span,
-                hint="it reads acc, the output's old values, and tensors of its own",
+                hint="it reads acc, the output's old values, and its own tensors",
             )
         elif self.sure and use.name == self.gemm.c.tensor:
             self._check_output(use)
@@ -155,7 +155,7 @@ class _Names:
                 what = "it is" if name == use.name else f"its {name} is"
                 hint = f"any other name will do, such as `my_{use.name}`"
                 if why.startswith("the extent"):
-                    hint = f"pass the number by a name of its own, such as `my_{use.name}`"
+                    hint = f"pass the number by its own name, such as `my_{use.name}`"
                 raise Refusal(
                     f"`{use.name}` can't be a {kind}'s name here: {what} {why}",
                     at=use.span,

@@ -128,7 +128,7 @@ def _check_distinct(accesses: tuple[RawOperand, ...]) -> None:
                 raise Refusal(
                     f"two tensors are called {access.tensor.text}",
                     at=access.tensor.span,
-                    hint="the output and the two inputs have names of their own",
+                    hint="the output and the two inputs have their own names",
                 )
             if ld_name(access.tensor.text) == ld_name(other.tensor.text):
                 both = f"{other.tensor.text} and {access.tensor.text}"

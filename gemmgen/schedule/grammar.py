@@ -34,7 +34,7 @@ FORMS = {
     "let": "let",
     "fuse_epilogue": "epilogue",
 }
-"""First words with a form of their own; every other word is a directive's."""
+"""First words with their own form; every other word is a directive's."""
 
 _HINTS = {
     ("directive", ","): "operands and arguments are separated by spaces: `vectorize A B width=4`",
@@ -147,7 +147,7 @@ def _lark() -> Lark:
 
 
 def _numbered(table: dict[str, object]) -> dict[str | int, object]:
-    """The table with numbers as keys, which are strings in JSON; other keys are no digits."""
+    """The table with numbers as keys, which are strings in JSON; other keys are not digits."""
     return {int(key) if key.isdigit() else key: value for key, value in table.items()}
 
 

@@ -47,7 +47,7 @@ def overridden(
 def keys_of_values(
     lets: list[Let], directives: list[RawDirective]
 ) -> dict[RawArgument, tuple[str, ...]]:
-    """The keys of each argument with a value of its own, the shortest first."""
+    """The keys of each argument with its own value, the shortest first."""
     names = {one.name.text for one in lets}
     found = [
         (directive, argument)

@@ -12,19 +12,19 @@ from gemmgen.schedule.model import Access, Gemm
 from gemmgen.schedule.roles import batches, extents, roles, strides
 
 STEMS = (
-    *("_shared", "_frag", "_next", "_raw", "_piece", "_ahead"),
+    *("_shared", "_frag", "_next", "_raw", "_vector", "_ahead"),
     *(
         "_stage",
         "_next_stage",
         "_write_stage",
         "_STAGES",
         "_PAD",
-        "_SLAB",
+        "_ATOM",
         "_VEC",
         "_FRAG_VEC",
         "_SHARED_VEC",
     ),
-    *("_STEP", "_PIECES", "_ALONG", "_TURNS"),
+    *("_STEP", "_VECTORS", "_ALONG", "_TURNS"),
     *("_map", "_BLOCKS", "_matrix"),
     *("_parts", "_parts_map", "_parts_BLOCKS", "_pitch", "_plane"),
 )
@@ -35,7 +35,7 @@ VARIABLES = (
     *("steps", "chunk", "start", "stop"),
     *("warp", "slice", "frag", "box"),
     *("clusters", "rank"),
-    *("warpgroup", "piece"),
+    *("warpgroup", "inst", "matrix"),
 )
 """Prefixes of the emitted text's variables along a letter: ``tile_k``."""
 

@@ -28,7 +28,7 @@ class ArgumentSpec:
 
     ``name`` is a word, or contains one of the roles ``<m>``, ``<n>``, ``<k>``: the row, column and
     contracted letter of this schedule's ``gemm`` line.  ``identity`` is the value that equals the
-    argument's absence (a directive whose every argument is at its identity is no directive).
+    argument's absence (a directive whose every argument is at its identity is not a directive).
     Integers lie in ``minimum..maximum``; words are one of ``choices`` (the roles are letters
     there too); ``formerly`` has the names that some of them had in the version before, which still
     parse.  ``elsewhere`` are the words of other languages for it, separated by spaces.

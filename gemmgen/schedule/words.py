@@ -31,7 +31,7 @@ UNITS = {"B": 1, "KiB": 1024}
 
 @record
 class Head:
-    """A statement that is no directive: a summary, and an example."""
+    """A statement that is not a directive: a summary, and an example."""
 
     summary: str
     example: str

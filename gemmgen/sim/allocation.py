@@ -54,8 +54,8 @@ def arguments_of(
 def overwritten(
     memory: Mapping[str, EmbeddedView], before: Mapping[str, Stored], output: str
 ) -> str | None:
-    """A sentence about what a call changed that is no element of its output, or None; ``before``
-    has copies of the tensors' elements."""
+    """A sentence about what a call changed that is not an element of its output, or None;
+    ``before`` has copies of the tensors' elements."""
     for name, matrix in memory.items():
         touched = matrix.touched()
         if touched is not None:

@@ -121,7 +121,7 @@ void gg_issue_copy(void *target, const void *source, int bytes, int valid) {
                   static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pc))});
 }
 void gg_wrong_policy(unsigned long long policy) {
-  gg::fault("thread (%u, %u) copies by %#llx, which is no policy of createpolicy", threadIdx.x,
+  gg::fault("thread (%u, %u) copies by %#llx, which is not a policy of createpolicy", threadIdx.x,
             threadIdx.y, policy);
 }
 void gg_commit_copies() { ++gg::queues[gg::state.thread].group; }

@@ -2,7 +2,7 @@
 //
 //   boxes.h          where the elements of a box lie
 //   box_loads.cpp    into shared memory; a barrier counts the bytes that have landed
-//   box_stores.cpp   out of shared memory; a thread waits for groups of its own
+//   box_stores.cpp   out of shared memory; a thread waits for its own groups
 #pragma once
 
 #include "boxes.h"

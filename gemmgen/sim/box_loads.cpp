@@ -5,7 +5,7 @@
 //   random   in between
 //
 // From the issue on until it lands the target holds NaN.  A box for several blocks of a cluster lands
-// in each of them at a time of its own.
+// in each of them at its own time.
 
 #include "tma_checks.h"
 #include "scheduler.h"

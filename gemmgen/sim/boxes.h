@@ -29,7 +29,7 @@ struct Box {
 };
 
 // A row of a box: `inside` of its bytes are the tensor's, from `first` on; `before` and `after` them
-// are those outside.  A store writes zeros to so many of those after them as are `padding` of the row of
+// are those outside.  A store writes zeros to this many of those after them as are `padding` of the row of
 // the tensor in its last unit.
 struct BoxRow {
   uint32_t offset;  // in the box

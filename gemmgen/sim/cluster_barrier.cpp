@@ -25,7 +25,7 @@ void describe(const Wait &, char *text, size_t size) {
   snprintf(text, size, "the cluster (to come: %u of %u threads)", present - arrived, present);
 }
 
-constexpr Condition CLUSTER_MEETS = {is_over, describe};
+constexpr Condition CLUSTER_BARRIER = {is_over, describe};
 
 void end_if_complete() {
   if (arrived != present || present == 0) return;
@@ -54,7 +54,7 @@ void wait(bool is_aligned, const Call &by) {
     stop_at(WRONG_BARRIER, by, "barrier.cluster.wait without barrier.cluster.arrive");
   }
   const uint32_t number = awaits[by.thread];
-  wait_until({&CLUSTER_MEETS, nullptr, number, by.line});
+  wait_until({&CLUSTER_BARRIER, nullptr, number, by.line});
   has_to_wait[by.thread] = false;
   acquire(clocks[number % 2]);
 }

@@ -146,7 +146,7 @@ def _array(param: Param, value: object) -> Stored:
 def _view(name: str, value: Stored) -> View:
     item = value.itemsize
     if any(stride % item for stride in value.strides):
-        raise CallError(f"{name} has strides of {value.strides} bytes, no multiples of {item}")
+        raise CallError(f"{name} has strides of {value.strides} bytes, not multiples of {item}")
     strides = tuple(stride // item for stride in value.strides)
     address = cast(int, value.__array_interface__["data"][0])
     return View(address, value.shape, strides, value.dtype.name)

@@ -40,7 +40,7 @@ struct CallHead {
   int32_t entry_error;
   uint32_t no_entry;  // 1: the driver has no such function
   int32_t device_error;
-  int32_t multiprocessors;  // and so many clusters run at a time
+  int32_t multiprocessors;  // and this many clusters run at a time
   int32_t count_error;  // of a question about either
   int32_t device;  // the current one
 };

@@ -33,7 +33,7 @@ class LauncherCall:
     the multiprocessors of the current GPU, which runs as many clusters at a time.
 
     If ``attribute_error``, ``launch_error`` or ``device_error`` is not 0, the runtime returns it,
-    and the driver ``map_error`` where it encodes the tensor map ``refused_map`` (from 0).  Whoever
+    and the driver ``map_error`` where it encodes the tensor map ``refused_map`` (from 0).  A caller
     asks for the driver's function gets ``entry_error``, or with ``no_entry`` none.  Who asks how
     many multiprocessors there are, or how many clusters run, gets ``count_error``.
 

@@ -177,7 +177,7 @@ MBarrier &mbarrier_at(const Place &place, const Call &by) {
   check_reach(place, by);
   MBarrier *found = find(place);
   if (found == nullptr) {
-    stop_at(WRONG_BARRIER, by, "shared:%u%s is no barrier: it has not been initialized",
+    stop_at(WRONG_BARRIER, by, "shared:%u%s is not a barrier: it has not been initialized",
             place.offset, whose(place.rank, by).text);
   }
   if (check_barrier != nullptr) check_barrier(*found, false, by);

@@ -49,7 +49,8 @@ void describe_named(const Wait &wait, char *text, size_t size) {
   snprintf(text, size, "barrier %u of %u threads", number_of(barrier), barrier.threads);
 }
 
-constexpr Condition BLOCK_MEETS = {is_over, describe_block}, MEETS = {is_over, describe_named};
+constexpr Condition BLOCK_BARRIER = {is_over, describe_block};
+constexpr Condition NAMED_BARRIER = {is_over, describe_named};
 
 Access at_line(unsigned thread, int line) {
   return access_at(thread, 0, static_cast<uint32_t>(line), 0);
@@ -112,7 +113,7 @@ void wait_for_block(int line) {
   const bool by_clock = state.cluster > 1;
   if (by_clock && barrier.arrived == 0) clear(clock);
   if (by_clock) release(clock);
-  wait_until({&BLOCK_MEETS, &barrier, arrive(barrier, state.threads, 1, line, true), line});
+  wait_until({&BLOCK_BARRIER, &barrier, arrive(barrier, state.threads, 1, line, true), line});
   converge();
   if (by_clock) adopt(clock);
 }
@@ -136,7 +137,7 @@ void wait_for(unsigned id, unsigned threads, int line) {
   }
   const uint32_t phase = part.phase;
   part.lanes = (part.lanes + 1) % WARP;
-  wait_until({&MEETS, &barriers[state.rank][id], phase, line});
+  wait_until({&NAMED_BARRIER, &barriers[state.rank][id], phase, line});
   adopt(clocks[state.rank][id][phase % 2]);
 }
 
@@ -152,7 +153,7 @@ void begin_block() {
 }
 
 bool is_at_block_barrier(unsigned thread) {
-  return wait_of(thread).condition == &BLOCK_MEETS && !is_over(wait_of(thread));
+  return wait_of(thread).condition == &BLOCK_BARRIER && !is_over(wait_of(thread));
 }
 
 void check_divergence() {

@@ -26,7 +26,7 @@ _ANSWER = struct.Struct("=IIQ")
 class Process:
     """A program that serves launches one after another.  It is started when needed.
 
-    Threads that launch at the same time wait for one another.  A fork starts a program of its own.
+    Threads that launch at the same time wait for one another.  A fork starts its own program.
     """
 
     def __init__(self, program: Path):

@@ -120,12 +120,12 @@ def _check(statement: AsmStatement, program: asm_parser.PtxProgram) -> None:
             continue
         number = int(name[1:])
         if number >= len(statement.operands):
-            raise ValueError(f"{name} is no operand of {' and '.join(mnemonics)}")
+            raise ValueError(f"{name} is not an operand of {' and '.join(mnemonics)}")
         operand = statement.operands[number]
         if operand.kind == "n":
             continue
         if is_written and not operand.is_output:
-            raise ValueError(f"{name}, {operand.expression}, is written, and is no output")
+            raise ValueError(f"{name}, {operand.expression}, is written, and is not output")
         if not is_written and operand.modifier.startswith("="):
             raise ValueError(f'{name}, {operand.expression}, is read, and is constrained by "="')
     _check_outputs(statement, uses)

@@ -81,7 +81,7 @@ class CompiledKernel:
         = 0): then the kernel runs with all of K, or with ``skips_product`` through its launcher
         nevertheless.  A checked kernel may not read elements of the tensors in ``unreadable``
         before it writes them: C, if beta is 0.
-        Persistent blocks are as many as a GPU has of so many ``multiprocessors``, or of as many
+        Persistent blocks are as many as a GPU has of this many ``multiprocessors``, or of as many
         clusters at a time.  Of ``finite`` numbers no sum may be anything else.
 
         Raises CallError for arguments that the kernel does not take, KernelFault if the run is

@@ -81,7 +81,7 @@ void launch() {
   for (uint32_t i = 0; i < clusters; ++i) run_cluster(order.at(i) * state.cluster);
 }
 
-// Ends the process by SIGALRM after so many milliseconds; 0 is never.
+// Ends the process by SIGALRM after this many milliseconds; 0 is never.
 void set_alarm(uint32_t milliseconds) {
   itimerval timer = {};
   timer.it_value.tv_sec = milliseconds / 1000;

@@ -77,13 +77,13 @@ int encode_tiled(TensorMap *map, int type, uint32_t rank, void *address, const u
   if (asked != 0) return asked;
   refusal[0] = 0;
   const auto place = reinterpret_cast<uintptr_t>(map);
-  if (place == 0 || place % 64 != 0) return refused("the map's address is no multiple of 64");
+  if (place == 0 || place % 64 != 0) return refused("the map's address is not a multiple of 64");
   if (bytes_of_type(type) == 0) return refused("there is no type %d", type);
   if (rank == 0 || rank > MAP_RANK) return refused("the rank is %u, not 1 to %u", rank, MAP_RANK);
   const auto start = reinterpret_cast<uintptr_t>(address);
   // The driver refuses a null pointer, which its documentation does not say.
   if (start == 0) return refused("the tensor's address is null");
-  if (start % ALIGNMENT != 0) return refused("the tensor's address is no multiple of %u", ALIGNMENT);
+  if (start % ALIGNMENT != 0) return refused("the tensor's address is not a multiple of %u", ALIGNMENT);
   const int modes = check_modes(type, interleave, swizzle, promotion, fill);
   if (modes != 0) return modes;
   for (unsigned i = 0; i < rank; ++i) {

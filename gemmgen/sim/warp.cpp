@@ -47,7 +47,7 @@ bool is_released(const Wait &wait) { return static_cast<const Lane *>(wait.on)->
 
 void describe(const Wait &, char *text, size_t size) { snprintf(text, size, "all lanes of the warp"); }
 
-constexpr Condition WARP_MEETS = {is_released, describe};
+constexpr Condition WARP_BARRIER = {is_released, describe};
 
 // Another wait than this one may end without the lanes that wait here.
 bool cannot_come(unsigned lane, int line) {
@@ -116,7 +116,7 @@ void meet_lanes(int line, bool converged) {
   Lane &lane = lanes[state.thread];
   lane = {line != 0 ? line : 1, false, converged};
   ++waiting;
-  wait_until({&WARP_MEETS, &lane, 0, lane.line});
+  wait_until({&WARP_BARRIER, &lane, 0, lane.line});
 }
 
 void converge() { paths[state.thread] = {}; }

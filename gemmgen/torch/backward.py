@@ -191,7 +191,7 @@ class _Call:
         return found.to(torch_dtype(output.dtype))
 
     def _summed(self, whole: TorchTensor, argument: Tensor) -> TorchTensor:
-        """The sum over the letters that the tensor lacks, in the order of its own."""
+        """The sum over the letters that the tensor lacks, in its own order."""
         letters = self.plan.signature.output.letters
         missing = tuple(i for i, letter in enumerate(letters) if letter not in argument.letters)
         found = whole.sum(missing) if missing else whole

@@ -86,7 +86,7 @@ def choose(schedule: Schedule, own: bool, call: OperatorCall) -> ChosenKernel:
         dtype = NAMES[dict(schedule.dtypes)[gemm.c.tensor]]
         gpu = next(iter(views.values())).device
         views[gemm.c.tensor] = View(0, shape, contiguous_strides(shape), dtype, gpu)
-    a, b, c = (_turned(access, orders) for access in (gemm.a, gemm.b, gemm.c))
+    a, b, c = (_permuted(access, orders) for access in (gemm.a, gemm.b, gemm.c))
     line = replace(gemm, a=a, b=b, c=c)
     found = _fitting(replace(schedule, gemm=line), own and line == gemm, views, call)
     return ChosenKernel(found, shape, tuple(orders.items()), views)
@@ -112,7 +112,7 @@ def _taken(view: View, order: Order) -> View:
     return replace(view, shape=shape, strides=strides)
 
 
-def _turned(access: Access, orders: Mapping[str, Order]) -> Access:
+def _permuted(access: Access, orders: Mapping[str, Order]) -> Access:
     order = orders.get(access.tensor)
     return replace(access, indices=tuple(access.indices[i] for i in order)) if order else access
 
@@ -130,7 +130,7 @@ def _fitting(
             continue
         if not _unmet(emitted.interface, values, views):
             return emitted
-    assert refusal is not None, "the last kernel requires nothing"
+    assert refusal is not None, "the last kernel has no requirements"
     raise refusal
 
 

@@ -49,7 +49,7 @@ class Forward:
         self._choices: dict[tuple[object, ...], ChosenKernel] = {}
 
     def __call__(self, *given: Any) -> TorchTensor:
-        """The output, in memory of its own; ``given`` are the arguments in order."""
+        """The output, in its own memory; ``given`` are the arguments in order."""
         absent = len(self._names) - len(given)
         if absent:  # PyTorch leaves out those at the end that are their defaults
             given = (*given, *self._defaults[-absent:])
@@ -73,7 +73,7 @@ class Forward:
                 and self._forward_mode.unpack_dual(value).tangent is not None
             ):
                 raise CallError(
-                    f"{name} has a tangent, which a kernel would lose: differentiate in reverse "
+                    f"{name} has a tangent, which a kernel would ignore: differentiate in reverse "
                     "mode, or pass its primal"
                 )
 
@@ -201,13 +201,13 @@ def gpu_at(device: Device) -> Gpu | None:
     cuda = pytorch().cuda
     has = cuda.get_device_properties(device)
     mhz, bits = getattr(has, "memory_clock_rate", 0), getattr(has, "memory_bus_width", 0)
-    told = Reported(
+    reported = Reported(
         has.multi_processor_count,
         1e3 * getattr(has, "clock_rate", 0) or None,
         2e3 * mhz * bits / 8 or None,
         getattr(has, "L2_cache_size", None),
     )
-    return gpu_of(has.name, (has.major, has.minor), told)
+    return gpu_of(has.name, (has.major, has.minor), reported)
 
 
 def _ordered(tensor: TorchTensor, order: Order) -> TorchTensor:

@@ -5,7 +5,7 @@ For C = f(acc, t, ..) with acc = A * B, and G the gradient of C:
 - D = G * df/dacc, by a kernel that recomputes acc and has the derivative in its epilogue; if the
   factor doesn't depend on acc, by tensor operations; if it is a number, D is G, and the number is
   the alpha of the next two;
-- dA = D * B and dB = A * D, each a gemm line of its own in the given storage orders;
+- dA = D * B and dB = A * D, each its own gemm line in the given storage orders;
 - for a tensor t of the epilogue G * df/dt in the same ways, summed over the letters that t lacks.
 """
 
@@ -115,7 +115,7 @@ def _reads_only(expr: Expr, c: str) -> bool:
 
 
 def _recomputing(schedule: Schedule, expression: Expr, c: str, old: str) -> Schedule:
-    """``schedule`` with another epilogue, in which the old C is a tensor of its own."""
+    """``schedule`` with another epilogue, in which the old C is its own tensor."""
 
     def rename(part: Expr) -> Expr | None:
         if isinstance(part, Element) and part.buffer == c:
@@ -214,7 +214,7 @@ def _arranged(letters: tuple[str, ...], summed: tuple[str, ...], tiled: set[str]
 def _letters(
     letters: tuple[str, ...], operand: ProductOperand, summed: tuple[str, ...], one: str
 ) -> tuple[str, ...]:
-    """The operand's letters in the kernel: ``one`` stands for all summed letters."""
+    """The operand's letters in the kernel: ``one`` replaces all summed letters."""
     permuted = [letters[i] for i in operand.order]
     firsts = [permuted[start] for start, _ in operand.groups]
     return tuple(one if letter in summed else letter for letter in firsts)

@@ -60,7 +60,7 @@ def _on_cpu(emitted: Emitted) -> HostKernel:
 
 
 def _array(tensor: TorchTensor) -> np.ndarray:
-    """The tensor's memory as a NumPy array; bf16 and floats of a byte are their bits.
+    """The tensor's memory as a NumPy array; bf16 and FP8 as their bits.
 
     It is a view of one flat array, whatever the strides, as ``CompiledKernel.run`` requires.
     """

@@ -32,7 +32,7 @@ def storage_order(
     matrix = tuple(i for i in given if letters[i] in tiled)
     batches = tuple(i for i in given if i not in matrix)
     for order in ((*batches, *matrix), (*batches, *reversed(matrix))):
-        turned = [tuple(of[i] for i in order) for of in (shape, strides)]
-        if matrix and follows(tuple(letters[i] for i in order), tiled, *turned):
+        permuted = [tuple(of[i] for i in order) for of in (shape, strides)]
+        if matrix and follows(tuple(letters[i] for i in order), tiled, *permuted):
             return order
     return None

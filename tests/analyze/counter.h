@@ -74,7 +74,7 @@ NOINLINE inline void gg_copy_async_16(void *target, const void *source, int vali
 inline void gg_commit_group() {}
 template <int> void gg_wait_group() {}
 
-// At -O0 each call of one is a statement of its own.
+// At -O0 each call of one is its own statement.
 #define __device__
 #define __forceinline__ inline __attribute__((always_inline))
 template <int WIDTH, typename T, typename S> __forceinline__ void wide(T *target, const S *source) {

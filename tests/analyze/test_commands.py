@@ -14,7 +14,7 @@ from gemmgen.cli import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 VECTORIZED = EXAMPLES / "vectorized.sched"
-TURNED = EXAMPLES / "transposed.sched"
+TRANSPOSED = EXAMPLES / "transposed.sched"
 
 
 def gemmgen(*arguments: str | Path) -> Result:
@@ -63,7 +63,7 @@ def test_json_has_the_same_counts():
 
 
 def test_a_map_shows_each_thread_in_its_bank():
-    message = gemmgen("explain", TURNED, "--map", "A.shared").stdout
+    message = gemmgen("explain", TRANSPOSED, "--map", "A.shared").stdout
     assert "a 32-way bank conflict" in message
     assert "warp 0 of block 0 writes A_shared" in message
     assert "again (32)" in message
@@ -104,9 +104,9 @@ def test_a_picture_is_an_svg(tmp_path: Path):
 
 def test_a_plot_may_not_replace_the_schedule(tmp_path: Path):
     path = tmp_path / "a.sched"
-    path.write_text(TURNED.read_text())
+    path.write_text(TRANSPOSED.read_text())
     assert gemmgen("explain", path, "--plot", path).exit_code == 2
-    assert path.read_text() == TURNED.read_text()
+    assert path.read_text() == TRANSPOSED.read_text()
 
 
 def test_a_wrong_schedule_is_a_located_error(tmp_path: Path):
@@ -119,7 +119,7 @@ def test_a_wrong_schedule_is_a_located_error(tmp_path: Path):
 
 @pytest.mark.usefixtures("estimated")
 def test_diff_tells_statements_text_and_figures():
-    message = gemmgen("diff", TURNED, EXAMPLES / "padded.sched").stdout
+    message = gemmgen("diff", TRANSPOSED, EXAMPLES / "padded.sched").stdout
     assert re.search(r"^  pad +- +pad A by=1$", message, re.M)
     assert "+    __shared__ alignas(16) float A_shared[BK][BM + A_PAD];" in message
     line = next(line for line in message.splitlines() if "A_shared write: conflicts" in line)
@@ -128,13 +128,13 @@ def test_diff_tells_statements_text_and_figures():
 
 @pytest.mark.proof
 def test_diff_of_a_schedule_with_itself_finds_nothing():
-    message = gemmgen("diff", TURNED, TURNED).stdout
+    message = gemmgen("diff", TRANSPOSED, TRANSPOSED).stdout
     assert "the same" in message and "+++" not in message
 
 
 @pytest.mark.usefixtures("estimated")
 def test_diff_as_json():
-    message = json.loads(gemmgen("diff", TURNED, VECTORIZED, "--json").stdout)
+    message = json.loads(gemmgen("diff", TRANSPOSED, VECTORIZED, "--json").stdout)
     changed = {change["name"]: change for change in message["statements"]}
     assert changed["register_block"]["before"] == "-"
     assert changed["tile"]["after"] == "tile m=128 n=128 k=8"

@@ -58,7 +58,7 @@ def figures(launch: LaunchCounts) -> dict[str, int]:
 
 def expected(name: str, *, asynchronous: bool) -> dict[str, int]:
     """The figures of ncu that mean what ours do.  cp.async's stores to shared memory have counters
-    of their own, and its groups are counted as requests; atomics are no writes."""
+    of their own, and its groups are counted as requests; atomics are not writes."""
     skipped = ["global write requests"] if name.endswith(("split_k", "small_mk_nk")) else []
     if asynchronous:
         skipped += ["shared read requests", "shared write requests", "shared write wavefronts"]

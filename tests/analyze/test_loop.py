@@ -53,7 +53,7 @@ def missing() -> str:
     return str(compiler.available() or "")
 
 
-def test_multiply_adds_are_told_from_the_rest_and_marks_counted() -> None:
+def test_multiply_adds_are_distinguished_from_the_rest_and_marks_counted() -> None:
     found = measured(sass.parse(LISTING)["gemm"])
     assert found == LoopCode("FFMA", 3, 3, 2 / 3, 3 / 9)
 

@@ -61,5 +61,5 @@ def test_says_how_many_blocks_walk_over_how_many_tiles() -> None:
     held = found.kernel.lowered.interface.resident * gpu.sms
     assert found.waves.launched == held == 264
     (launch,) = (row for part in report(found) for row in part.rows if row[0] == "launch")
-    said = "264 blocks of 16 x 16 threads, each of which walks over 15 or 16 of the 4,096 tiles"
+    said = "264 blocks of 16 x 16 threads, each of which computes 15 or 16 of the 4,096 tiles"
     assert launch[1] == said

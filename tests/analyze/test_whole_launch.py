@@ -81,7 +81,7 @@ def test_matrices_of_a_batch_are_left_out(batches: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("text", [TILE.format(k=8), TILE.format(k=8) + "raster group=4"])
 def test_counts_of_the_largest_launch_take_no_longer(text: str) -> None:
-    """And are exact beyond 64 bits: the same blocks, so many times."""
+    """And are exact beyond 64 bits: the same blocks, this many times."""
     kernel = compile_kernel(parse_schedule(Source(text)))
     small, large = (320, 640, 64), (320 * 6000, 640 * 3000, 64 * 300000)
     found: list[Counts] = []

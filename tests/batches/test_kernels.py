@@ -196,7 +196,7 @@ def test_matrices_backwards_and_shared() -> None:
     np.testing.assert_array_equal(c, a @ b)
 
 
-def test_arrays_are_used_as_they_lie() -> None:
+def test_arrays_are_used_as_stored() -> None:
     """Slices, permutations and one matrix for all, called as a kernel on a GPU is."""
     kernel, rng = HostKernel(
         emitted("naive").text, emitted("naive").interface
@@ -223,7 +223,7 @@ def test_the_builder_says_the_same() -> None:
     )
 
 
-def test_parameters_and_launch_are_told() -> None:
+def test_parameters_and_launch_are_reported() -> None:
     text = emitted("heads times values").text
     assert "ceil(I / 32) * ceil(D / 32) * size_b * size_h blocks of 8 x 8 threads" in text
     assert "// call (extents, leading dimensions: int; strides: long long;" in text

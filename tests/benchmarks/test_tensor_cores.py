@@ -88,7 +88,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Any]]:
         row("cuBLAS A[m,k] B[n,k] C[m,n] bf16", 0.18, 1.0),
         row("cublasLt A[m,k] B[n,k] C[m,n] bf16", 0.175, 1.03),
         row("hopper/wgmma", 0.19, 0.95),
-        row("wgmma 64x128", None, note="N is no multiple of 8"),
+        row("wgmma 64x128", None, note="N is not a multiple of 8"),
     ]
 
     def bench(entries: Sequence[Any], shapes: Sequence[Any], **keywords: Any) -> list[BenchRow]:
@@ -131,11 +131,11 @@ def test_a_run_writes_lines_and_a_table(
     assert (line.rival, line.share, line.clock, line.sm_clock) == ("cuBLAS", 0.95, 1755, 1600)
     said = capsys.readouterr().out
     assert "| bf16, promoted, A[m, k] B[n, k] | 4096 | hopper/wgmma | 95.0% |" in said
-    assert "refused: bf16, promoted, 4096x4096x4096, wgmma 64x128: N is no multiple" in said
+    assert "refused: bf16, promoted, 4096x4096x4096, wgmma 64x128: N is not a multiple" in said
     assert len(gpu) == 4 and len(json.loads(data.read_text())) == 12
 
 
-def test_a_shape_that_fails_is_told_and_the_next_one_runs(
+def test_a_shape_that_fails_is_reported_and_the_next_one_runs(
     gpu: list[Sequence[Any]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -27,7 +27,7 @@ SHORT = 96
 """A large enough K for very many parts: most of these stay empty."""
 
 FEWER = {"deep": ("parts=264 groups=12", "parts=6 groups=2")}
-"""What the interpreter is spared: each part is a block of its own."""
+"""What the interpreter is spared: each part is its own block."""
 
 
 def source(name: str) -> Source:

@@ -54,7 +54,7 @@ def test_scalars_that_are_left_out_have_the_type_that_the_kernel_takes(bench: Be
     same(bench.kernel(a, b, c, alpha=2, beta=-1), want)
 
 
-def test_a_known_call_is_told_from_others_by_all_that_matters(bench: Bench) -> None:
+def test_a_known_call_is_distinguished_from_others_by_all_that_matters(bench: Bench) -> None:
     kernel = bench.kernel
     a, b, c = integers(16, 16), integers(16, 16), integers(16, 16)
     for _ in range(2):

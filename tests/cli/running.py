@@ -25,6 +25,6 @@ def gemmgen(*arguments: str | Path, input: str | bytes | None = None) -> Result:
 def fresh(
     *arguments: str | Path, input: bytes = b"", **options: object
 ) -> subprocess.CompletedProcess[bytes]:
-    """``python -m gemmgen ARGUMENTS`` in a process of its own."""
+    """``python -m gemmgen ARGUMENTS`` in its own process."""
     command = [sys.executable, "-m", "gemmgen", *map(str, arguments)]
     return subprocess.run(command, input=input, capture_output=True, cwd=ROOT, **options)

@@ -79,7 +79,7 @@ def test_gives_back_what_was_written(home: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_what_was_damaged_is_absent_and_made_anew(damage: str, home: Path) -> None:
+def test_what_was_damaged_is_absent_and_made_again(damage: str, home: Path) -> None:
     entry = caches.write("an-entry", FILES)
     assert entry is not None
     DAMAGE[damage](entry)

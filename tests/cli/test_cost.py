@@ -32,7 +32,7 @@ MOST_LINES, MOST_MODULES = 655_000, 233
 """Lines of Python that emit executes, and modules that it imports: 2% more than the most of Python
 3.11 to 3.13, which take 607,000, 642,000 and 608,000 lines and 224, 224 and 229 modules."""
 MOST_TIMES = 5
-"""Times of the libraries' import that emit may take, 2.2 on a machine of its own."""
+"""Times of the libraries' import that emit may take, 2.2 on an idle machine."""
 
 
 def spent(*arguments: str) -> float:

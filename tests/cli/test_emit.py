@@ -1,4 +1,4 @@
-"""``gemmgen emit`` as a user meets it."""
+"""``gemmgen emit`` as a user runs it."""
 
 from __future__ import annotations
 

@@ -71,9 +71,9 @@ def test_without_a_gpu_the_ladder_shows_what_is_counted(monkeypatch: pytest.Monk
 def test_counts_are_asked_for_without_a_complaint():
     result = gemmgen("ladder", *FILES, "--counts", "--size", "256", "--gpu", "A100", "--json")
     assert (result.exit_code, result.stderr) == (0, "")
-    naive, turned = json.loads(result.stdout)
+    naive, transposed = json.loads(result.stdout)
     assert (naive["reads"], naive["counted"]["gpu"]) == ("2MNK", "A100")
-    assert turned["counted"]["traffic"][0]["buffer"] == "A" and not turned["note"]
+    assert transposed["counted"]["traffic"][0]["buffer"] == "A" and not transposed["note"]
 
 
 @pytest.mark.proof
@@ -131,7 +131,7 @@ def test_ladder_of_files_has_no_column_of_the_documents():
 
 @pytest.mark.usefixtures("measured")
 @pytest.mark.usefixtures("estimated")
-def test_markdown_stands_between_its_marks():
+def test_markdown_is_between_its_marks():
     text = gemmgen("ladder", *FILES, "--size", "64", "--markdown").stdout
     assert text.startswith("<!-- ladder -->\n| kernel | of cuBLAS, 64 | ms, 64 | TFLOP/s |")
     assert "\n| naive | 50.0% | 2.000 | 8.5 | 2MNK | shared memory and L1 |\n" in text
@@ -245,7 +245,7 @@ def test_bench_prints_a_table_and_json():
 
 
 @pytest.mark.usefixtures("estimated")
-def test_a_wrong_result_is_told_and_fails(monkeypatch: pytest.MonkeyPatch):
+def test_a_wrong_result_is_reported_and_fails(monkeypatch: pytest.MonkeyPatch):
     shape = (64, 64, 64)
     monkeypatch.setattr(timed, "measure", lambda k, s: (row("naive", shape, note="C[0, 0] = 1"),))
     result = gemmgen("ladder", *FILES, "--size", "64")
@@ -260,7 +260,7 @@ def test_a_shape_that_is_refused_is_a_wrong_input(monkeypatch: pytest.MonkeyPatc
     assert gemmgen("ladder", *FILES, "--size", "64").exit_code == 2
 
 
-def test_files_of_one_name_are_told_apart():
+def test_files_of_one_name_are_distinguished():
     kernels = [rung.kernel for rung in ladder_rungs.from_files(FILES).rungs]
     assert list(timed.named(["a/x.sched", "b/y.sched"], kernels)) == ["x", "y"]
     assert list(timed.named(["a/x.sched", "b/x.sched"], kernels)) == ["a/x.sched", "b/x.sched"]

@@ -49,7 +49,7 @@ def test_lines_have_the_numbers_of_the_rows() -> None:
     )
 
 
-def test_lines_are_told_apart_without_color(tmp_path: Path) -> None:
+def test_lines_are_distinguished_without_color(tmp_path: Path) -> None:
     """Of the ladder's ten lines no two have the same marker and dashes."""
     styles = [(MARKERS[n % len(MARKERS)], n // len(COLORS)) for n in range(10)]
     assert len(set(styles)) == 10
@@ -71,8 +71,8 @@ def test_without_matplotlib_an_error_says_what_to_install(
         (["--from", str(ROWS)], "name a file with --plot OUT.svg"),
         (["--plot", "x.png"], "name a file that ends in .svg"),
         (["--plot", "x.svg", "--counts"], "--counts times nothing"),
-        (["--from", str(ROWS), "--plot", "x.svg", "--json"], "goes with --plot alone"),
-        (["--from", str(ROWS), "--plot", "x.svg", "naive"], "goes with --plot alone"),
+        (["--from", str(ROWS), "--plot", "x.svg", "--json"], "use it with --plot only"),
+        (["--from", str(ROWS), "--plot", "x.svg", "naive"], "use it with --plot only"),
         (["--from", "missing.json", "--plot", "x.svg"], "missing.json: no such file"),
     ],
 )

@@ -26,7 +26,7 @@ USAGE = [
     (["emit", "/dev/zero"], "more than 256 KiB"),
     (["emit", NAIVE, "-o", "missing/out.cu"], "there is no folder"),
     (["emit", NAIVE, "-o", str(EXAMPLES)], "is a folder"),
-    (["emit", NAIVE, "-o", "/dev/null"], "is no regular file"),
+    (["emit", NAIVE, "-o", "/dev/null"], "is not a regular file"),
     (["emit", NAIVE, "-o", NAIVE], "is the schedule itself"),
     (["emit", NAIVE, "-o", ""], "is a folder"),
     (["emit", NAIVE, "-o", "a\0b"], "can't be written"),
@@ -65,7 +65,7 @@ USAGE = [
     (["help", "xyzzy"], "there are bind, tile"),
     (["example", "vectorised"], "did you mean vectorized?"),
     (["example", "../../etc/passwd"], "there is no example"),
-    (["show", NAIVE, "--pass", "tile"], "tile is no pass of this schedule"),
+    (["show", NAIVE, "--pass", "tile"], "tile is not a pass of this schedule"),
     (["verify", "missing.sched"], "no such file"),
     (["verify", NAIVE, "--require", "C9"], "'C9' is not one of"),
     (["verify", NAIVE, "--shape", "1x2"], "a shape is MxNxK"),
@@ -95,7 +95,7 @@ def test_a_file_of_other_bytes_is_one_sentence(tmp_path: Path) -> None:
     assert "the byte 0x80 is not UTF-8" in result.stderr and "Traceback" not in result.stderr
 
 
-def test_all_mistakes_of_a_file_are_told_with_their_places():
+def test_all_mistakes_of_a_file_are_reported_with_their_places():
     text = "tile m=100 n=64 k=0\nvectorise A width=3\n"
     result = gemmgen("emit", "-", input=text)
     assert result.exit_code == 2 and result.stdout == ""
@@ -119,7 +119,7 @@ def test_check_counts_a_search_space():
     assert "512 threads" in settled.stdout
 
 
-def test_an_output_that_cannot_be_written_is_told():
+def test_an_output_that_cannot_be_written_is_reported():
     if not os.path.exists("/dev/full"):
         pytest.skip("there is no /dev/full")
     with open("/dev/full", "wb") as full:
@@ -133,7 +133,7 @@ def test_an_output_that_cannot_be_written_is_told():
     assert done.stderr == b"gemmgen: standard output can't be written: No space left on device\n"
 
 
-def test_closed_standard_input_is_told():
+def test_closed_standard_input_is_reported():
     done = subprocess.run(
         ["/bin/sh", "-c", f"exec {sys.executable} -m gemmgen emit - <&-"],
         capture_output=True,

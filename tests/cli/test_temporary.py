@@ -29,7 +29,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def started(place: Path) -> tuple[subprocess.Popen[str], Path]:
-    """A process with a folder of its own, and that folder."""
+    """A process with its own folder, and that folder."""
     env = {**os.environ, "TMPDIR": str(place)}
     pipe = subprocess.PIPE
     process = subprocess.Popen(

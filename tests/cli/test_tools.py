@@ -1,5 +1,7 @@
 """The command line's work as Python functions."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -116,4 +118,13 @@ def test_representations_are_one_line() -> None:
 def test_a_shape_is_a_tuple() -> None:
     explained = gemmgen.explain(TILED, (64, 48, 32))
     assert repr(explained) == "<Explained gemm at 64x48x32 on H200>"
-    assert gemmgen.suggest(shape=(64, 48, 32)).text == gemmgen.suggest(shape="64x48x32").text
+    found = gemmgen.suggest(shape=(64, 48, 32))
+    assert found.text == gemmgen.suggest(shape="64x48x32").text
+
+
+@pytest.mark.usefixtures("estimated")
+def test_a_suggestion_is_one_line_and_prints_as_a_schedule_file() -> None:
+    found = gemmgen.suggest("C[m, n] = A[m, k] * B[n, k]", (64, 48, 32), gpu="A100")
+    about = r"<Suggestion for C\[m, n\] = A\[m, k\] \* B\[n, k\] at 64x48x32 on A100: "
+    assert re.fullmatch(about + r"[\d.]+ us, estimated>", repr(found))
+    assert f"{found}\n" == found.text and gemmgen.emit_cuda(str(found)) == found.emitted.text

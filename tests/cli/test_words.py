@@ -86,12 +86,12 @@ def test_a_missing_example_is_answered_by_what_writes_it(command: str, folder: P
 def test_every_command_knows_the_examples(
     command: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def told(path: str) -> Source:
+    def reported(path: str) -> Source:
         if path.endswith("vectorized.sched"):
             raise UsageError(f"{path} is read")
         return read_source(path)
 
-    monkeypatch.setattr(files, "read_source", told)
+    monkeypatch.setattr(files, "read_source", reported)
     for call in calls_of(command, "vectorized"):
         result = gemmgen(*call)
         assert f"{examples.path_of('vectorized')} is read" in result.stderr, result.stderr

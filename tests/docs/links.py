@@ -33,7 +33,7 @@ class PageParts(HTMLParser):
 
 
 def pages(site: Path) -> dict[Path, PageParts]:
-    """Every page of ``site``; the one for addresses that do not exist has links of its own kind."""
+    """Every page of ``site``; the one for addresses that do not exist has its own kind of links."""
     found: dict[Path, PageParts] = {}
     for path in sorted(site.rglob("*.html")):
         if path.name != "404.html":

@@ -21,7 +21,7 @@ from gemmgen.pipeline import Emitted
 
 
 @pytest.mark.parametrize("one", language.read_combinations(), ids=lambda one: one.rule)
-def test_each_combination_is_taken_or_refused_as_told(one: language.Combination) -> None:
+def test_each_combination_is_taken_or_refused_as_documented(one: language.Combination) -> None:
     outcome = one.outcome()
     assert isinstance(outcome, Emitted if one.accepted else ScheduleError), outcome
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gemmgen_docs import copy_engine, cublas, measured
+from gemmgen_docs import cublas, measured, tma_shares
 from gemmgen_docs.cublas import shares
 
 ROOT = Path(__file__).parents[2]
@@ -23,12 +23,10 @@ def test_the_page_has_what_the_data_file_gives() -> None:
     assert text.count(shares.BEGIN) == text.count(shares.END) == 1
 
 
-def test_the_page_has_the_shares_by_the_copy_engine() -> None:
+def test_the_page_has_the_shares_by_tma() -> None:
     text = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
-    assert (
-        copy_engine.page_block() in text
-    ), "run: PYTHONPATH=docs python -m gemmgen_docs.copy_engine"
-    for row in copy_engine.read():
+    assert tma_shares.page_block() in text, "run: PYTHONPATH=docs python -m gemmgen_docs.tma_shares"
+    for row in tma_shares.read():
         assert (ROOT / "examples" / f"{row.schedule}.sched").exists()
 
 
@@ -80,7 +78,7 @@ def test_a_short_share_and_a_wrong_result_are_marked() -> None:
     assert replace(LINE, checked=False).percent() == "wrong"
 
 
-def test_what_is_short_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_short_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares, "read", lambda: (LINE,))
     assert "2048" in cublas.short() and "50.0% of a target of 90%" in cublas.short()
     monkeypatch.setattr(shares, "read", lambda: (replace(LINE, share=1.0),))

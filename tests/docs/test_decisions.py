@@ -1,4 +1,4 @@
-"""Decision records: each has a number of its own, and its title says it."""
+"""Decision records: each has its own number, and its title says it."""
 
 from __future__ import annotations
 

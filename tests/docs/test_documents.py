@@ -73,7 +73,7 @@ def test_what_is_different_says_why() -> None:
         assert row.note or row.status == "here", named(row)
 
 
-def test_every_document_has_rows_and_none_stands_twice() -> None:
+def test_every_document_has_rows_and_none_is_there_twice() -> None:
     names = [named(row) for row in ROWS]
     assert len(set(names)) == len(names) >= FEWEST
     assert {row.document for row in ROWS} == {document.key for document in DOCUMENTS}
@@ -147,7 +147,7 @@ def test_each_program_runs_and_finds_its_result_right(file: str) -> None:
 
 
 def output_of(row: documents.Row) -> str:
-    """What a row that is no page reads, without the names of files."""
+    """What a row that is not a page reads, without the names of files."""
     if row.file.endswith(".py"):
         return page_text.words(printed(row.file))
     if row.schedule and not row.command:

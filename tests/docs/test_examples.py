@@ -37,14 +37,14 @@ def test_there_are_examples_in_every_folder() -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_an_example_is_told_of_in_its_folders_part(name: str) -> None:
+def test_an_example_is_listed_in_its_folders_part(name: str) -> None:
     path = Path(name)
     folder = "" if path.parent == Path(".") else path.parent.as_posix()
     called = path.stem if path.suffix == ".sched" else path.name
     assert f"`{called}`" in parts()[folder]
 
 
-def test_a_schedule_that_is_told_of_exists() -> None:
+def test_a_schedule_that_is_listed_exists() -> None:
     known = {Path(name).stem for name in FILES} | {Path(name).name for name in FILES}
     known |= {name.removesuffix(".sched") for name in FILES}
     for line in TEXT.splitlines():

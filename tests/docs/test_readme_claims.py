@@ -64,7 +64,7 @@ def test_the_excerpt_is_of_its_kernel() -> None:
 
 
 def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the block that asks for a kernel; `verify` of such a kernel is a test of its own."""
+    """Those of the block that asks for a kernel; `verify` of such a kernel is its own test."""
     monkeypatch.chdir(tmp_path)
     lines = [line.strip() for line in README.splitlines() if line.startswith("    gemmgen ")]
     commands = [shlex.split(line)[1:] for line in lines]
@@ -81,7 +81,7 @@ def texts() -> dict[str, str]:
     """The texts that a user reads, by name: pages, programs and messages."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
-        pytest.skip("this is no clone")
+        pytest.skip("this is not a clone")
     kinds = (".md", ".py", ".ipynb", ".toml", ".sched")
     names = [n for n in listed.stdout.split() if n.endswith(kinds) and (ROOT / n).exists()]
     return {name: (ROOT / name).read_text(encoding="utf-8") for name in names}
@@ -105,7 +105,7 @@ def test_limits_name_every_type_and_instruction() -> None:
 
 
 def test_ladder_order_is_that_of_directives_alone() -> None:
-    """`help` and `fmt` have it; examples have an order of their own."""
+    """`help` and `fmt` have it; examples have their own order."""
     named = gemmgen("help").stdout.partition("order of the passes:\n")[2].partition("\n\n")[0]
     assert tuple(line.split()[0] for line in named.splitlines()) == VOCABULARY.directives
     assert "order of the passes" not in gemmgen("example", "--help").output

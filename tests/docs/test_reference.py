@@ -23,7 +23,7 @@ def section(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_a_directive_is_told_with_every_option(name: str) -> None:
+def test_a_directive_is_documented_with_every_option(name: str) -> None:
     text, spec = section(name), SPECS[name]
     for argument in spec.arguments:
         letter = language._letter(argument.name)
@@ -56,7 +56,7 @@ def test_files_of_combinations_are_of_directives() -> None:
     assert files <= SPECS.keys()
 
 
-def test_no_rule_is_told_twice() -> None:
+def test_no_rule_is_given_twice() -> None:
     rules = [one.rule for one in COMBINATIONS]
     assert len(set(rules)) == len(rules)
 
@@ -81,7 +81,7 @@ GLOSSARY = [
 ]
 
 
-def test_a_word_of_the_glossary_is_in_both_languages_and_stands_once() -> None:
+def test_a_word_of_the_glossary_is_in_both_languages_and_is_there_once() -> None:
     words = [english for english, _, _ in GLOSSARY]
     assert len(set(words)) == len(words) > 70
     for english, chinese, meaning in GLOSSARY:
@@ -109,7 +109,17 @@ def test_a_word_of_the_glossary_is_in_both_languages_and_stands_once() -> None:
         "launch bounds",
         *("TMA", "tensor map", "mbarrier", "named barrier", "warp role", "producer", "consumer"),
         *("ping-pong", "cooperative", "accumulator", "promotion", "PDL", "warpgroup", "wgmma"),
-        *("matrix descriptor", "swizzle atom", "K-major, MN-major", "FP8", "INT8", "bf16x3"),
+        *(
+            "matrix descriptor, descriptor",
+            "swizzle atom",
+            "fragment layout",
+            "epilogue store",
+            "K-major, MN-major",
+            "FP8",
+            "INT8",
+            "bf16x3",
+        ),
+        *("pipeline", "pre-pass", "K slice", "instruction tile", "operand plane", "atom column"),
     ],
 )
 def test_the_glossary_has_a_word_of_each_part(word: str) -> None:

@@ -78,7 +78,7 @@ def test_a_row_of_the_table_keeps_what_its_text_has() -> None:
 
 
 def test_what_the_table_lacks_is_an_error() -> None:
-    with pytest.raises(LookupError, match="nothing stands for 'No such heading'"):
+    with pytest.raises(LookupError, match="no translation of 'No such heading'"):
         translation.said("No such heading", "zh")
     with pytest.raises(LookupError, match="no such sentence"):
         translation.sentences("Columns are banks, no such sentence.", "zh")

@@ -40,7 +40,7 @@ def drawn(name: str, kind: str, shape: Shape | None = None) -> Drawing:
     return draw_scene(kind, scene_of(name, shape))
 
 
-def told(drawing: Drawing, form: str) -> Iterator[tuple[tuple[str, ...], dict[str, range]]]:
+def described(drawing: Drawing, form: str) -> Iterator[tuple[tuple[str, ...], dict[str, range]]]:
     """Of cells whose words begin with ``form`` (a regular expression): its groups, and the ranges
     of the letters in the brackets after it."""
     for cell in drawing.cells:

@@ -103,7 +103,7 @@ def test_the_point_lies_where_its_numbers_are() -> None:
     assert axes.logarithmic
 
 
-def test_a_shape_that_nobody_chose_is_one_that_the_kernel_takes(tmp_path: Path) -> None:
+def test_a_shape_that_was_not_chosen_is_one_that_the_kernel_takes(tmp_path: Path) -> None:
     path = tmp_path / "own.sched"
     path.write_text("assume K % 7 == 0\nassume M == N\n")
     message = gemmgen("draw", path, "--what", "roofline").stdout

@@ -11,7 +11,7 @@ from gemmgen.draw import fragments, multiply_adds
 from gemmgen.draw.marks import Drawing
 from gemmgen.draw.scene import Scene
 from gemmgen.numerics.operators import Ints
-from tests.draw.reading import drawn, scene_of, scene_of_text, told
+from tests.draw.reading import described, drawn, scene_of, scene_of_text
 from tests.draw.running import SUMS, run_text
 
 ADD = re.compile(r"(acc(?:\[\w+\])+) =\s+fma\w*\([^;]*;")
@@ -34,7 +34,9 @@ def counted(text: str) -> str:
 
 def check(scene: Scene, drawing: Drawing, numbers: Ints) -> None:
     """``numbers``: of the last multiply-add of each element of the tile."""
-    places = [(int(number), ranges) for (number, _), ranges in told(drawing, r"multiply-add (\d+)")]
+    places = [
+        (int(number), ranges) for (number, _), ranges in described(drawing, r"multiply-add (\d+)")
+    ]
     assert [number for number, _ in places] == list(range(len(places)))
     last = np.unique(numbers).size
     assert last == len(places)
@@ -59,7 +61,7 @@ def test_a_zigzag_is_drawn_as_it_runs() -> None:
     drawing = fragments.draw(scene)
     check(scene, drawing, run_text(scene, counted))
     assert "(zigzag)" in drawing.description
-    path = [ranges["m"].start for _, ranges in told(drawing, r"multiply-add \d+")]
+    path = [ranges["m"].start for _, ranges in described(drawing, r"multiply-add \d+")]
     assert path[:6] == [0, 1, 1, 0, 0, 1]
 
 
@@ -78,7 +80,7 @@ def test_a_zigzag_is_drawn_as_it_runs() -> None:
         ("matvec", "1 element of A, of 4 that an access reads along k"),
     ],
 )
-def test_reads_of_a_k_are_told(name: str, reads: str) -> None:
+def test_reads_of_a_k_are_reported(name: str, reads: str) -> None:
     assert f"For each k a thread reads {reads}" in drawn(name, "fragments").description
 
 
@@ -87,10 +89,10 @@ def test_reads_of_a_k_are_told(name: str, reads: str) -> None:
 def test_registers_come_from_the_first_k(name: str) -> None:
     drawing = drawn(name, "fragments")
     for operand, letter in (("A", "m"), ("B", "n")):
-        found = list(told(drawing, rf"{operand}_frag((?:\[\d+\])+)"))
+        found = list(described(drawing, rf"{operand}_frag((?:\[\d+\])+)"))
         assert [array for (_, array), _ in found] == [f"{operand}_shared"] * len(found)
         assert all(ranges["k"] == range(1) for _, ranges in found)
-        sums = {r[letter].start for _, r in told(drawing, r"multiply-add \d+")}
+        sums = {r[letter].start for _, r in described(drawing, r"multiply-add \d+")}
         assert {ranges[letter].start for _, ranges in found} == sums
 
 

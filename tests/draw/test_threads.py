@@ -21,7 +21,7 @@ from gemmgen.ir.target import WARP
 from gemmgen.numerics.formats import STORAGE, numbers
 from gemmgen.numerics.operators import Ints
 from gemmgen.schedule.examples import path_of
-from tests.draw.reading import ALL, drawn, scene_of, scene_of_text, told
+from tests.draw.reading import ALL, described, drawn, scene_of, scene_of_text
 from tests.draw.running import SUMS, arguments, of_tile, run_text
 
 NO_THREAD = -1
@@ -36,7 +36,7 @@ def warps(drawing: Drawing, shape: tuple[int, ...], problem: Scene) -> Ints:
     """The warp of each element as drawn; 0 where the block has one."""
     m, n = problem.problem.m, problem.problem.n
     found = np.full(shape, NO_THREAD)
-    for (number, _), ranges in told(drawing, r"warp (\d+)"):
+    for (number, _), ranges in described(drawing, r"warp (\d+)"):
         here = np.ix_(ranges[m], ranges[n])
         assert (found[here] == NO_THREAD).all(), "drawn twice"
         found[here] = int(number)
@@ -46,7 +46,7 @@ def warps(drawing: Drawing, shape: tuple[int, ...], problem: Scene) -> Ints:
 def threads(drawing: Drawing, shape: tuple[int, ...], scene: Scene) -> Ints:
     """The thread of each element of warp 0 as drawn, of lanes that share a sum the first."""
     found = np.full(shape, NO_THREAD)
-    for (number, name), ranges in told(drawing, r"threads? (\d+)(?: to \d+)?"):
+    for (number, name), ranges in described(drawing, r"threads? (\d+)(?: to \d+)?"):
         if name == scene.problem.c.name:
             here = np.ix_(ranges[scene.problem.m], ranges[scene.problem.n])
             assert (found[here] == NO_THREAD).all(), "drawn twice"
@@ -108,13 +108,13 @@ def had_by(scene: Scene) -> Ints:
     """Whose sums come to C by stmatrix: the lanes and the warps, one after the other, as their
     numbers are exact in bf16; C has nothing else."""
 
-    def told_by(number: str) -> Ints:
-        sums = re.compile(r"\bacc\[reg_m\]\[reg_n \+ piece_n \* VEC \+ e\]")
+    def owners_by(number: str) -> Ints:
+        sums = re.compile(r"\bacc\[reg_m\]\[reg_n \+ matrix_n \* VEC \+ e\]")
         own = f"static_cast<float>(threadIdx.x {number})"
         bits = run_text(scene, lambda text: sums.sub(own, text)).astype(STORAGE["bf16"])
         return numbers(bits, "bf16").astype(np.int64)
 
-    return told_by(f"/ {WARP}") * WARP + told_by(f"% {WARP}")
+    return owners_by(f"/ {WARP}") * WARP + owners_by(f"% {WARP}")
 
 
 @pytest.mark.proof
@@ -152,7 +152,9 @@ def test_lanes_that_share_a_sum_are_all_of_it() -> None:
 def test_a_lane_reads_what_is_drawn_along_k() -> None:
     """The text reads 16 bytes a lane, of neighbours in neighbouring lanes."""
     drawing = drawn("matvec", "threads")
-    found = {k: int(n) for (n, t), r in told(drawing, r"thread (\d+)") if t == "A" for k in r["k"]}
+    found = {
+        k: int(n) for (n, t), r in described(drawing, r"thread (\d+)") if t == "A" for k in r["k"]
+    }
     assert found == {k: k // 4 for k in range(128)}
 
 
@@ -160,7 +162,9 @@ def test_a_lane_reads_what_is_drawn_along_k() -> None:
 @pytest.mark.parametrize("name", OF_TENSOR_CORES)
 def test_fragments_fill_what_a_warp_has(name: str) -> None:
     scene = scene_of(name)
-    found = {int(n): r for (n, _), r in told(drawn(name, "threads"), r"fragment (\d+) of warp 0")}
+    found = {
+        int(n): r for (n, _), r in described(drawn(name, "threads"), r"fragment (\d+) of warp 0")
+    }
     assert sorted(found) == list(range(len(found)))
     assert all(len(r["m"]) == len(r["n"]) == 16 for r in found.values())
     places = {(r["m"].start, r["n"].start) for r in found.values()}
@@ -191,7 +195,7 @@ def test_random_schedules_are_drawn_as_they_run(index: int) -> None:
     scene = scene_of_text(schedule_at(11, index))
     drawing = draw_threads(scene)
     if scene.main.spread.holding == "opaque":
-        found = {int(n) for (n, _), _ in told(drawing, r"fragment (\d+) of warp 0")}
+        found = {int(n) for (n, _), _ in described(drawing, r"fragment (\d+) of warp 0")}
         assert found == set(range(scene.main.spread.registers * WARP // 256))
         return
     outward = copy_outward(scene.main)
@@ -223,5 +227,5 @@ def test_all_warps_have_a_role_where_a_producer_is() -> None:
     assert roles == [f"warp {number}: producer" for number in range(8, 12)]
     assert turns == [f"warp {number}: consumer {number // 4 + 1}" for number in range(8)]
     assert drawing.description.startswith(
-        "A block of 384 threads, 12 warps: each of 2 consumers of"
+        "A block of 384 threads, 12 warps: each of 2 ping-pong consumers of"
     )

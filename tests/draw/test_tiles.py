@@ -13,7 +13,7 @@ from gemmgen.draw.recorded import dense, position
 from gemmgen.draw.scene import Scene
 from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.problem import Tensor
-from tests.draw.reading import drawn, scene_of, scene_of_text, told
+from tests.draw.reading import described, drawn, scene_of, scene_of_text
 
 STEP = r"(?:step (\d+)|read by the block)"
 COLUMN_MAJOR = """\
@@ -51,7 +51,7 @@ def accesses(scene: Scene, tensor: Tensor, block: int) -> list[Place]:
 
 def blocks(drawing: Drawing) -> tuple[int, dict[str, range]]:
     """The block that is drawn, and its tile of C."""
-    (number, _), ranges = next(iter(told(drawing, r"block (\d+)")))
+    (number, _), ranges = next(iter(described(drawing, r"block (\d+)")))
     return int(number), ranges
 
 
@@ -66,7 +66,7 @@ def check(scene: Scene, drawing: Drawing) -> None:
         letters = problem.matrix(tensor.letters)
         steps = {
             (i, j): int(step or 0)
-            for (step, name), ranges in told(drawing, STEP)
+            for (step, name), ranges in described(drawing, STEP)
             if name == tensor.name
             for i in ranges[letters[0]]
             for j in ranges[letters[1]]
@@ -103,20 +103,22 @@ def test_so_it_is_with_other_storage_orders_and_a_ragged_first_step() -> None:
     given = Scene(scene.kernel, (70, 40, 45), scene.gpu)
     drawing = tiles.draw(given)
     check(given, drawing)
-    names = {name for (_, name), _ in told(drawing, STEP)}
+    names = {name for (_, name), _ in described(drawing, STEP)}
     assert names == {"A", "B"}
 
 
 def test_all_steps_of_a_part_are_drawn() -> None:
     """Four blocks share the sum of seven steps; one of them has the first two."""
-    found = {int(step) for (step, _), _ in told(drawn("split_k", "tiles", (64, 64, 100)), STEP)}
+    found = {
+        int(step) for (step, _), _ in described(drawn("split_k", "tiles", (64, 64, 100)), STEP)
+    }
     assert found == {0, 1}
 
 
-def test_reads_are_told_with_their_sum() -> None:
-    told_by = drawn("tiled", "tiles", (128, 96, 100)).description
-    assert "C is 128 x 96, cut into 12 tiles of 32 x 32, each a block's work." in told_by
-    assert "It reads K(BM + BN) = 100 x (32 + 32) = 6400 elements." in told_by
+def test_reads_are_reported_with_their_sum() -> None:
+    description = drawn("tiled", "tiles", (128, 96, 100)).description
+    assert "C is 128 x 96, cut into 12 tiles of 32 x 32, each a block's work." in description
+    assert "It reads K(BM + BN) = 100 x (32 + 32) = 6400 elements." in description
     naive = drawn("naive", "tiles", (16, 64, 100)).description
     assert "8 x 32 x 2K = 51200 reads for K = 100." in naive
 
@@ -124,7 +126,7 @@ def test_reads_are_told_with_their_sum() -> None:
 def test_what_does_not_fit_is_left_out() -> None:
     drawing = drawn("tiled", "tiles", (4096, 4096, 4096))
     assert drawing.width < 1200 and drawing.height < 1200
-    steps = [int(step) for (step, name), _ in told(drawing, STEP) if name == "A"]
+    steps = [int(step) for (step, name), _ in described(drawing, STEP) if name == "A"]
     assert sorted(steps) == [0, 1, 2, 3, 4, 5, 127]
 
 

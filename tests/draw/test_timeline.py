@@ -26,12 +26,12 @@ from tests.cli.running import gemmgen
 from tests.draw.block_zero import Event, compiled, of_text, run_roles
 from tests.draw.reading import ALL, drawn
 
-DUTIES = ("producer", "consumers")
+ROLES = ("producer", "consumers")
 
 
 def walked(kernel: AnalyzedKernel, tiles: int, role: str = "", outputs: int = 1) -> list[Event]:
-    """The steps of a role as the accesses that they are.  A sum that is no array is not logged, nor
-    what is read in place: all is, then, that is no access of a thread's."""
+    """The steps of a role as the accesses that they are.  A sum that is not an array is not logged,
+    nor what is read in place: all is, then, that is not access of a thread's."""
     found: list[Event] = []
     for step in block_steps(kernel, tiles, outputs):
         found += accesses(step) if step.role in ("", role) else []
@@ -87,14 +87,16 @@ def taken(
     staged = ("store", f"{problem.c.name}_shared")
     m, *others = shape_of_steps(kernel, tiles)
     logs = run_roles(kernel, (outputs * m, *others), order)
-    folds = {"multiply"} if ATOMS[contraction(kernel.program.main).atom].in_place else set[str]()
+    promotions = (
+        {"multiply"} if ATOMS[contraction(kernel.program.main).atom].in_place else set[str]()
+    )
     again = {"load"} if kernel.lowered.interface.split else set[str]()
     return {
         role: tidy(
             e
             for e in log.events
             if e[0] not in ("load", "store") or e[1] in names or e == staged
-            if e[0] not in folds | again
+            if e[0] not in promotions | again
         )
         for role, log in logs.items()
     }
@@ -111,10 +113,10 @@ def test_steps_are_in_the_order_of_the_interpreter(name: str) -> None:
 @pytest.mark.by_default("shuffled")
 @pytest.mark.parametrize("order", ["ascending", "descending", "shuffled"])
 def test_each_role_goes_round_its_ring_as_in_the_interpreter(order: Order) -> None:
-    """Three rounds of the stages, whoever goes on first where both can."""
+    """Three rounds of the stages, whichever goes first if both can."""
     kernel = compiled("hopper/warp_specialized")
     found = taken(kernel, 9, order)
-    assert tuple(found) == DUTIES
+    assert tuple(found) == ROLES
     for role, events in found.items():
         assert walked(kernel, 9, role) == events, role
     assert ("await", "empty[0] 1") in found["producer"]
@@ -134,7 +136,7 @@ def test_a_persistent_block_goes_on_as_in_the_interpreter(order: Order) -> None:
 @pytest.mark.proof
 @pytest.mark.parametrize("order", ["ascending", "descending"])
 def test_consumers_in_turn_go_on_as_in_the_interpreter(order: Order) -> None:
-    """Three tiles of C: of two consumers the first has two of them, and they hand on the turn."""
+    """Three tiles of C: of two consumers the first has two of them, and they pass on the turn."""
     kernel = compiled("hopper/pingpong")
     found = taken(kernel, 3, order, outputs=3)
     assert tuple(found) == ("producer", *PINGPONG)

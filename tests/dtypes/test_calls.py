@@ -72,7 +72,9 @@ def test_the_cpu_run_refuses_other_types(types: str, tensor: str, dtype: str, sa
 
 def test_scalars_of_integers_are_integers() -> None:
     call("i8", alpha=-3)
-    with pytest.raises(CallError, match=r"alpha = 0[.]5 is no integer, which the kernel takes"):
+    with pytest.raises(
+        CallError, match=r"alpha = 0[.]5 is not an integer, and the kernel takes an integer"
+    ):
         call("i8", alpha=0.5)
     with pytest.raises(CallError, match=r"beta = 4294967296 is more than an int32 holds"):
         call("i8", beta=2**32)
@@ -142,7 +144,7 @@ def test_the_launcher_refuses_addresses_within_an_element(types: str, size: int)
 
 
 @pytest.mark.parametrize(("types", "element"), [("f64", 8), ("f16", 2)])
-def test_overlaps_are_told_in_bytes(types: str, element: int) -> None:
+def test_overlaps_are_reported_in_bytes(types: str, element: int) -> None:
     """C right after A is accepted, and 16 bytes earlier it is not."""
     found = views(types)
     after = found["A"].pointer + M * K * element

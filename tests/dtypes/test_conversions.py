@@ -260,7 +260,7 @@ def nearest_byte(dtype: DType, value: float) -> int:
 
 
 @pytest.mark.parametrize("dtype", BYTES)
-def test_floats_of_a_byte_round_and_saturate_as_the_instruction_does(dtype: DType) -> None:
+def test_fp8_round_and_saturate_as_the_instruction_does(dtype: DType) -> None:
     """Each number, the middles between it and the next one, and their neighbors in f32."""
     held = np.array([byte_exactly(dtype, b) for b in range(128)], np.float64)
     held = held[np.isfinite(held)]
@@ -278,7 +278,7 @@ def test_floats_of_a_byte_round_and_saturate_as_the_instruction_does(dtype: DTyp
 
 
 @pytest.mark.parametrize("dtype", BYTES)
-def test_floats_of_a_byte_are_those_of_ml_dtypes(dtype: DType) -> None:
+def test_fp8_are_those_of_ml_dtypes(dtype: DType) -> None:
     """Within the range: beyond it ml_dtypes gives NaN or infinity, and the instruction neither."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     other = np.dtype(getattr(ml_dtypes, formats.NAMES[dtype]))

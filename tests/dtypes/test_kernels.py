@@ -103,7 +103,7 @@ def test_copies_to_shared_memory_convert_nothing() -> None:
     """Tiles and staging registers hold the bits of the matrix."""
     whole = emitted("wide", "f16").text
     assert "unsigned short A_shared[2][BK][BM]" in whole
-    assert "unsigned short A_next[A_PIECES][VEC], B_next[B_PIECES][VEC]" in whole
+    assert "unsigned short A_next[A_VECTORS][VEC], B_next[B_VECTORS][VEC]" in whole
     stores = [line for line in whole.splitlines() if "_shared[next_stage]" in line and "=" in line]
     assert stores and not any("gg_" in line for line in stores)
 
@@ -113,7 +113,7 @@ def test_a_result_is_rounded_once() -> None:
     assert whole.count("gg_to_f16(") == 2, "its definition, and the store"
 
 
-def test_alignment_is_told_in_bytes_of_the_type() -> None:
+def test_alignment_is_reported_in_bytes_of_the_type() -> None:
     for types, aligned in (("f64", 16), ("f16", 16), ("f16 times f32", 16)):
         lines = emitted("wide", types).text.splitlines()
         (message,) = (line for line in lines if "aligned to" in line and "B" in line)

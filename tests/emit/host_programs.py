@@ -237,7 +237,7 @@ def _sum_of_parts(param: Param, planes: Planes, source: Param) -> str:
 
 
 def _splitting(emitted: Emitted) -> Iterator[str]:
-    """The kernel in front: each part is what those before leave, rounded."""
+    """The pre-pass: each term is the rest after the previous ones, rounded."""
     for param in emitted.interface.split[:1]:
         assert param.planes is not None
         yield f"void {PRE_PASS.format(kernel=emitted.name)}_defined("

@@ -33,7 +33,8 @@ OPERATORS = tuple(PRECEDENCE)
 
 
 def nestings() -> list[Expr]:
-    """Every operator within every other, on either side; and within what is no operator of two."""
+    """Every operator within every other, on either side; and within what is not an operator of
+    two."""
     found: list[Expr] = []
     for outer, inner in itertools.product(OPERATORS, repeat=2):
         found.append(Binary(outer, Binary(inner, A, B), C))

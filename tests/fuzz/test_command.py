@@ -28,7 +28,7 @@ def test_a_campaign_without_failures_exits_with_0() -> None:
 
 
 @pytest.mark.proof
-def test_a_failure_is_told_replayed_and_saved(
+def test_a_failure_is_reported_replayed_and_saved(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(Ring, "before", lambda ring: ring.stage)
@@ -66,7 +66,7 @@ def test_a_failure_without_words_is_replayed_without_them(monkeypatch: pytest.Mo
 
 def test_refuses_a_word_that_no_directive_has() -> None:
     done = fuzz("--count", "1", "--without", "tmas")
-    assert done.exit_code == 2 and "tmas is no directive, nor a word that one takes" in done.output
+    assert done.exit_code == 2 and "tmas is neither a directive nor a word of one" in done.output
 
 
 @pytest.mark.parametrize("wrong", ["7", "1:", ":2", "1:2:3", "a:b", "-1:2"])

@@ -36,7 +36,7 @@ ORDERS = ("order A", "order B", "order C")
 CHECKED: Said = ("warp_specialize", "consumers", "")
 """A count that follows from the tile and is only checked: what is drawn of it is refused mostly."""
 OFTEN, SOMETIMES = 15, 5
-"""Of 400 schedules at least so many have each way of tensor cores, and what few of these have."""
+"""Of 400 schedules at least this many have each way of tensor cores, and what few of these have."""
 
 
 def wanted() -> set[Said]:

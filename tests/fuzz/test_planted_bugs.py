@@ -136,7 +136,7 @@ def one_group_too_few(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(AsyncPipeline, "_landed", landed)
 
 
-def ring_begins_anew(patch: pytest.MonkeyPatch) -> None:
+def ring_begins_again(patch: pytest.MonkeyPatch) -> None:
     """Each tile of a persistent block begins at TMA's first stage and phase."""
     patch.setattr(TmaPipeline, "_goes_on", False)
 
@@ -171,10 +171,10 @@ def rows_taken_for_columns(patch: pytest.MonkeyPatch) -> None:
     """Tensor cores read tiles as if they lay the other way."""
     line = wmma._line
 
-    def turned(context: Context, tile: Buffer) -> str:
+    def transposed(context: Context, tile: Buffer) -> str:
         return "row" if line(context, tile) == "col" else "col"
 
-    patch.setattr(wmma, "_line", turned)
+    patch.setattr(wmma, "_line", transposed)
 
 
 def sums_read_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -198,14 +198,14 @@ BUGS: dict[Plant, set[str]] = {
     last_tile_taken_for_any: {"out of bounds", "meaning", "fault"},
     old_c_always_read: {"wrong result", "meaning", "never written", "out of bounds"},
     one_group_too_few: {"meaning", "under way"},
-    ring_begins_anew: {
+    ring_begins_again: {
         "meaning",
         "wrong barrier",
         "not waited for",
         "deadlock",
         "race",
         "under way",
-        "AssertionError",  # a text that declares `stage` twice is refused as a mistake of its own
+        "AssertionError",  # a text that declares `stage` twice is refused as its own mistake
     },
     fragments_not_converted: {"meaning", "wrong result"},
     result_rounded_to_the_other_half: {"meaning", "wrong result"},

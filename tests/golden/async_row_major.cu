@@ -59,7 +59,7 @@ __device__ __forceinline__ void gg_wait_group() {
 constexpr int BM = 128, BN = 256, BK = 16;  // threadblock tile of C, and its step along K
 constexpr int WM = 64, WN = 64;  // warp tile
 constexpr int TM = 8, TN = 16;  // micro-tile of a thread
-constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
+constexpr int PM = 4, PN = 4;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory
@@ -67,13 +67,13 @@ constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / (BK / VEC), B_STEP = THREADS / (BN / VEC);
-constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int A_VECTORS = BM / A_STEP, B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
 constexpr int SHARED_BYTES = STAGES * BM * BK * sizeof(float) + STAGES * BK * BN * sizeof(float);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
-static_assert(THREADS % (BK / VEC) == 0 && A_PIECES * A_STEP == BM,
+static_assert(THREADS % (BK / VEC) == 0 && A_VECTORS * A_STEP == BM,
     "the threads copy whole tiles of A");
-static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
+static_assert(THREADS % (BN / VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
@@ -85,11 +85,11 @@ __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BM][BK], const flo
     int M, int K, int tile_m, int tile_k, int A_m, int A_k)
 {
     #pragma unroll
-    for (int piece = 0; piece < A_PIECES; ++piece) {
-        const int m = tile_m + A_m + piece * A_STEP, k = tile_k + A_k;
+    for (int vector = 0; vector < A_VECTORS; ++vector) {
+        const int m = tile_m + A_m + vector * A_STEP, k = tile_k + A_k;
         const int valid = m < M && k < K ? (K - k < VEC ? K - k : VEC) : 0;
         gg_copy_async_16(
-            &A_shared[A_m + piece * A_STEP][A_k ^ (((A_m + piece * A_STEP) / 4 % 4) * 4)],
+            &A_shared[A_m + vector * A_STEP][A_k ^ (((A_m + vector * A_STEP) / 4 % 4) * 4)],
             &A[(long long)m * lda + k], valid * sizeof(float));
     }
 }
@@ -101,10 +101,10 @@ __device__ __forceinline__ void copy_B_tile(float (&B_shared)[BK][BN], const flo
     int K, int N, int tile_k, int tile_n, int B_k, int B_n)
 {
     #pragma unroll
-    for (int piece = 0; piece < B_PIECES; ++piece) {
-        const int k = tile_k + B_k + piece * B_STEP, n = tile_n + B_n;
+    for (int vector = 0; vector < B_VECTORS; ++vector) {
+        const int k = tile_k + B_k + vector * B_STEP, n = tile_n + B_n;
         const int valid = k < K && n < N ? (N - n < VEC ? N - n : VEC) : 0;
-        gg_copy_async_16(&B_shared[B_k + piece * B_STEP][B_n], &B[(long long)k * ldb + n],
+        gg_copy_async_16(&B_shared[B_k + vector * B_STEP][B_n], &B[(long long)k * ldb + n],
             valid * sizeof(float));
     }
 }

@@ -30,16 +30,16 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
 
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 4, TN = 8;  // micro-tile of a thread
-constexpr int PN = 4;  // in pieces of this many adjacent elements
+constexpr int PN = 4;  // in vectors of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int THREADS = LM * LN;
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / BM, B_STEP = THREADS / (BK / VEC);
-constexpr int A_PIECES = BK / A_STEP, B_PIECES = BN / B_STEP;  // a thread's copies of a tile
+constexpr int A_VECTORS = BK / A_STEP, B_VECTORS = BN / B_STEP;  // a thread's copies of a tile
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
-static_assert(THREADS % BM == 0 && A_PIECES * A_STEP == BK, "the threads copy whole tiles of A");
-static_assert(THREADS % (BK / VEC) == 0 && B_PIECES * B_STEP == BN,
+static_assert(THREADS % BM == 0 && A_VECTORS * A_STEP == BK, "the threads copy whole tiles of A");
+static_assert(THREADS % (BK / VEC) == 0 && B_VECTORS * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
@@ -93,17 +93,17 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         // load this step's tiles (cache_shared A[k, m] B[k, n])
         #pragma unroll
-        for (int piece = 0; piece < A_PIECES; ++piece) {
-            const int k = tile_k + A_k + piece * A_STEP, m = tile_m + A_m;
-            A_shared[A_k + piece * A_STEP][A_m] =
+        for (int vector = 0; vector < A_VECTORS; ++vector) {
+            const int k = tile_k + A_k + vector * A_STEP, m = tile_m + A_m;
+            A_shared[A_k + vector * A_STEP][A_m] =
                 k < K && m < M ? A[(long long)k * lda + m] : 0.0f;
         }
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
+        for (int vector = 0; vector < B_VECTORS; ++vector) {
             alignas(16) float B_next[VEC];
-            load_B(B_next, B, ldb, N, K, tile_n + B_n + piece * B_STEP, tile_k + B_k);
+            load_B(B_next, B, ldb, N, K, tile_n + B_n + vector * B_STEP, tile_k + B_k);
             for (int e = 0; e < VEC; ++e)
-                B_shared[B_k + e][B_n + piece * B_STEP] = B_next[e];
+                B_shared[B_k + e][B_n + vector * B_STEP] = B_next[e];
         }
         __syncthreads();
 

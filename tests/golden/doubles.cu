@@ -31,11 +31,11 @@ __device__ __forceinline__ void copy2(double *target, const double *source) {
 
 // mma.m8n8k4: acc += a * b of warp fragments, f64; adjacent accumulators in a row.
 __device__ __forceinline__ void gg_mma_m8n8k4_f64(
-    double *sums, const double *a, const double *b)
+    double *acc, const double *a, const double *b)
 {
     asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
                  "{%0, %1}, {%2}, {%3}, {%0, %1};"
-                 : "+d"(sums[0]), "+d"(sums[1])
+                 : "+d"(acc[0]), "+d"(acc[1])
                  : "d"(a[0]), "d"(b[0]));
 }
 
@@ -44,7 +44,7 @@ __device__ __forceinline__ void gg_mma_m8n8k4_f64(
 constexpr int BM = 48, BN = 32, BK = 16;  // threadblock tile of C, and its step along K
 constexpr int WM = 24, WN = 16;  // warp tile
 constexpr int TM = 3, TN = 4;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IM = 8, IN = 8, IK = 4;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
@@ -53,11 +53,11 @@ constexpr int A_PAD = 4, B_PAD = 4;  // padding elements of each row
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int B_STEP = THREADS / (BK / VEC);  // rows between a thread's copies
 // a thread's copies of a tile
-constexpr int A_PIECES = (BK * (BM / VEC) - 1) / THREADS + 1, B_PIECES = BN / B_STEP;
+constexpr int A_VECTORS = (BK * (BM / VEC) - 1) / THREADS + 1, B_VECTORS = BN / B_STEP;
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
-static_assert(THREADS % (BK / VEC) == 0 && B_PIECES * B_STEP == BN,
+static_assert(THREADS % (BK / VEC) == 0 && B_VECTORS * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
@@ -110,19 +110,19 @@ gemm(int M, int N, int K,
     // registers: operand fragments, accumulators, staging
     double A_frag[2][FM], B_frag[2][FN];
     double acc[TM][TN] = {};
-    alignas(16) double A_next[A_PIECES][VEC], B_next[B_PIECES][VEC];
+    alignas(16) double A_next[A_VECTORS][VEC], B_next[B_VECTORS][VEC];
 
     // load the first tile (cache_shared A[k, m] B[n, k])
     #pragma unroll
-    for (int piece = 0; piece < A_PIECES; ++piece) {
-        const int A_piece = tid + piece * THREADS, A_k = A_piece / (BM / VEC);
-        const int A_m = (A_piece % (BM / VEC)) * VEC;
+    for (int vector = 0; vector < A_VECTORS; ++vector) {
+        const int A_vector = tid + vector * THREADS, A_k = A_vector / (BM / VEC);
+        const int A_m = (A_vector % (BM / VEC)) * VEC;
         load2(&A_shared[0][A_k][A_m], A, lda, K, M, A_k, tile_m + A_m);
     }
     #pragma unroll
-    for (int piece = 0; piece < B_PIECES; ++piece) {
-        load2(&B_shared[0][B_n + piece * B_STEP][B_k], B, ldb, N, K, tile_n + B_n + piece * B_STEP,
-            B_k);
+    for (int vector = 0; vector < B_VECTORS; ++vector) {
+        load2(&B_shared[0][B_n + vector * B_STEP][B_k], B, ldb, N, K,
+            tile_n + B_n + vector * B_STEP, B_k);
     }
     int stage = 0;
     __syncthreads();
@@ -142,30 +142,30 @@ gemm(int M, int N, int K,
         // load the next tile early (double_buffer A A.register B B.register)
         if (next_k + BK <= K && tile_m + BM <= M) {
             #pragma unroll
-            for (int piece = 0; piece < A_PIECES; ++piece) {
-                const int A_piece = tid + piece * THREADS, A_k = A_piece / (BM / VEC);
-                const int A_m = (A_piece % (BM / VEC)) * VEC;
+            for (int vector = 0; vector < A_VECTORS; ++vector) {
+                const int A_vector = tid + vector * THREADS, A_k = A_vector / (BM / VEC);
+                const int A_m = (A_vector % (BM / VEC)) * VEC;
                 const int k = next_k + A_k, m = tile_m + A_m;
-                copy2(A_next[piece], &A[(long long)k * lda + m]);
+                copy2(A_next[vector], &A[(long long)k * lda + m]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < A_PIECES; ++piece) {
-                const int A_piece = tid + piece * THREADS, A_k = A_piece / (BM / VEC);
-                const int A_m = (A_piece % (BM / VEC)) * VEC;
-                load2(A_next[piece], A, lda, K, M, next_k + A_k, tile_m + A_m);
+            for (int vector = 0; vector < A_VECTORS; ++vector) {
+                const int A_vector = tid + vector * THREADS, A_k = A_vector / (BM / VEC);
+                const int A_m = (A_vector % (BM / VEC)) * VEC;
+                load2(A_next[vector], A, lda, K, M, next_k + A_k, tile_m + A_m);
             }
         }
         if (tile_n + BN <= N && next_k + BK <= K) {
             #pragma unroll
-            for (int piece = 0; piece < B_PIECES; ++piece) {
-                const int n = tile_n + B_n + piece * B_STEP, k = next_k + B_k;
-                copy2(B_next[piece], &B[(long long)n * ldb + k]);
+            for (int vector = 0; vector < B_VECTORS; ++vector) {
+                const int n = tile_n + B_n + vector * B_STEP, k = next_k + B_k;
+                copy2(B_next[vector], &B[(long long)n * ldb + k]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < B_PIECES; ++piece) {
-                load2(B_next[piece], B, ldb, N, K, tile_n + B_n + piece * B_STEP, next_k + B_k);
+            for (int vector = 0; vector < B_VECTORS; ++vector) {
+                load2(B_next[vector], B, ldb, N, K, tile_n + B_n + vector * B_STEP, next_k + B_k);
             }
         }
 
@@ -187,14 +187,14 @@ gemm(int M, int N, int K,
                 // store the prefetched tile to shared memory, then read ahead into it
                 // (double_buffer A A.register B B.register)
                 #pragma unroll
-                for (int piece = 0; piece < A_PIECES; ++piece) {
-                    const int A_piece = tid + piece * THREADS, A_k = A_piece / (BM / VEC);
-                    const int A_m = (A_piece % (BM / VEC)) * VEC;
-                    copy2(&A_shared[next_stage][A_k][A_m], A_next[piece]);
+                for (int vector = 0; vector < A_VECTORS; ++vector) {
+                    const int A_vector = tid + vector * THREADS, A_k = A_vector / (BM / VEC);
+                    const int A_m = (A_vector % (BM / VEC)) * VEC;
+                    copy2(&A_shared[next_stage][A_k][A_m], A_next[vector]);
                 }
                 #pragma unroll
-                for (int piece = 0; piece < B_PIECES; ++piece)
-                    copy2(&B_shared[next_stage][B_n + piece * B_STEP][B_k], B_next[piece]);
+                for (int vector = 0; vector < B_VECTORS; ++vector)
+                    copy2(&B_shared[next_stage][B_n + vector * B_STEP][B_k], B_next[vector]);
                 __syncthreads();
                 #pragma unroll
                 for (int frag_m = 0; frag_m < FM; ++frag_m) {

@@ -31,16 +31,16 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
 
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 4, TN = 8;  // micro-tile of a thread
-constexpr int PN = 4;  // in pieces of this many adjacent elements
+constexpr int PN = 4;  // in vectors of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory
 constexpr int THREADS = LM * LN;
 constexpr int B_STEP = THREADS / (BN / VEC);  // rows between a thread's copies
-constexpr int B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BM * BK, "the threads copy whole tiles");
-static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
+static_assert(THREADS % (BN / VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
@@ -87,16 +87,16 @@ gemm(int M, int N, int K,
     // registers: operand fragments, accumulators, staging
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
-    alignas(16) float A_next[VEC], B_next[B_PIECES][VEC];
+    alignas(16) float A_next[VEC], B_next[B_VECTORS][VEC];
 
     // load the first tiles (cache_shared A[k, m] B[k, n])
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
         load4(A_next, A, lda, M, K, tile_m + A_m, ahead * BK + A_k);
         for (int e = 0; e < VEC; ++e) A_shared[ahead][A_k + e][A_m] = A_next[e];
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
-            load4(&B_shared[ahead][B_k + piece * B_STEP][B_n], B, ldb, K, N,
-                ahead * BK + B_k + piece * B_STEP, tile_n + B_n);
+        for (int vector = 0; vector < B_VECTORS; ++vector) {
+            load4(&B_shared[ahead][B_k + vector * B_STEP][B_n], B, ldb, K, N,
+                ahead * BK + B_k + vector * B_STEP, tile_n + B_n);
         }
     }
     int stage = 0;
@@ -117,14 +117,14 @@ gemm(int M, int N, int K,
         load4(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
         if (next_k + BK <= K && tile_n + BN <= N) {
             #pragma unroll
-            for (int piece = 0; piece < B_PIECES; ++piece) {
-                const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-                copy4(B_next[piece], &B[(long long)k * ldb + n]);
+            for (int vector = 0; vector < B_VECTORS; ++vector) {
+                const int k = next_k + B_k + vector * B_STEP, n = tile_n + B_n;
+                copy4(B_next[vector], &B[(long long)k * ldb + n]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < B_PIECES; ++piece) {
-                load4(B_next[piece], B, ldb, K, N, next_k + B_k + piece * B_STEP, tile_n + B_n);
+            for (int vector = 0; vector < B_VECTORS; ++vector) {
+                load4(B_next[vector], B, ldb, K, N, next_k + B_k + vector * B_STEP, tile_n + B_n);
             }
         }
 
@@ -145,8 +145,8 @@ gemm(int M, int N, int K,
                 for (int e = 0; e < VEC; ++e)
                     A_shared[write_stage][A_k + e][A_m] = A_next[e];
                 #pragma unroll
-                for (int piece = 0; piece < B_PIECES; ++piece)
-                    copy4(&B_shared[write_stage][B_k + piece * B_STEP][B_n], B_next[piece]);
+                for (int vector = 0; vector < B_VECTORS; ++vector)
+                    copy4(&B_shared[write_stage][B_k + vector * B_STEP][B_n], B_next[vector]);
                 __syncthreads();
                 copy4(A_frag[(k + 1) % 2], &A_shared[stage][0][thread_m]);
                 #pragma unroll

@@ -36,9 +36,9 @@ __device__ __forceinline__ int gg_hilbert(int number, int side) {
     for (int half = 1; half < side; half *= 2) {
         const int right = rest / 2 % 2, lower = (rest + right) % 2;
         if (!lower) {
-            const int turned = row;
+            const int old_row = row;
             row = right ? half - 1 - column : column;
-            column = right ? half - 1 - turned : turned;
+            column = right ? half - 1 - old_row : old_row;
         }
         row += lower * half;
         column += right * half;
@@ -73,7 +73,7 @@ __device__ __forceinline__ void gg_wait_group() {
 
 constexpr int BM = 128, BN = 128, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
-constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
+constexpr int PM = 4, PN = 4;  // in vectors of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory

@@ -76,18 +76,18 @@ __device__ __forceinline__ void gg_wait_group() {
 constexpr int BM = 128, BN = 256, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int WM = 64, WN = 64;  // warp tile
 constexpr int TM = 8, TN = 16;  // micro-tile of a thread
-constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
+constexpr int PM = 4, PN = 4;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int STAGES = 4;  // tiles in shared memory
 constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int B_STEP = THREADS / (BN / VEC);  // rows between a thread's copies
-constexpr int B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(THREADS * VEC == BK * BM, "the threads copy whole tiles");
-static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
+static_assert(THREADS % (BN / VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
@@ -110,10 +110,10 @@ __device__ __forceinline__ void copy_B_tile(float (&B_shared)[BK][BN], const flo
     int K, int N, int tile_k, int tile_n, int B_k, int B_n)
 {
     #pragma unroll
-    for (int piece = 0; piece < B_PIECES; ++piece) {
-        const int k = tile_k + B_k + piece * B_STEP, n = tile_n + B_n;
+    for (int vector = 0; vector < B_VECTORS; ++vector) {
+        const int k = tile_k + B_k + vector * B_STEP, n = tile_n + B_n;
         const int valid = k < K && n < N ? (N - n < VEC ? N - n : VEC) : 0;
-        gg_copy_async_16(&B_shared[B_k + piece * B_STEP][B_n], &B[(long long)k * ldb + n],
+        gg_copy_async_16(&B_shared[B_k + vector * B_STEP][B_n], &B[(long long)k * ldb + n],
             valid * sizeof(float), gg_evict_first());
     }
 }

@@ -186,13 +186,13 @@ __device__ __forceinline__ void gg_wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
 }
 
-// wgmma.wait_group 0: waits for all groups; `sums` as an operand keeps reads of it after the wait.
+// wgmma.wait_group 0: waits for all groups; the operands keep reads of `acc` after it.
 template <int rows, int columns>
-__device__ __forceinline__ void gg_wgmma_end(float (&sums)[rows][columns]) {
+__device__ __forceinline__ void gg_wgmma_end(float (&acc)[rows][columns]) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
     for (int i = 0; i < rows * columns; ++i)
-        asm volatile("" : "+f"(sums[i / columns][i % columns]) :: "memory");
+        asm volatile("" : "+f"(acc[i / columns][i % columns]) :: "memory");
 }
 
 // wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0) for a warpgroup's 64 x 64 tile; operands
@@ -229,7 +229,7 @@ __device__ __forceinline__ void gg_stmatrix_x4(
 constexpr int BM = 128, BN = 64, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int WM = 16, WN = 64;  // warp tile
 constexpr int TM = 2, TN = 16;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IK = 16;  // step of one instruction
 constexpr int VEC = 2;  // elements of a vector access
@@ -392,14 +392,14 @@ gemm(int M, int N, int K,
                         alignas(16) unsigned short out[4 * VEC] = {};
                         if (m < M) {
                             #pragma unroll
-                            for (int piece_n = 0; piece_n < 4; ++piece_n) {
-                                const int n = tile_n + thread_n + (reg_n + piece_n * VEC) * LN;
+                            for (int matrix_n = 0; matrix_n < 4; ++matrix_n) {
+                                const int n = tile_n + thread_n + (reg_n + matrix_n * VEC) * LN;
                                 alignas(16) unsigned short old[VEC] = {};
                                 if (beta != 0.0f) copy2(old, &C[(long long)m * ldc + n], n, N);
                                 for (int e = 0; e < VEC; ++e) {
-                                    out[piece_n * VEC + e] =
+                                    out[matrix_n * VEC + e] =
                                         gg_to_f16(fmaf(beta, gg_from_f16(old[e]),
-                                            alpha * acc[reg_m][reg_n + piece_n * VEC + e]));
+                                            alpha * acc[reg_m][reg_n + matrix_n * VEC + e]));
                                 }
                             }
                         }

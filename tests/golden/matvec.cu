@@ -38,7 +38,7 @@ constexpr int BM = 8, BN = 1, BK = 512;  // threadblock tile of C, and its step 
 constexpr int TM = 1, TN = 1;  // micro-tile of a warp
 constexpr int LK = 32;  // lanes that share each sum
 constexpr int TK = BK / LK;  // k elements of a lane in each step
-constexpr int PK = 4;  // in pieces of this many adjacent elements
+constexpr int PK = 4;  // in vectors of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // warps along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int THREADS = LM * LN * LK;

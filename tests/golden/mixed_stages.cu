@@ -31,16 +31,16 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
 
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 4, TN = 8;  // micro-tile of a thread
-constexpr int PN = 4;  // in pieces of this many adjacent elements
+constexpr int PN = 4;  // in vectors of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int B_STAGES = 3;  // tiles in shared memory
 constexpr int THREADS = LM * LN;
 constexpr int B_STEP = THREADS / (BN / VEC);  // rows between a thread's copies
-constexpr int B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BM * BK, "the threads copy whole tiles");
-static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
+static_assert(THREADS % (BN / VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
@@ -81,7 +81,7 @@ gemm(int M, int N, int K,
     // registers: operand fragments, accumulators, staging
     alignas(16) float A_frag[TM], B_frag[TN];
     float acc[TM][TN] = {};
-    alignas(16) float A_next[VEC], B_next[B_PIECES][VEC];
+    alignas(16) float A_next[VEC], B_next[B_VECTORS][VEC];
 
     // load the first tile (cache_shared A[k, m] B[k, n])
     load4(A_next, A, lda, M, K, tile_m + A_m, A_k);
@@ -90,9 +90,9 @@ gemm(int M, int N, int K,
     // load the first tiles (cache_shared A[k, m] B[k, n])
     for (int B_ahead = 0; B_ahead < B_STAGES - 1; ++B_ahead) {
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
-            load4(&B_shared[B_ahead][B_k + piece * B_STEP][B_n], B, ldb, K, N,
-                B_ahead * BK + B_k + piece * B_STEP, tile_n + B_n);
+        for (int vector = 0; vector < B_VECTORS; ++vector) {
+            load4(&B_shared[B_ahead][B_k + vector * B_STEP][B_n], B, ldb, K, N,
+                B_ahead * BK + B_k + vector * B_STEP, tile_n + B_n);
         }
     }
     int A_stage = 0;
@@ -111,14 +111,14 @@ gemm(int M, int N, int K,
         // load the next tile early (double_buffer B stages=3)
         if (B_next_k + BK <= K && tile_n + BN <= N) {
             #pragma unroll
-            for (int piece = 0; piece < B_PIECES; ++piece) {
-                const int k = B_next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-                copy4(B_next[piece], &B[(long long)k * ldb + n]);
+            for (int vector = 0; vector < B_VECTORS; ++vector) {
+                const int k = B_next_k + B_k + vector * B_STEP, n = tile_n + B_n;
+                copy4(B_next[vector], &B[(long long)k * ldb + n]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < B_PIECES; ++piece) {
-                load4(B_next[piece], B, ldb, K, N, B_next_k + B_k + piece * B_STEP, tile_n + B_n);
+            for (int vector = 0; vector < B_VECTORS; ++vector) {
+                load4(B_next[vector], B, ldb, K, N, B_next_k + B_k + vector * B_STEP, tile_n + B_n);
             }
         }
 
@@ -143,8 +143,8 @@ gemm(int M, int N, int K,
 
         // store the prefetched tile to shared memory (double_buffer B stages=3)
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece)
-            copy4(&B_shared[B_write_stage][B_k + piece * B_STEP][B_n], B_next[piece]);
+        for (int vector = 0; vector < B_VECTORS; ++vector)
+            copy4(&B_shared[B_write_stage][B_k + vector * B_STEP][B_n], B_next[vector]);
         __syncthreads();
         A_stage = A_next_stage;
         B_stage = B_stage + 1 < B_STAGES ? B_stage + 1 : 0;

@@ -62,7 +62,7 @@ __device__ __forceinline__ void gg_wait_group() {
 constexpr int BM = 128, BN = 64, BK = 16;  // threadblock tile of C, and its step along K
 constexpr int WM = 64, WN = 32;  // warp tile
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
-constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
+constexpr int PM = 4, PN = 4;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory
@@ -72,12 +72,12 @@ constexpr int A_ALONG = 32, B_ALONG = 32;  // threads along a row of a tile
 constexpr int A_TURNS = BM / A_ALONG, B_TURNS = BN / B_ALONG;  // a thread's copies in a row
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / A_ALONG, B_STEP = THREADS / B_ALONG;
-constexpr int A_PIECES = BK / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int A_VECTORS = BK / A_STEP, B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
-static_assert(THREADS % A_ALONG == 0 && A_PIECES * A_STEP == BK,
+static_assert(THREADS % A_ALONG == 0 && A_VECTORS * A_STEP == BK,
     "the threads copy whole tiles of A");
-static_assert(THREADS % B_ALONG == 0 && B_PIECES * B_STEP == BK,
+static_assert(THREADS % B_ALONG == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
@@ -121,27 +121,27 @@ gemm(int M, int N, int K,
     // copy the first tiles (async_copy A B via=cp_async)
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
         #pragma unroll
-        for (int piece = 0; piece < A_PIECES; ++piece) {
-            const int k = start_k + ahead * BK + A_k + piece * A_STEP;
-            const float *const A_piece = gg_base(&A[(long long)k * lda + tile_m + A_m]);
+        for (int vector = 0; vector < A_VECTORS; ++vector) {
+            const int k = start_k + ahead * BK + A_k + vector * A_STEP;
+            const float *const A_vector = gg_base(&A[(long long)k * lda + tile_m + A_m]);
             #pragma unroll
             for (int along = 0; along < A_TURNS; ++along) {
                 const int m = tile_m + A_m + along * A_ALONG;
                 const int valid = k >= 0 && k < K && m < M ? 1 : 0;
-                gg_copy_async_4(&A_shared[ahead][A_k + piece * A_STEP][A_m + along * A_ALONG],
-                    &A_piece[along * A_ALONG], valid * sizeof(float));
+                gg_copy_async_4(&A_shared[ahead][A_k + vector * A_STEP][A_m + along * A_ALONG],
+                    &A_vector[along * A_ALONG], valid * sizeof(float));
             }
         }
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
-            const int k = start_k + ahead * BK + B_k + piece * B_STEP;
-            const float *const B_piece = gg_base(&B[(long long)k * ldb + tile_n + B_n]);
+        for (int vector = 0; vector < B_VECTORS; ++vector) {
+            const int k = start_k + ahead * BK + B_k + vector * B_STEP;
+            const float *const B_vector = gg_base(&B[(long long)k * ldb + tile_n + B_n]);
             #pragma unroll
             for (int along = 0; along < B_TURNS; ++along) {
                 const int n = tile_n + B_n + along * B_ALONG;
                 const int valid = k >= 0 && k < K && n < N ? 1 : 0;
-                gg_copy_async_4(&B_shared[ahead][B_k + piece * B_STEP][B_n + along * B_ALONG],
-                    &B_piece[along * B_ALONG], valid * sizeof(float));
+                gg_copy_async_4(&B_shared[ahead][B_k + vector * B_STEP][B_n + along * B_ALONG],
+                    &B_vector[along * B_ALONG], valid * sizeof(float));
             }
         }
         gg_commit_group();
@@ -165,29 +165,29 @@ gemm(int M, int N, int K,
 
         // copy a tile ahead (async_copy A B via=cp_async)
         #pragma unroll
-        for (int piece = 0; piece < A_PIECES; ++piece) {
-            const int k = next_k + A_k + piece * A_STEP;
-            const float *const A_piece = gg_base(&A[(long long)k * lda + tile_m + A_m]);
+        for (int vector = 0; vector < A_VECTORS; ++vector) {
+            const int k = next_k + A_k + vector * A_STEP;
+            const float *const A_vector = gg_base(&A[(long long)k * lda + tile_m + A_m]);
             #pragma unroll
             for (int along = 0; along < A_TURNS; ++along) {
                 const int m = tile_m + A_m + along * A_ALONG;
                 const int valid = next_k < K && m < M ? 1 : 0;
                 gg_copy_async_4(
-                    &A_shared[write_stage][A_k + piece * A_STEP][A_m + along * A_ALONG],
-                    &A_piece[along * A_ALONG], valid * sizeof(float));
+                    &A_shared[write_stage][A_k + vector * A_STEP][A_m + along * A_ALONG],
+                    &A_vector[along * A_ALONG], valid * sizeof(float));
             }
         }
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
-            const int k = next_k + B_k + piece * B_STEP;
-            const float *const B_piece = gg_base(&B[(long long)k * ldb + tile_n + B_n]);
+        for (int vector = 0; vector < B_VECTORS; ++vector) {
+            const int k = next_k + B_k + vector * B_STEP;
+            const float *const B_vector = gg_base(&B[(long long)k * ldb + tile_n + B_n]);
             #pragma unroll
             for (int along = 0; along < B_TURNS; ++along) {
                 const int n = tile_n + B_n + along * B_ALONG;
                 const int valid = next_k < K && n < N ? 1 : 0;
                 gg_copy_async_4(
-                    &B_shared[write_stage][B_k + piece * B_STEP][B_n + along * B_ALONG],
-                    &B_piece[along * B_ALONG], valid * sizeof(float));
+                    &B_shared[write_stage][B_k + vector * B_STEP][B_n + along * B_ALONG],
+                    &B_vector[along * B_ALONG], valid * sizeof(float));
             }
         }
         gg_commit_group();

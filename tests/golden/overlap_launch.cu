@@ -101,7 +101,7 @@ __device__ __forceinline__ void gg_fence_async() {
 
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 4, TN = 8;  // micro-tile of a thread
-constexpr int PN = 4;  // in pieces of this many adjacent elements
+constexpr int PN = 4;  // in vectors of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory

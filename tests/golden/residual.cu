@@ -34,10 +34,10 @@ constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the blo
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int THREADS = LM * LN;
 constexpr int A_STEP = THREADS / BK, B_STEP = THREADS / BN;  // rows between a thread's copies
-constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int A_VECTORS = BM / A_STEP, B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
-static_assert(THREADS % BK == 0 && A_PIECES * A_STEP == BM, "the threads copy whole tiles of A");
-static_assert(THREADS % BN == 0 && B_PIECES * B_STEP == BK, "the threads copy whole tiles of B");
+static_assert(THREADS % BK == 0 && A_VECTORS * A_STEP == BM, "the threads copy whole tiles of A");
+static_assert(THREADS % BN == 0 && B_VECTORS * B_STEP == BK, "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -71,15 +71,15 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         // load this step's tiles (cache_shared A[k, m] B[k, n])
         #pragma unroll
-        for (int piece = 0; piece < A_PIECES; ++piece) {
-            const int m = tile_m + A_m + piece * A_STEP, k = tile_k + A_k;
-            A_shared[A_k][A_m + piece * A_STEP] =
+        for (int vector = 0; vector < A_VECTORS; ++vector) {
+            const int m = tile_m + A_m + vector * A_STEP, k = tile_k + A_k;
+            A_shared[A_k][A_m + vector * A_STEP] =
                 m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
         }
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
-            const int k = tile_k + B_k + piece * B_STEP, n = tile_n + B_n;
-            B_shared[B_k + piece * B_STEP][B_n] =
+        for (int vector = 0; vector < B_VECTORS; ++vector) {
+            const int k = tile_k + B_k + vector * B_STEP, n = tile_n + B_n;
+            B_shared[B_k + vector * B_STEP][B_n] =
                 k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
         }
         __syncthreads();

@@ -16,8 +16,8 @@
 // launch:
 //     ceil(M / 32) * ceil(N / 32) blocks of 128 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B are not read
-//     f32 by 6 products of parts in bf16, promoted every 32 terms:
-//     the error of a sum is at most (18 * 32 + K / 32 + 1) * 2^-24 of the
+//     f32 from 6 bf16 products (bf16x3), promoted every 32 terms:
+//     the error is at most (18 * 32 + K / 32 + 1) * 2^-24 of the
 //     sum of |A * B|, and K * 2^-126, if no element but 0 is below 2^-110
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
@@ -60,20 +60,20 @@ __device__ __forceinline__ void gg_ldmatrix_x4_whole(
                  : "r"(from) : "memory");
 }
 
-// Of 4 numbers in pairs the parts in bf16, a register a pair: each part is what is left of
-// the number, rounded to nearest even (cvt.rn.bf16x2.f32), and is subtracted exactly.
+// Splits 4 floats into three bf16 terms each, a pair per register: a term is the rest of the
+// float, rounded to nearest even (cvt.rn.bf16x2.f32), and is subtracted exactly.
 __device__ __forceinline__ void gg_split_x2(
     unsigned *high, unsigned *middle, unsigned *low, const unsigned *numbers)
 {
-    unsigned *const parts[] = {high, middle, low};
+    unsigned *const terms[] = {high, middle, low};
     #pragma unroll
     for (int i = 0; i < 2; ++i) {
         float left[2], rounded[2];
         asm("mov.b32 %0, %1;" : "=f"(left[0]) : "r"(numbers[2 * i]));
         asm("mov.b32 %0, %1;" : "=f"(left[1]) : "r"(numbers[2 * i + 1]));
         #pragma unroll
-        for (int part = 0; part < 3; ++part) {
-            unsigned &pair = parts[part][i];
+        for (int term = 0; term < 3; ++term) {
+            unsigned &pair = terms[term][i];
             asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(left[1]), "f"(left[0]));
             asm("mov.b32 %0, %1;" : "=f"(rounded[0]) : "r"(pair << 16));
             asm("mov.b32 %0, %1;" : "=f"(rounded[1]) : "r"(pair & 0xffff0000));
@@ -82,20 +82,20 @@ __device__ __forceinline__ void gg_split_x2(
     }
 }
 
-// Of 8 numbers in pairs the parts in bf16, a register a pair: each part is what is left of
-// the number, rounded to nearest even (cvt.rn.bf16x2.f32), and is subtracted exactly.
+// Splits 8 floats into three bf16 terms each, a pair per register: a term is the rest of the
+// float, rounded to nearest even (cvt.rn.bf16x2.f32), and is subtracted exactly.
 __device__ __forceinline__ void gg_split_x4(
     unsigned *high, unsigned *middle, unsigned *low, const unsigned *numbers)
 {
-    unsigned *const parts[] = {high, middle, low};
+    unsigned *const terms[] = {high, middle, low};
     #pragma unroll
     for (int i = 0; i < 4; ++i) {
         float left[2], rounded[2];
         asm("mov.b32 %0, %1;" : "=f"(left[0]) : "r"(numbers[2 * i]));
         asm("mov.b32 %0, %1;" : "=f"(left[1]) : "r"(numbers[2 * i + 1]));
         #pragma unroll
-        for (int part = 0; part < 3; ++part) {
-            unsigned &pair = parts[part][i];
+        for (int term = 0; term < 3; ++term) {
+            unsigned &pair = terms[term][i];
             asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(left[1]), "f"(left[0]));
             asm("mov.b32 %0, %1;" : "=f"(rounded[0]) : "r"(pair << 16));
             asm("mov.b32 %0, %1;" : "=f"(rounded[1]) : "r"(pair & 0xffff0000));
@@ -120,7 +120,7 @@ __device__ __forceinline__ void gg_mma_m16n8k16_bf16(
 constexpr int BM = 32, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int WM = 16, WN = 16;  // warp tile
 constexpr int TM = 2, TN = 4;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IM = 16, IN = 8, IK = 16;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
@@ -129,13 +129,13 @@ constexpr int A_PAD = 4, B_PAD = 4;  // padding elements of each row
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / (BK / A_VEC), B_STEP = THREADS / BN;
-constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int A_VECTORS = BM / A_STEP, B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
-static_assert(THREADS % (BK / A_VEC) == 0 && A_PIECES * A_STEP == BM,
+static_assert(THREADS % (BK / A_VEC) == 0 && A_VECTORS * A_STEP == BM,
     "the threads copy whole tiles of A");
-static_assert(THREADS % BN == 0 && B_PIECES * B_STEP == BK, "the threads copy whole tiles of B");
+static_assert(THREADS % BN == 0 && B_VECTORS * B_STEP == BK, "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
 // loads a vector of A; zeros outside the matrix (cache_shared A[m, k] B[n, k];
@@ -190,19 +190,19 @@ gemm(int M, int N, int K,
     unsigned B_frag[3][FN * 2];
     float part[TM][TN] = {};
     float acc[TM][TN] = {};
-    alignas(16) float A_next[A_PIECES][A_VEC];
-    float B_next[B_PIECES];
+    alignas(16) float A_next[A_VECTORS][A_VEC];
+    float B_next[B_VECTORS];
 
     // load the first tile (cache_shared A[m, k] B[n, k])
     #pragma unroll
-    for (int piece = 0; piece < A_PIECES; ++piece) {
-        load_A(&A_shared[0][A_m + piece * A_STEP][A_k], A, lda, M, K,
-            tile_m + A_m + piece * A_STEP, A_k);
+    for (int vector = 0; vector < A_VECTORS; ++vector) {
+        load_A(&A_shared[0][A_m + vector * A_STEP][A_k], A, lda, M, K,
+            tile_m + A_m + vector * A_STEP, A_k);
     }
     #pragma unroll
-    for (int piece = 0; piece < B_PIECES; ++piece) {
-        const int k = B_k + piece * B_STEP, n = tile_n + B_n;
-        B_shared[0][B_n][B_k + piece * B_STEP] =
+    for (int vector = 0; vector < B_VECTORS; ++vector) {
+        const int k = B_k + vector * B_STEP, n = tile_n + B_n;
+        B_shared[0][B_n][B_k + vector * B_STEP] =
             k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
     }
     int stage = 0;
@@ -215,20 +215,20 @@ gemm(int M, int N, int K,
         // load the next tile early (double_buffer A B)
         if (tile_m + BM <= M && next_k + BK <= K) {
             #pragma unroll
-            for (int piece = 0; piece < A_PIECES; ++piece) {
-                const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
-                copy4(A_next[piece], &A[(long long)m * lda + k]);
+            for (int vector = 0; vector < A_VECTORS; ++vector) {
+                const int m = tile_m + A_m + vector * A_STEP, k = next_k + A_k;
+                copy4(A_next[vector], &A[(long long)m * lda + k]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < A_PIECES; ++piece) {
-                load_A(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, next_k + A_k);
+            for (int vector = 0; vector < A_VECTORS; ++vector) {
+                load_A(A_next[vector], A, lda, M, K, tile_m + A_m + vector * A_STEP, next_k + A_k);
             }
         }
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
-            const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-            B_next[piece] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
+        for (int vector = 0; vector < B_VECTORS; ++vector) {
+            const int k = next_k + B_k + vector * B_STEP, n = tile_n + B_n;
+            B_next[vector] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
         }
 
         // multiply the tile (decompose into=bf16; tensor_core via=mma promote=32)
@@ -289,11 +289,11 @@ gemm(int M, int N, int K,
 
         // store the prefetched tile to shared memory (double_buffer A B)
         #pragma unroll
-        for (int piece = 0; piece < A_PIECES; ++piece)
-            copy4(&A_shared[next_stage][A_m + piece * A_STEP][A_k], A_next[piece]);
+        for (int vector = 0; vector < A_VECTORS; ++vector)
+            copy4(&A_shared[next_stage][A_m + vector * A_STEP][A_k], A_next[vector]);
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece)
-            B_shared[next_stage][B_n][B_k + piece * B_STEP] = B_next[piece];
+        for (int vector = 0; vector < B_VECTORS; ++vector)
+            B_shared[next_stage][B_n][B_k + vector * B_STEP] = B_next[vector];
         __syncthreads();
         stage = next_stage;
     }

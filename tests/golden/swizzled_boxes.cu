@@ -180,7 +180,7 @@ __device__ __forceinline__ void gg_mma_m16n8k16_bf16(
 constexpr int BM = 64, BN = 32, BK = 64;  // threadblock tile of C, and its step along K
 constexpr int WM = 32, WN = 16;  // warp tile
 constexpr int TM = 4, TN = 4;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IM = 16, IN = 8, IK = 16;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp

@@ -146,15 +146,15 @@ constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / (BK / VEC), B_STEP = THREADS / (BN / VEC);
-constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int A_VECTORS = BM / A_STEP, B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
 constexpr int SHARED_BYTES = STAGES * BM * (BK + A_PAD) * sizeof(unsigned short) +
     STAGES * BK * (BN + B_PAD) * sizeof(unsigned short) +
     ((BM / WM) * IM) * (BN + acc_PAD) * sizeof(float);
 static_assert(WM % IM == 0 && WN % IN == 0, "the fragments fill a warp's tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
-static_assert(THREADS % (BK / VEC) == 0 && A_PIECES * A_STEP == BM,
+static_assert(THREADS % (BK / VEC) == 0 && A_VECTORS * A_STEP == BM,
     "the threads copy whole tiles of A");
-static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
+static_assert(THREADS % (BN / VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
@@ -166,10 +166,10 @@ __device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK + 
     const unsigned short *A, int lda, int M, int K, int tile_m, int tile_k, int A_m, int A_k)
 {
     #pragma unroll
-    for (int piece = 0; piece < A_PIECES; ++piece) {
-        const int m = tile_m + A_m + piece * A_STEP, k = tile_k + A_k;
+    for (int vector = 0; vector < A_VECTORS; ++vector) {
+        const int m = tile_m + A_m + vector * A_STEP, k = tile_k + A_k;
         const int valid = m < M && k < K ? (K - k < VEC ? K - k : VEC) : 0;
-        gg_copy_async_16(&A_shared[A_m + piece * A_STEP][A_k], &A[(long long)m * lda + k],
+        gg_copy_async_16(&A_shared[A_m + vector * A_STEP][A_k], &A[(long long)m * lda + k],
             valid * sizeof(unsigned short));
     }
 }
@@ -181,10 +181,10 @@ __device__ __forceinline__ void copy_B_tile(unsigned short (&B_shared)[BK][BN + 
     const unsigned short *B, int ldb, int K, int N, int tile_k, int tile_n, int B_k, int B_n)
 {
     #pragma unroll
-    for (int piece = 0; piece < B_PIECES; ++piece) {
-        const int k = tile_k + B_k + piece * B_STEP, n = tile_n + B_n;
+    for (int vector = 0; vector < B_VECTORS; ++vector) {
+        const int k = tile_k + B_k + vector * B_STEP, n = tile_n + B_n;
         const int valid = k < K && n < N ? (N - n < VEC ? N - n : VEC) : 0;
-        gg_copy_async_16(&B_shared[B_k + piece * B_STEP][B_n], &B[(long long)k * ldb + n],
+        gg_copy_async_16(&B_shared[B_k + vector * B_STEP][B_n], &B[(long long)k * ldb + n],
             valid * sizeof(unsigned short));
     }
 }
@@ -330,21 +330,21 @@ gemm(int M, int N, int K,
         // read it back, one contiguous vector per lane
         // (vectorize A.global B.global C width=8)
         #pragma unroll
-        for (int piece = 0; piece < IM * (WN / VEC) / 32; ++piece) {
-            const int slot = piece * 32 + lane;
+        for (int vector = 0; vector < IM * (WN / VEC) / 32; ++vector) {
+            const int slot = vector * 32 + lane;
             const int thread_m = slot / (WN / VEC);
             const int thread_n = (slot % (WN / VEC)) * VEC;
             const int m = tile_m + warp_m + frag_m * IM + thread_m;
             if (m < M) {
                 const int n = tile_n + warp_n + thread_n;
-                alignas(16) float sums[VEC];
-                copy4(sums, &acc_shared[slice_m + thread_m][warp_n + thread_n]);
-                copy4(&sums[4], &acc_shared[slice_m + thread_m][warp_n + thread_n + 4]);
+                alignas(16) float acc_values[VEC];
+                copy4(acc_values, &acc_shared[slice_m + thread_m][warp_n + thread_n]);
+                copy4(&acc_values[4], &acc_shared[slice_m + thread_m][warp_n + thread_n + 4]);
                 alignas(16) unsigned short out[VEC];
                 alignas(16) unsigned short old[VEC] = {};
                 if (beta != 0.0f) copy8(old, &C[(long long)m * ldc + n], n, N);
                 for (int e = 0; e < VEC; ++e)
-                    out[e] = gg_to_f16(fmaf(beta, gg_from_f16(old[e]), alpha * sums[e]));
+                    out[e] = gg_to_f16(fmaf(beta, gg_from_f16(old[e]), alpha * acc_values[e]));
                 copy8(&C[(long long)m * ldc + n], out, n, N);
             }
         }

@@ -26,7 +26,7 @@ PAIRS = tuple(itertools.product(VALUES, VALUES))
 SAMPLE = ((1.0, 0.0), (0.7, -1.0), (0.0, 0.7))
 PADS = (0, 1, 4, 7)
 FEWER = 7
-"""By default one in so many calls: others of each shape, order, pad and scalar."""
+"""By default one in this many calls: others of each shape, order, pad and scalar."""
 THREADS = ("descending", "shuffled", "ascending")
 
 GOLDEN = EXAMPLES | {name: case for name, (_, case) in schedules.GOLDEN.items()}
@@ -61,7 +61,7 @@ def test_the_golden_is_what_is_emitted(name: str, golden: Callable[[str, str], s
         "overlap_launch",
         "split_k",
         "swizzled",
-        "swizzled_slabs",
+        "swizzled_atom_columns",
     ),
     *("tensor_core", "vectorized", "warp_specialized", "warp_tiled"),
 )

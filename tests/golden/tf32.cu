@@ -68,7 +68,7 @@ __device__ __forceinline__ void gg_mma_m16n8k8_tf32(
 constexpr int BM = 32, BN = 32, BK = 16;  // threadblock tile of C, and its step along K
 constexpr int WM = 16, WN = 16;  // warp tile
 constexpr int TM = 2, TN = 4;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IM = 16, IN = 8, IK = 8;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
@@ -76,12 +76,12 @@ constexpr int A_VEC = 4, C_VEC = 2;  // elements of a vector access
 constexpr int A_PAD = 4, B_PAD = 4;  // padding elements of each row
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int B_STEP = THREADS / BN;  // rows between a thread's copies
-constexpr int B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
 static_assert(THREADS * A_VEC == BM * BK, "the threads copy whole tiles");
-static_assert(THREADS % BN == 0 && B_PIECES * B_STEP == BK, "the threads copy whole tiles of B");
+static_assert(THREADS % BN == 0 && B_VECTORS * B_STEP == BK, "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
 // loads a vector of A; zeros outside the matrix (cache_shared A[m, k] B[n, k];
@@ -136,14 +136,14 @@ gemm(int M, int N, int K,
     unsigned B_frag[FN * 2];
     float acc[TM][TN] = {};
     alignas(16) float A_next[A_VEC];
-    float B_next[B_PIECES];
+    float B_next[B_VECTORS];
 
     // load the first tile (cache_shared A[m, k] B[n, k])
     load_A(&A_shared[0][A_m][A_k], A, lda, M, K, tile_m + A_m, A_k);
     #pragma unroll
-    for (int piece = 0; piece < B_PIECES; ++piece) {
-        const int k = B_k + piece * B_STEP, n = tile_n + B_n;
-        B_shared[0][B_n][B_k + piece * B_STEP] =
+    for (int vector = 0; vector < B_VECTORS; ++vector) {
+        const int k = B_k + vector * B_STEP, n = tile_n + B_n;
+        B_shared[0][B_n][B_k + vector * B_STEP] =
             k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
     }
     int stage = 0;
@@ -156,9 +156,9 @@ gemm(int M, int N, int K,
         // load the next tile early (double_buffer A B)
         load_A(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
-            const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-            B_next[piece] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
+        for (int vector = 0; vector < B_VECTORS; ++vector) {
+            const int k = next_k + B_k + vector * B_STEP, n = tile_n + B_n;
+            B_next[vector] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
         }
 
         // multiply the tile (tensor_core via=mma)
@@ -176,8 +176,8 @@ gemm(int M, int N, int K,
         // store the prefetched tile to shared memory (double_buffer A B)
         copy4(&A_shared[next_stage][A_m][A_k], A_next);
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece)
-            B_shared[next_stage][B_n][B_k + piece * B_STEP] = B_next[piece];
+        for (int vector = 0; vector < B_VECTORS; ++vector)
+            B_shared[next_stage][B_n][B_k + vector * B_STEP] = B_next[vector];
         __syncthreads();
         stage = next_stage;
     }

@@ -45,10 +45,10 @@ constexpr int VEC = 4;  // elements of a vector access
 constexpr int PARTS = 2;  // blocks that split K of a tile
 constexpr int THREADS = LM * LN;
 constexpr int A_STEP = THREADS / BK, B_STEP = THREADS / BN;  // rows between a thread's copies
-constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int A_VECTORS = BM / A_STEP, B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
-static_assert(THREADS % BK == 0 && A_PIECES * A_STEP == BM, "the threads copy whole tiles of A");
-static_assert(THREADS % BN == 0 && B_PIECES * B_STEP == BK, "the threads copy whole tiles of B");
+static_assert(THREADS % BK == 0 && A_VECTORS * A_STEP == BM, "the threads copy whole tiles of A");
+static_assert(THREADS % BN == 0 && B_VECTORS * B_STEP == BK, "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -84,19 +84,19 @@ gemm(int M, int N, int K,
     // registers: operand fragments, accumulators, staging
     float A_frag[2][TM], B_frag[2][TN];
     alignas(16) float acc[TM][TN] = {};
-    float A_next[A_PIECES], B_next[B_PIECES];
+    float A_next[A_VECTORS], B_next[B_VECTORS];
 
     // load the first tile (cache_shared A[k, m] B[k, n])
     #pragma unroll
-    for (int piece = 0; piece < A_PIECES; ++piece) {
-        const int m = tile_m + A_m + piece * A_STEP, k = start_k + A_k;
-        A_shared[0][A_k][A_m + piece * A_STEP] =
+    for (int vector = 0; vector < A_VECTORS; ++vector) {
+        const int m = tile_m + A_m + vector * A_STEP, k = start_k + A_k;
+        A_shared[0][A_k][A_m + vector * A_STEP] =
             m < M && k < stop_k ? A[(long long)m * lda + k] : 0.0f;
     }
     #pragma unroll
-    for (int piece = 0; piece < B_PIECES; ++piece) {
-        const int k = start_k + B_k + piece * B_STEP, n = tile_n + B_n;
-        B_shared[0][B_k + piece * B_STEP][B_n] =
+    for (int vector = 0; vector < B_VECTORS; ++vector) {
+        const int k = start_k + B_k + vector * B_STEP, n = tile_n + B_n;
+        B_shared[0][B_k + vector * B_STEP][B_n] =
             k < stop_k && n < N ? B[(long long)k * ldb + n] : 0.0f;
     }
     int stage = 0;
@@ -116,14 +116,14 @@ gemm(int M, int N, int K,
 
         // load the next tile early (double_buffer A A.register B B.register)
         #pragma unroll
-        for (int piece = 0; piece < A_PIECES; ++piece) {
-            const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
-            A_next[piece] = m < M && k < stop_k ? A[(long long)m * lda + k] : 0.0f;
+        for (int vector = 0; vector < A_VECTORS; ++vector) {
+            const int m = tile_m + A_m + vector * A_STEP, k = next_k + A_k;
+            A_next[vector] = m < M && k < stop_k ? A[(long long)m * lda + k] : 0.0f;
         }
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
-            const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-            B_next[piece] = k < stop_k && n < N ? B[(long long)k * ldb + n] : 0.0f;
+        for (int vector = 0; vector < B_VECTORS; ++vector) {
+            const int k = next_k + B_k + vector * B_STEP, n = tile_n + B_n;
+            B_next[vector] = k < stop_k && n < N ? B[(long long)k * ldb + n] : 0.0f;
         }
 
         // multiply the tile (register_block m=4 n=8)
@@ -140,11 +140,11 @@ gemm(int M, int N, int K,
                 // store the prefetched tile to shared memory, then read ahead into it
                 // (double_buffer A A.register B B.register)
                 #pragma unroll
-                for (int piece = 0; piece < A_PIECES; ++piece)
-                    A_shared[next_stage][A_k][A_m + piece * A_STEP] = A_next[piece];
+                for (int vector = 0; vector < A_VECTORS; ++vector)
+                    A_shared[next_stage][A_k][A_m + vector * A_STEP] = A_next[vector];
                 #pragma unroll
-                for (int piece = 0; piece < B_PIECES; ++piece)
-                    B_shared[next_stage][B_k + piece * B_STEP][B_n] = B_next[piece];
+                for (int vector = 0; vector < B_VECTORS; ++vector)
+                    B_shared[next_stage][B_k + vector * B_STEP][B_n] = B_next[vector];
                 __syncthreads();
                 #pragma unroll
                 for (int reg_m = 0; reg_m < TM; ++reg_m)

@@ -31,7 +31,7 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
 
 constexpr int BM = 128, BN = 128, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
-constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
+constexpr int PM = 4, PN = 4;  // in vectors of this many adjacent elements
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int A_PAD = 4;  // padding elements of each row

@@ -35,7 +35,7 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
 constexpr int BM = 128, BN = 256, BK = 16;  // threadblock tile of C, and its step along K
 constexpr int WM = 64, WN = 64;  // warp tile
 constexpr int TM = 8, TN = 16;  // micro-tile of a thread
-constexpr int PM = 4, PN = 4;  // in pieces of this many adjacent elements
+constexpr int PM = 4, PN = 4;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int A_PAD = 4;  // padding elements of each row
@@ -43,13 +43,13 @@ constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / (BK / VEC), B_STEP = THREADS / (BN / VEC);
-constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int A_VECTORS = BM / A_STEP, B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
 constexpr int SHARED_BYTES = 2 * BK * (BM + A_PAD) * sizeof(float) + 2 * BK * BN * sizeof(float);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
-static_assert(THREADS % (BK / VEC) == 0 && A_PIECES * A_STEP == BM,
+static_assert(THREADS % (BK / VEC) == 0 && A_VECTORS * A_STEP == BM,
     "the threads copy whole tiles of A");
-static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
+static_assert(THREADS % (BN / VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
@@ -106,18 +106,18 @@ gemm(int M, int N, int K,
     // registers: operand fragments, accumulators, staging
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
-    alignas(16) float A_next[A_PIECES][VEC], B_next[B_PIECES][VEC];
+    alignas(16) float A_next[A_VECTORS][VEC], B_next[B_VECTORS][VEC];
 
     // load the first tile (cache_shared A[k, m] B[k, n])
     #pragma unroll
-    for (int piece = 0; piece < A_PIECES; ++piece) {
-        load4(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, A_k);
+    for (int vector = 0; vector < A_VECTORS; ++vector) {
+        load4(A_next[vector], A, lda, M, K, tile_m + A_m + vector * A_STEP, A_k);
         for (int e = 0; e < VEC; ++e)
-            A_shared[0][A_k + e][A_m + piece * A_STEP] = A_next[piece][e];
+            A_shared[0][A_k + e][A_m + vector * A_STEP] = A_next[vector][e];
     }
     #pragma unroll
-    for (int piece = 0; piece < B_PIECES; ++piece) {
-        load4(&B_shared[0][B_k + piece * B_STEP][B_n], B, ldb, K, N, B_k + piece * B_STEP,
+    for (int vector = 0; vector < B_VECTORS; ++vector) {
+        load4(&B_shared[0][B_k + vector * B_STEP][B_n], B, ldb, K, N, B_k + vector * B_STEP,
             tile_n + B_n);
     }
     int stage = 0;
@@ -138,26 +138,26 @@ gemm(int M, int N, int K,
         // load the next tile early (double_buffer A A.register B B.register)
         if (tile_m + BM <= M && next_k + BK <= K) {
             #pragma unroll
-            for (int piece = 0; piece < A_PIECES; ++piece) {
-                const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
-                copy4(A_next[piece], &A[(long long)m * lda + k]);
+            for (int vector = 0; vector < A_VECTORS; ++vector) {
+                const int m = tile_m + A_m + vector * A_STEP, k = next_k + A_k;
+                copy4(A_next[vector], &A[(long long)m * lda + k]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < A_PIECES; ++piece) {
-                load4(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, next_k + A_k);
+            for (int vector = 0; vector < A_VECTORS; ++vector) {
+                load4(A_next[vector], A, lda, M, K, tile_m + A_m + vector * A_STEP, next_k + A_k);
             }
         }
         if (next_k + BK <= K && tile_n + BN <= N) {
             #pragma unroll
-            for (int piece = 0; piece < B_PIECES; ++piece) {
-                const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-                copy4(B_next[piece], &B[(long long)k * ldb + n]);
+            for (int vector = 0; vector < B_VECTORS; ++vector) {
+                const int k = next_k + B_k + vector * B_STEP, n = tile_n + B_n;
+                copy4(B_next[vector], &B[(long long)k * ldb + n]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < B_PIECES; ++piece) {
-                load4(B_next[piece], B, ldb, K, N, next_k + B_k + piece * B_STEP, tile_n + B_n);
+            for (int vector = 0; vector < B_VECTORS; ++vector) {
+                load4(B_next[vector], B, ldb, K, N, next_k + B_k + vector * B_STEP, tile_n + B_n);
             }
         }
 
@@ -179,13 +179,13 @@ gemm(int M, int N, int K,
                 // store the prefetched tile to shared memory, then read ahead into it
                 // (double_buffer A A.register B B.register)
                 #pragma unroll
-                for (int piece = 0; piece < A_PIECES; ++piece) {
+                for (int vector = 0; vector < A_VECTORS; ++vector) {
                     for (int e = 0; e < VEC; ++e)
-                        A_shared[next_stage][A_k + e][A_m + piece * A_STEP] = A_next[piece][e];
+                        A_shared[next_stage][A_k + e][A_m + vector * A_STEP] = A_next[vector][e];
                 }
                 #pragma unroll
-                for (int piece = 0; piece < B_PIECES; ++piece)
-                    copy4(&B_shared[next_stage][B_k + piece * B_STEP][B_n], B_next[piece]);
+                for (int vector = 0; vector < B_VECTORS; ++vector)
+                    copy4(&B_shared[next_stage][B_k + vector * B_STEP][B_n], B_next[vector]);
                 __syncthreads();
                 #pragma unroll
                 for (int reg_m = 0; reg_m < TM; reg_m += VEC) {

@@ -161,13 +161,13 @@ __device__ __forceinline__ void gg_wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
 }
 
-// wgmma.wait_group 0: waits for all groups; `sums` as an operand keeps reads of it after the wait.
+// wgmma.wait_group 0: waits for all groups; the operands keep reads of `acc` after it.
 template <int rows, int columns>
-__device__ __forceinline__ void gg_wgmma_end(float (&sums)[rows][columns]) {
+__device__ __forceinline__ void gg_wgmma_end(float (&acc)[rows][columns]) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
     for (int i = 0; i < rows * columns; ++i)
-        asm volatile("" : "+f"(sums[i / columns][i % columns]) :: "memory");
+        asm volatile("" : "+f"(acc[i / columns][i % columns]) :: "memory");
 }
 
 // wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0) for a warpgroup's 64 x 8 tile; operands
@@ -276,9 +276,9 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int k = 0; k < BK; k += IK) {
             #pragma unroll
-            for (int piece_m = 0; piece_m < FM; ++piece_m) {
-                gg_wgmma_m64n8k16_f16(acc[piece_m], acc[piece_m + FM],
-                    A_matrix + k * 2 / 16 + piece_m * 32, B_matrix + k * 2 / 16, tile_k + k > 0);
+            for (int inst_m = 0; inst_m < FM; ++inst_m) {
+                gg_wgmma_m64n8k16_f16(acc[inst_m], acc[inst_m + FM],
+                    A_matrix + k * 2 / 16 + inst_m * 32, B_matrix + k * 2 / 16, tile_k + k > 0);
             }
         }
         gg_wgmma_commit();

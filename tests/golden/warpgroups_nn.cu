@@ -167,10 +167,12 @@ __device__ __forceinline__ unsigned long long gg_matrix_128B(const void *first,
 }
 
 // The matrix descriptor of an MN-major wgmma operand with the 128-byte swizzle of TMA; swizzle
-// atom columns are `slab` bytes apart.  A step along k adds its rows' bytes / 16.
-__device__ __forceinline__ unsigned long long gg_matrix_128B_turned(const void *first, int slab) {
+// atom columns are `column_bytes` apart.  A step along k adds its rows' bytes / 16.
+__device__ __forceinline__ unsigned long long gg_matrix_128B_mn_major(
+    const void *first, int column_bytes)
+{
     const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(first));
-    return (from & 0x3ffff) >> 4 | static_cast<unsigned long long>(slab >> 4) << 16 |
+    return (from & 0x3ffff) >> 4 | static_cast<unsigned long long>(column_bytes >> 4) << 16 |
            1024ULL / 16 << 32 | 1ULL << 62;
 }
 
@@ -190,19 +192,19 @@ __device__ __forceinline__ void gg_wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
 }
 
-// wgmma.wait_group 0: waits for all groups; `sums` as an operand keeps reads of it after the wait.
+// wgmma.wait_group 0: waits for all groups; the operands keep reads of `acc` after it.
 template <int rows, int columns>
-__device__ __forceinline__ void gg_wgmma_end(float (&sums)[rows][columns]) {
+__device__ __forceinline__ void gg_wgmma_end(float (&acc)[rows][columns]) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
     for (int i = 0; i < rows * columns; ++i)
-        asm volatile("" : "+f"(sums[i / columns][i % columns]) :: "memory");
+        asm volatile("" : "+f"(acc[i / columns][i % columns]) :: "memory");
 }
 
 // wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0) for a warpgroup's 64 x 64 tile; operands
 // of bf16 in shared memory, a K-major, b N-major.  A thread has two adjacent accumulators in every
 // 8 columns, in row `c` and, 8 rows below, in row `d`.
-__device__ __forceinline__ void gg_wgmma_m64n64k16_bf16_turned_b(
+__device__ __forceinline__ void gg_wgmma_m64n64k16_bf16_mn_major_b(
     float *c, float *d, unsigned long long a, unsigned long long b, int accumulate)
 {
     asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %34, 0;\n"
@@ -222,11 +224,11 @@ __device__ __forceinline__ void gg_wgmma_m64n64k16_bf16_turned_b(
 constexpr int BM = 64, BN = 128, BK = 64;  // threadblock tile of C, and its step along K
 constexpr int WM = 16, WN = 64;  // warp tile
 constexpr int TM = 2, TN = 16;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IK = 16;  // step of one instruction
 constexpr int VEC = 2;  // elements of a vector access
-constexpr int B_SLAB = 64;  // elements of a swizzle atom's row
+constexpr int B_ATOM = 64;  // elements of a swizzle atom's row
 constexpr int CLUSTER_M = 2, CLUSTER_N = 1;  // blocks of a cluster along m and n
 constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
 // bit mask of the blocks that share the first block's tile
@@ -234,7 +236,7 @@ constexpr int B_BLOCKS = (1 << CLUSTER) - 1;
 constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
 constexpr int STAGE_BYTES = BM * BK * 2 + BK * BN * 2;  // bytes of the tiles in a stage
 constexpr int SHARED_BYTES = 2 * BM * BK * sizeof(unsigned short) +
-    2 * (BN / B_SLAB) * BK * B_SLAB * sizeof(unsigned short);
+    2 * (BN / B_ATOM) * BK * B_ATOM * sizeof(unsigned short);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
@@ -259,7 +261,7 @@ gemm(int M, int N, int K,
     // double_buffer A B)
     alignas(1024) extern __shared__ unsigned char shared_memory_1024[];
     auto *const A_shared = reinterpret_cast<unsigned short(*)[BM][BK]>(shared_memory_1024);
-    auto *const B_shared = reinterpret_cast<unsigned short(*)[BN / B_SLAB][BK][B_SLAB]>(
+    auto *const B_shared = reinterpret_cast<unsigned short(*)[BN / B_ATOM][BK][B_ATOM]>(
         shared_memory_1024 + 2 * sizeof(A_shared[0]));
 
     // mbarriers of each stage: full, a tile has arrived;
@@ -302,8 +304,8 @@ gemm(int M, int N, int K,
                     while (!gg_try_wait(empty[stage], phase)) {}
                     gg_expect_bytes(full[stage], STAGE_BYTES);
                     gg_load_box_2d(A_shared[stage], A, full[stage], tile_k, tile_m);
-                    for (int box_n = 0; box_n < BN; box_n += B_SLAB) {
-                        gg_multicast_box_2d(B_shared[stage][box_n / B_SLAB][B_k], B, full[stage],
+                    for (int box_n = 0; box_n < BN; box_n += B_ATOM) {
+                        gg_multicast_box_2d(B_shared[stage][box_n / B_ATOM][B_k], B, full[stage],
                             tile_n + box_n, tile_k + B_k, B_BLOCKS);
                     }
                     phase = stage < 1 ? phase : 1 - phase;
@@ -360,11 +362,11 @@ gemm(int M, int N, int K,
                 const unsigned long long A_matrix =
                     gg_matrix_128B(A_shared[stage][warpgroup_m], 1024);
                 const unsigned long long B_matrix =
-                    gg_matrix_128B_turned(B_shared[stage][warpgroup_n / B_SLAB], BK * 128);
+                    gg_matrix_128B_mn_major(B_shared[stage][warpgroup_n / B_ATOM], BK * 128);
                 gg_wgmma_fence();
                 #pragma unroll
                 for (int k = 0; k < BK; k += IK) {
-                    gg_wgmma_m64n64k16_bf16_turned_b(acc[0], acc[1], A_matrix + k * 2 / 16,
+                    gg_wgmma_m64n64k16_bf16_mn_major_b(acc[0], acc[1], A_matrix + k * 2 / 16,
                         B_matrix + k * 128 / 16, tile_k + k > 0);
                 }
                 gg_wgmma_commit();

@@ -141,10 +141,12 @@ __device__ __forceinline__ unsigned long long gg_matrix_64B(const void *first,
 }
 
 // The matrix descriptor of an MN-major wgmma operand with the 128-byte swizzle of TMA; swizzle
-// atom columns are `slab` bytes apart.  A step along k adds its rows' bytes / 16.
-__device__ __forceinline__ unsigned long long gg_matrix_128B_turned(const void *first, int slab) {
+// atom columns are `column_bytes` apart.  A step along k adds its rows' bytes / 16.
+__device__ __forceinline__ unsigned long long gg_matrix_128B_mn_major(
+    const void *first, int column_bytes)
+{
     const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(first));
-    return (from & 0x3ffff) >> 4 | static_cast<unsigned long long>(slab >> 4) << 16 |
+    return (from & 0x3ffff) >> 4 | static_cast<unsigned long long>(column_bytes >> 4) << 16 |
            1024ULL / 16 << 32 | 1ULL << 62;
 }
 
@@ -164,19 +166,19 @@ __device__ __forceinline__ void gg_wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
 }
 
-// wgmma.wait_group 0: waits for all groups; `sums` as an operand keeps reads of it after the wait.
+// wgmma.wait_group 0: waits for all groups; the operands keep reads of `acc` after it.
 template <int rows, int columns>
-__device__ __forceinline__ void gg_wgmma_end(float (&sums)[rows][columns]) {
+__device__ __forceinline__ void gg_wgmma_end(float (&acc)[rows][columns]) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
     for (int i = 0; i < rows * columns; ++i)
-        asm volatile("" : "+f"(sums[i / columns][i % columns]) :: "memory");
+        asm volatile("" : "+f"(acc[i / columns][i % columns]) :: "memory");
 }
 
 // wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0) for a warpgroup's 64 x 64 tile; operands
 // of bf16 in shared memory, a M-major, b K-major.  A thread has two adjacent accumulators in every
 // 8 columns, in row `c` and, 8 rows below, in row `d`.
-__device__ __forceinline__ void gg_wgmma_m64n64k16_bf16_turned_a(
+__device__ __forceinline__ void gg_wgmma_m64n64k16_bf16_mn_major_a(
     float *c, float *d, unsigned long long a, unsigned long long b, int accumulate)
 {
     asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %34, 0;\n"
@@ -207,15 +209,15 @@ __device__ __forceinline__ void gg_stmatrix_x4(
 constexpr int BM = 256, BN = 64, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int WM = 32, WN = 64;  // warp tile
 constexpr int TM = 4, TN = 16;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IK = 16;  // step of one instruction
 constexpr int FM = 2;  // instructions per warpgroup along m
 constexpr int VEC = 2;  // elements of a vector access
-constexpr int A_SLAB = 64;  // elements of a swizzle atom's row
+constexpr int A_ATOM = 64;  // elements of a swizzle atom's row
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int STAGE_BYTES = BK * BM * 2 + BN * BK * 2;  // bytes of the tiles in a stage
-constexpr int SHARED_BYTES = 2 * (BM / A_SLAB) * BK * A_SLAB * sizeof(unsigned short) +
+constexpr int SHARED_BYTES = 2 * (BM / A_ATOM) * BK * A_ATOM * sizeof(unsigned short) +
     2 * BN * BK * sizeof(unsigned short) + ((BM / WM) * LM) * BN * sizeof(unsigned short);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
@@ -231,7 +233,7 @@ gemm(int M, int N, int K,
     // tiles in shared memory (cache_shared A[k, m] B[n, k] C[m, n]; swizzle A B C;
     // double_buffer A B; tensor_core via=wgmma)
     alignas(1024) extern __shared__ unsigned char shared_memory_1024[];
-    auto *const A_shared = reinterpret_cast<unsigned short(*)[BM / A_SLAB][BK][A_SLAB]>(
+    auto *const A_shared = reinterpret_cast<unsigned short(*)[BM / A_ATOM][BK][A_ATOM]>(
         shared_memory_1024);
     auto *const B_shared = reinterpret_cast<unsigned short(*)[BN][BK]>(
         shared_memory_1024 + 2 * sizeof(A_shared[0]));
@@ -275,8 +277,8 @@ gemm(int M, int N, int K,
     // copy the first tile (async_copy A B C via=tma)
     if (tid == 0 && 0 < K) {
         gg_expect_bytes(full[0], STAGE_BYTES);
-        for (int box_m = 0; box_m < BM; box_m += A_SLAB)
-            gg_load_box_2d(A_shared[0][box_m / A_SLAB], A, full[0], tile_m + box_m, 0);
+        for (int box_m = 0; box_m < BM; box_m += A_ATOM)
+            gg_load_box_2d(A_shared[0][box_m / A_ATOM], A, full[0], tile_m + box_m, 0);
         gg_load_box_2d(B_shared, B, full[0], 0, tile_n);
     }
     int stage = 0;
@@ -289,17 +291,17 @@ gemm(int M, int N, int K,
 
         // multiply the tile (tensor_core via=wgmma)
         const unsigned long long A_matrix =
-            gg_matrix_128B_turned(A_shared[stage][warpgroup_m / A_SLAB], BK * 128);
+            gg_matrix_128B_mn_major(A_shared[stage][warpgroup_m / A_ATOM], BK * 128);
         const unsigned long long B_matrix =
             gg_matrix_64B(B_shared[stage][warpgroup_n], 512);
         gg_wgmma_fence();
         #pragma unroll
         for (int k = 0; k < BK; k += IK) {
             #pragma unroll
-            for (int piece_m = 0; piece_m < FM; ++piece_m) {
-                gg_wgmma_m64n64k16_bf16_turned_a(acc[piece_m * (TM / FM)],
-                    acc[piece_m * (TM / FM) + 1],
-                    A_matrix + k * 128 / 16 + (piece_m * (BM / FM) / A_SLAB) * (BK * 128 / 16),
+            for (int inst_m = 0; inst_m < FM; ++inst_m) {
+                gg_wgmma_m64n64k16_bf16_mn_major_a(acc[inst_m * (TM / FM)],
+                    acc[inst_m * (TM / FM) + 1],
+                    A_matrix + k * 128 / 16 + (inst_m * (BM / FM) / A_ATOM) * (BK * 128 / 16),
                     B_matrix + k * 2 / 16, tile_k + k > 0);
             }
         }
@@ -313,8 +315,8 @@ gemm(int M, int N, int K,
         // copy a tile ahead (async_copy A B C via=tma)
         if (tid == 0 && next_k < K) {
             gg_expect_bytes(full[next_stage], STAGE_BYTES);
-            for (int box_m = 0; box_m < BM; box_m += A_SLAB) {
-                gg_load_box_2d(A_shared[next_stage][box_m / A_SLAB], A, full[next_stage],
+            for (int box_m = 0; box_m < BM; box_m += A_ATOM) {
+                gg_load_box_2d(A_shared[next_stage][box_m / A_ATOM], A, full[next_stage],
                     tile_m + box_m, next_k);
             }
             gg_load_box_2d(B_shared[next_stage], B, full[next_stage], next_k, tile_n);
@@ -344,13 +346,13 @@ gemm(int M, int N, int K,
                 alignas(16) unsigned short out[4 * VEC] = {};
                 if (m < M) {
                     #pragma unroll
-                    for (int piece_n = 0; piece_n < 4; ++piece_n) {
-                        const int n = tile_n + thread_n + (reg_n + piece_n * VEC) * LN;
+                    for (int matrix_n = 0; matrix_n < 4; ++matrix_n) {
+                        const int n = tile_n + thread_n + (reg_n + matrix_n * VEC) * LN;
                         for (int e = 0; e < VEC; ++e) {
                             const float value =
-                                acc[reg_m][reg_n + piece_n * VEC + e] + (n + e < N ?
+                                acc[reg_m][reg_n + matrix_n * VEC + e] + (n + e < N ?
                                     gg_from_bf16(bias[n + e]) : 0.0f);
-                            out[piece_n * VEC + e] = gg_to_bf16(value < 0.0f ? 0.0f : value);
+                            out[matrix_n * VEC + e] = gg_to_bf16(value < 0.0f ? 0.0f : value);
                         }
                     }
                 }

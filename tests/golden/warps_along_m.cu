@@ -25,7 +25,7 @@ constexpr int WM = 16, WN = 24;  // warp tile
 constexpr int TM = 4, TN = 3;  // micro-tile of a thread
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
-constexpr int B_PIECES = (BK * BN - 1) / THREADS + 1;  // a thread's copies of a tile
+constexpr int B_VECTORS = (BK * BN - 1) / THREADS + 1;  // a thread's copies of a tile
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(THREADS == BM * BK, "the threads copy whole tiles");
@@ -67,9 +67,9 @@ gemm(int M, int N, int K,
             A_shared[A_k][A_m] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
         }
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
-            const int B_piece = tid + piece * THREADS, B_k = B_piece / BN;
-            const int B_n = B_piece % BN;
+        for (int vector = 0; vector < B_VECTORS; ++vector) {
+            const int B_vector = tid + vector * THREADS, B_k = B_vector / BN;
+            const int B_n = B_vector % BN;
             if (B_k < BK) {
                 const int k = tile_k + B_k, n = tile_n + B_n;
                 B_shared[B_k][B_n] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;

@@ -139,9 +139,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         calls += result.calls[0]
         if result.kind not in GOOD:
             print(f"{result.task.replay}: {result.kind}: {result.detail[:400]}", flush=True)
-    told = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    reported = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     seconds = time.monotonic() - began
-    print(f"{len(tasks)} schedules: {told}; {calls} calls on the GPU; {seconds:.0f} s")
+    print(f"{len(tasks)} schedules: {reported}; {calls} calls on the GPU; {seconds:.0f} s")
     return int(any(kind not in GOOD for kind in kinds))
 
 

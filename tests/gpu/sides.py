@@ -63,7 +63,7 @@ class OnDevice:
         cupy().cuda.Device().synchronize()
 
     def _unlike_unwritten(self, arguments: Mapping[str, Argument]) -> None:
-        """A GPU's NaN with its sign turned looks like what CPU runs fill shared memory with."""
+        """A GPU's NaN with its sign transposed looks like what CPU runs fill shared memory with."""
         for param in self.interface.params:
             value = arguments.get(param.name)
             if param.written and isinstance(value, np.ndarray) and UNIT[param.dtype]:
@@ -155,7 +155,7 @@ class Sides:
 
 
 def in_any_order(emitted: Emitted, case: Case) -> Case:
-    """``case``; with integers, whose sums are exact, where the GPU adds in an order of its own:
+    """``case``; with integers, whose sums are exact, where the GPU adds in its own order:
     within tensor cores, and blocks that add to memory as they come."""
     cores = any(d.name == TensorCore.SPEC.name for d in emitted.schedule.directives)
     if cores or Summation.of(emitted.program).follows_blocks:

@@ -37,7 +37,7 @@ def test_is_right_against_cublas_and_exact_integers(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gives_the_bits_of_the_cpu_run(name: str) -> None:
-    """Of tensor cores, which sum in an order of their own, on integers."""
+    """Of tensor cores, which sum in their own order, on integers."""
     kernel = emitted(name)
     sides = Sides(kernel)
     for shape in SHAPES:

@@ -44,13 +44,13 @@ SCALES = [(alpha, beta) for alpha in (0.0, 1.0, -1.0, 0.7) for beta in (0.0, 1.0
 
 def emitted(name: str, order: str = "NN") -> Emitted:
     text = (EXAMPLES / f"{name}.sched").read_text()
-    turned = text.replace(ORDERS["NN"], ORDERS[order])
-    assert (turned != text) == (order != "NN")
-    return compile_source(Source(turned, name))
+    transposed = text.replace(ORDERS["NN"], ORDERS[order])
+    assert (transposed != text) == (order != "NN")
+    return compile_source(Source(transposed, name))
 
 
 BY_BITS = [name for name in NAMES if "tensor_core" not in (EXAMPLES / f"{name}.sched").read_text()]
-"""Tensor cores sum in an order of their own."""
+"""Tensor cores sum in their own order."""
 EVERY = [(name, "NN") for name in NAMES] + [
     (name, order) for name in ORDERED for order in ORDERS if order != "NN"
 ]

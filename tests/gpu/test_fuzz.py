@@ -14,7 +14,7 @@ SEED, SCHEDULES, BATCH = 11, 300, 20
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
-    """A process of its own: a kernel that loses the GPU fails its own test alone."""
+    """A its own process: a kernel that loses the GPU fails its own test alone."""
     started = Worker()
     yield started
     started.end()

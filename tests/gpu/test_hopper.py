@@ -41,9 +41,9 @@ MOST_US = 8.0
 
 
 @pytest.fixture(autouse=True)
-def copy_engine() -> None:
+def tma() -> None:
     if device.capability(cp.cuda.runtime.getDevice()) < (9, 0):
-        pytest.skip("the copy engine came with sm_90")
+        pytest.skip("TMA came with sm_90")
 
 
 def emitted(name: str) -> Emitted:

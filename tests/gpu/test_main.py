@@ -98,6 +98,6 @@ def test_an_examples_program_finds_it_right(name: str, programs: Programs) -> No
         assert "\nright: largest error" in said(programs(name), *shape)
 
 
-def test_extents_that_the_launcher_refuses_are_told(programs: Programs) -> None:
+def test_extents_that_the_launcher_refuses_are_reported(programs: Programs) -> None:
     done = subprocess.run([programs(ALONE), "1", "100", "512"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, "the kernel requires N % 128 == 0\n")

@@ -49,7 +49,7 @@ def is_right(emitted: Emitted) -> None:
 
 
 @pytest.mark.parametrize("name", FEW_ROWS)
-def test_slabs_of_few_rows_are_right(name: str) -> None:
+def test_atom_columns_of_few_rows_are_right(name: str) -> None:
     is_right(kernel(FEW_ROWS[name]))
 
 

@@ -27,9 +27,9 @@ BATCHED = f"gemm C[b, m, n] = A[b, k, m] * B[k, n]\n{SHAPE}"
 
 
 @pytest.fixture(autouse=True)
-def copy_engine() -> None:
+def tma() -> None:
     if device.capability(cp.cuda.runtime.getDevice()) < (9, 0):
-        pytest.skip("the copy engine came with sm_90")
+        pytest.skip("TMA came with sm_90")
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def test_a_kernel_that_writes_anywhere_costs_no_other_its_result(tmp_path: Path)
 
 
 @pytest.mark.timing
-def test_the_best_point_is_found_written_and_as_fast_as_told(tmp_path: Path) -> None:
+def test_the_best_point_is_found_written_and_as_fast_as_documented(tmp_path: Path) -> None:
     space, best = tmp_path / "space.sched", tmp_path / "best.sched"
     space.write_text(SPACE)
     arguments = ["tune", str(space), "--shape", "1024", "--seconds", "25", "-o", str(best)]

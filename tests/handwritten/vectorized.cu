@@ -1,4 +1,4 @@
-// C = relu(A * B + bias): 8 x 8 elements a thread, in four pieces of 4 x 4; float4 accesses to
+// C = relu(A * B + bias): 8 x 8 elements a thread, as four blocks of 4 x 4; float4 accesses to
 // global and shared memory; the next tile's global loads overlap this tile's arithmetic.
 // Parameters: M, N, K, A[m, k], lda, B[k, n], ldb, bias[n], C[m, n], ldc.  16 x 16 threads.
 // A, B and C are 16-byte aligned; lda, ldb and ldc are multiples of 4.

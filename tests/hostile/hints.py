@@ -19,7 +19,7 @@ _SPAN_BECOMES = (
 )
 _ARGUMENT = re.compile(r"^(?:a divisor of [0-9]+: )?([a-z_]+)=([0-9]+)\b")
 _RENAMED = re.compile(
-    r"(?:any other (?:lowercase )?name will do|pass the number by a name of its own|"
+    r"(?:any other (?:lowercase )?name will do|pass the number by its own name|"
     r"names that differ in more than case), such as `(\w+)`$"
 )
 _ADDED = re.compile(r"add `(kernel \w+)`$")
@@ -105,7 +105,7 @@ def followed(text: str, mistake: Mistake) -> str | None:
         if "can't be a kernel's name" in mistake.message:
             return before + found.group(1) + after
         word, other = there.split("[")[0], found.group(1)
-        if "pass the number by a name of its own" in hint:
+        if "pass the number by its own name" in hint:
             start, end = _bounds(text, span.start)
             return text[:start] + re.sub(rf"\b{word}\b", other, text[start:end]) + text[end:]
         # A leading dimension has the name of its tensor, and an argument that of its letter.

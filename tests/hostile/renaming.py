@@ -2,7 +2,7 @@
 
 A trial puts one identifier of a kernel's text, or of the program around it, in the place of one
 name of its schedule.  The schedule is refused, and then the hint, followed, gives a kernel; or the
-text is the same as before but for names, each identifier replaced by one other wherever it stands.
+text is the same as before but for names, each identifier replaced by one other everywhere.
 """
 
 from __future__ import annotations

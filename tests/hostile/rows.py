@@ -56,7 +56,7 @@ APART = {
         "tensor_core": "tensor_core via=mma promote=16",
     },
 }
-"""Those that some of them exclude, each in a right schedule of its own, a line each."""
+"""Those that some of them exclude, each in its own right schedule, a line each."""
 
 
 def bare(argument: ArgumentSpec) -> str:

@@ -1,4 +1,4 @@
-"""Whoever changes one number of a right schedule, and then does as each first hint says, arrives at
+"""A user who changes one number of a right schedule, and then follows each first hint, arrives at
 a kernel, or at a hint that asks for judgement."""
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def test_comments_of_a_schedule_are_not_emitted() -> None:
     assert compiled(broken).text == known
 
 
-def test_line_ends_are_no_way_out_of_a_comment() -> None:
+def test_line_ends_do_not_end_a_comment() -> None:
     """The header repeats the schedule in comment lines; a statement is one of them."""
     text = compiled("fuse_epilogue (acc\n\n +\t(bias[n]\n # x\n * 2))").text
     header = text.split("\n\n")[0].splitlines()

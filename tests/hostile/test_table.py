@@ -1,4 +1,4 @@
-"""The bad-input table through the command line: each row a located error with a way out."""
+"""The bad-input table through the command line: each row a located error with a hint."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_row(row: Row, folder: Path) -> None:
         assert fragment in result.stderr
 
 
-def test_no_row_stands_twice() -> None:
+def test_no_row_is_there_twice() -> None:
     assert len({row.name for row in ROWS}) == len(ROWS)
 
 
@@ -88,7 +88,7 @@ def _is_judgement(mistake: Mistake) -> bool:
 
 @pytest.mark.proof
 def test_hints_can_be_followed_to_the_end() -> None:
-    """Whoever does what the first hint says, again and again, has a kernel after a few rounds."""
+    """A user who follows the first hint, again and again, has a kernel after a few rounds."""
     arrived = 0
     for row in ROWS:
         try:

@@ -1,4 +1,4 @@
-"""Many hostile words at once: each place of a schedule gets a word of its own.
+"""Many hostile words at once: each place of a schedule gets its own word.
 
 A word is hostile by what else has its name.  What has it follows from words at other places, or
 from none; so words share a schedule unless one of them holds the usual word of another's place.
@@ -69,7 +69,7 @@ def groups(among: Mapping[str, list[str]]) -> list[Words]:
     """Every word of a place's at that place, the words of a group all different.
 
     A word that holds a place's usual word is not tried there, where nothing else holds it.  Words
-    that are refused whatever the others are have groups of their own.
+    that are refused whatever the others are have their own groups.
     """
     every = list(_in_turn(among))
     hopeless = [pair for pair in every if _is_hopeless(*pair)]

@@ -119,9 +119,9 @@ def hostile(template: str, place: str) -> list[str]:
 
 
 def _after_a_word(name: str) -> Iterator[str]:
-    """What the name has behind a word of the template's and ``_``: all of it, and its beginnings.
+    """What the name has after a word of the template's and ``_``: all of it, and its beginnings.
 
-    After the same word these are names of the text; behind another they begin one.
+    After the same word these are names of the text; after another they begin one.
     """
     for word in USUAL.values():
         first, _, rest = name.partition(f"{word}_")
@@ -136,7 +136,7 @@ def known_to_c() -> list[str]:
 
 
 def unit(kernels: Iterator[tuple[int, Emitted]], launcher: bool) -> str:
-    """One C++ text of many kernels, each in a namespace of its own."""
+    """One C++ text of many kernels, each in its own namespace."""
     parts = ['#include "host.h"']
     for number, kernel in kernels:
         functions, begin, rest = kernel.text.partition("// ---- kernel ----")

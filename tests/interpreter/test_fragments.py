@@ -84,8 +84,8 @@ def test_every_warp_multiplies_for_itself() -> None:
     matrix = (np.arange(256).reshape(16, 16) % 7 - 3).astype(np.float32)
     found = run(load(), load(side="b", line="col"), MULTIPLY, MULTIPLY, STORE, WarpBarrier())
     assert (found == 2 * matrix @ matrix.T).all()
-    turned = replace(MULTIPLY, a_line="col")
-    assert (run(load(), load(side="b"), turned, STORE)[1] == matrix.T @ matrix.T).all()
+    transposed = replace(MULTIPLY, a_line="col")
+    assert (run(load(), load(side="b"), transposed, STORE)[1] == matrix.T @ matrix.T).all()
     by_columns = replace(STORE, line="col")
     assert (run(load(), load(side="b"), MULTIPLY, by_columns)[0] == (matrix @ matrix.T).T).all()
 

@@ -1,4 +1,4 @@
-"""Mistakes on C's way out by TMA are found by the interpreter."""
+"""Mistakes in stores of C by TMA are found by the interpreter."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def commits_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 def stores_twice(patch: pytest.MonkeyPatch) -> None:
-    """To the same place, by the same thread: that alone is no mistake."""
+    """To the same place, by the same thread: that alone is not a mistake."""
     sent(patch, lambda node: (node, node) if isinstance(node, StoreBoxes) else (node,))
 
 

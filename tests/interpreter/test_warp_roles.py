@@ -1,4 +1,4 @@
-"""Warps with roles of their own, interpreted: a producer that writes tiles and consumers that add
+"""Warps with their own roles, interpreted: a producer that writes tiles and consumers that add
 them up, with named barriers between them; and what hangs."""
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ EVERY = Int(CONSUMERS + PRODUCER)
 FILLED, READ = NamedBarrier(Int(1), EVERY), NamedBarrier(Int(2), EVERY)
 
 
-def meeting_consumers() -> tuple[Node, ...]:
+def synchronized_consumers() -> tuple[Node, ...]:
     return (BEGIN, over_tiles(FILLED, ADD, READ), STORE)
 
 
-def meeting() -> tuple[Node, ...]:
+def synchronized() -> tuple[Node, ...]:
     """Both sides pass two barriers together: a tile is filled, and it is read."""
-    return (roles((over_tiles(fill(), FILLED, READ),), meeting_consumers()),)
+    return (roles((over_tiles(fill(), FILLED, READ),), synchronized_consumers()),)
 
 
 def run(body: tuple[Node, ...], order: Order = "ascending", blocks: int = 1) -> np.ndarray:
@@ -83,16 +83,16 @@ def run(body: tuple[Node, ...], order: Order = "ascending", blocks: int = 1) -> 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_a_producer_and_consumers_meet_at_named_barriers(order: Order, blocks: int) -> None:
-    assert run(meeting(), order, blocks).all()
+    assert run(synchronized(), order, blocks).all()
 
 
 def test_values_show_a_barrier_at_the_wrong_place() -> None:
     early = over_tiles(FILLED, fill(), READ)
-    assert not run((roles((early,), meeting_consumers()),), "descending").all()
+    assert not run((roles((early,), synchronized_consumers()),), "descending").all()
 
 
-def test_who_waits_for_which_barrier_is_said_if_nobody_can_go_on() -> None:
-    found = trap((roles((over_tiles(fill(), READ, FILLED),), meeting_consumers()),))
+def test_who_waits_for_which_barrier_is_said_if_all_wait() -> None:
+    found = trap((roles((over_tiles(fill(), READ, FILLED),), synchronized_consumers()),))
     assert found == (
         "barrier[2]: no thread can go on: "
         "producer waits for barrier 2, to which 32 of 96 threads have come; "
@@ -121,7 +121,7 @@ def test_named_barriers_count_whole_warps() -> None:
 
     assert "barrier[1]: 64 threads, but others come" in met(NamedBarrier(Int(1), Int(64)))
     assert "barrier[16]: a block has 16 of them" in met(NamedBarrier(Int(16), Int(32)))
-    assert "barrier[2]: 33 threads are no number of whole" in met(NamedBarrier(Int(2), Int(33)))
+    assert "barrier[2]: 33 threads are not number of whole" in met(NamedBarrier(Int(2), Int(33)))
     half = If(of("<", X, CONSUMERS + 16), (NamedBarrier(Int(2), Int(32)),))
     assert "barrier[2]: not all lanes of its warp" in met(half)
     assert "more than 32 threads come" in trap((roles((), (NamedBarrier(Int(2), Int(32)),)),))

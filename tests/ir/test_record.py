@@ -35,7 +35,7 @@ class Two:
 
 @record
 class Own(Two):
-    """With a representation of its own."""
+    """With its own representation."""
 
     def __repr__(self) -> str:
         return "own"

@@ -88,8 +88,8 @@ def test_a_broken_requirement_of_a_map_is_explained() -> None:
     interface = interface_with(BATCHED, TensorMap("A", (16, 64, 1)))
     values = {"A": 8, "K": 4, "lda": 6, "stride_A_b": -4}
     rules = [rule for rule in interface.requirements if rule.name in values]
-    told = [explain(rule, interface, values) for rule in rules if not rule.holds(values)]
-    assert sorted(told) == [
+    reported = [explain(rule, interface, values) for rule in rules if not rule.holds(values)]
+    assert sorted(reported) == [
         "A begins 8 bytes past a multiple of 16, and the kernel's tensor map needs 16-byte "
         "alignment: pass an aligned copy, or use the kernel without async_copy via=tma",
         "lda = 6, and the kernel needs lda % 4 == 0: pad the rows of A, or use the kernel without "

@@ -22,7 +22,7 @@ from gemmgen.limits import box_addresses
 from gemmgen.passes import async_copy
 from gemmgen.pipeline import compile_source
 
-SLABS = """\
+ATOM_COLUMNS = """\
 target sm_90a
 tile m=64 n=64 k=8
 cache_shared A[m, k] B[k, n] C
@@ -56,11 +56,11 @@ def kernel_of(text: str) -> LoweredKernel:
     return kernel
 
 
-@pytest.mark.parametrize("text", [SLABS, STAGES, CLUSTER, DYNAMIC])
+@pytest.mark.parametrize("text", [ATOM_COLUMNS, STAGES, CLUSTER, DYNAMIC])
 def test_a_right_kernel_breaks_no_rule(text: str) -> None:
     kernel = kernel_of(text)
     assert kernel.interface.maps and not list(box_addresses.unfit(kernel))
-    assert bool(kernel.interface.dynamic_shared) == (text is not SLABS)
+    assert bool(kernel.interface.dynamic_shared) == (text is not ATOM_COLUMNS)
 
 
 def in_array(kernel: LoweredKernel, name: str, **changes: Any) -> LoweredKernel:
@@ -94,10 +94,10 @@ def place_at(node: Any, *indices: Any) -> Any:
 
 
 PLANTS: dict[str, tuple[str, Callable[[LoweredKernel], LoweredKernel], str]] = {
-    "slabs of four rows": (
-        SLABS,
+    "atom columns of four rows": (
+        ATOM_COLUMNS,
         lambda k: in_array(k, "C_shared", sizes=(2, 4, 32)),
-        "C_shared[box_n / C_SLAB, 0, 0]: starts are 512 bytes apart, and 512 % 1024 = 512",
+        "C_shared[box_n / C_ATOM, 0, 0]: starts are 512 bytes apart, and 512 % 1024 = 512",
     ),
     "stages of seven rows": (
         STAGES,
@@ -115,7 +115,7 @@ PLANTS: dict[str, tuple[str, Callable[[LoweredKernel], LoweredKernel], str]] = {
         "starts are 128 bytes apart",
     ),
     "an array that starts anywhere": (
-        SLABS,
+        ATOM_COLUMNS,
         lambda k: in_array(k, "C_shared", aligned=128),
         "aligned to 128",
     ),
@@ -129,27 +129,27 @@ PLANTS: dict[str, tuple[str, Callable[[LoweredKernel], LoweredKernel], str]] = {
         "starts at byte",
     ),
     "rows of another swizzle": (
-        SLABS,
+        ATOM_COLUMNS,
         lambda k: in_maps(k, lambda one: replace(one, swizzle=64)),
         "32 x 4 = 128 bytes, and its swizzle is one of 64",
     ),
     "boxes of 512 rows": (
-        SLABS,
+        ATOM_COLUMNS,
         lambda k: in_maps(k, lambda one: replace(one, box=(32, 512))),
         "the box is 32 x 512",
     ),
     "rows of 8 bytes": (
-        SLABS,
+        ATOM_COLUMNS,
         lambda k: in_maps(k, lambda one: replace(one, box=(2, 4), swizzle=0)),
         "2 x 4 = 8 bytes",
     ),
     "six dimensions": (
-        SLABS,
+        ATOM_COLUMNS,
         lambda k: in_maps(k, lambda one: replace(one, box=(*one.box, 1, 1, 1, 1))),
         "has 6",
     ),
     "a box larger than its tile": (
-        SLABS,
+        ATOM_COLUMNS,
         lambda k: in_maps(k, lambda one: replace(one, box=(32, 64))),
         "C_shared has",
     ),
@@ -158,8 +158,8 @@ PLANTS: dict[str, tuple[str, Callable[[LoweredKernel], LoweredKernel], str]] = {
         lambda k: in_boxes(k, lambda node: replace(node, at=(Var("threadIdx.x"), node.at[1]))),
         "threadIdx.x x 2 is a multiple of 2",
     ),
-    "an address of any alignment": (SLABS, lambda k: without(k, Aligned), "C's address"),
-    "any leading dimension": (SLABS, lambda k: without(k, MultipleOf), "ldc x 4"),
+    "an address of any alignment": (ATOM_COLUMNS, lambda k: without(k, Aligned), "C's address"),
+    "any leading dimension": (ATOM_COLUMNS, lambda k: without(k, MultipleOf), "ldc x 4"),
 }
 
 
@@ -190,12 +190,12 @@ def test_what_no_pass_refuses_is_refused_with_its_place(monkeypatch: pytest.Monk
     use = tuple(rule for rule in validate.USE if rule is not bufferrules.boxes_land_as_tiles_lie)
     monkeypatch.setattr(validate, "USE", use)
     with pytest.raises(ScheduleError) as refused:
-        compile_source(Source(SLABS))
+        compile_source(Source(ATOM_COLUMNS))
     (mistake,) = refused.value.mistakes
-    assert mistake.span and SLABS[mistake.span.start : mistake.span.end] == "C"
+    assert mistake.span and ATOM_COLUMNS[mistake.span.start : mistake.span.end] == "C"
     assert mistake.message == (
         "async_copy C via=tma: a box with swizzled rows of 128 bytes starts at a multiple of 1024 "
         "bytes"
     )
     for without_line in ("swizzle C\n", "async_copy C via=tma\nswizzle C\n"):  # as the hint says
-        compile_source(Source(SLABS.replace(without_line, "")))
+        compile_source(Source(ATOM_COLUMNS.replace(without_line, "")))

@@ -47,15 +47,15 @@ def orders(a: np.ndarray) -> dict[str, np.ndarray]:
     rows, columns = a.shape
     whole = np.zeros((rows + 3, columns + 5), a.dtype)
     whole[1 : rows + 1, 2 : columns + 2] = a
-    turned = np.zeros((columns + 1, rows + 7), a.dtype)
-    turned[:columns, :rows] = a.T
+    transposed = np.zeros((columns + 1, rows + 7), a.dtype)
+    transposed[:columns, :rows] = a.T
     apart = np.zeros((2 * rows, 3 * columns), a.dtype)
     apart[::2, ::3] = a
     return {
         "rows": np.ascontiguousarray(a),
         "columns": np.asfortranarray(a),
         "slice": whole[1 : rows + 1, 2 : columns + 2],
-        "columns of a slice": turned[:columns, :rows].T,
+        "columns of a slice": transposed[:columns, :rows].T,
         "apart": apart[::2, ::3],
         "backwards": np.ascontiguousarray(a[::-1])[::-1],
         "columns backwards": np.ascontiguousarray(a[:, ::-1])[:, ::-1],

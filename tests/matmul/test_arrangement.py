@@ -51,8 +51,8 @@ def test_letters(a: tuple[int, ...], b: tuple[int, ...], found: str) -> None:
 
 def test_dimensions_that_are_not_adjacent_stay_apart() -> None:
     heads = zeros(2, 5, 3, 4).transpose(0, 2, 1, 3)
-    turned = heads.swapaxes(-1, -2)
-    assert line(heads, turned) == "b1 b2 m n = b1 b2 m k * b1 b2 k n"
+    transposed = heads.swapaxes(-1, -2)
+    assert line(heads, transposed) == "b1 b2 m n = b1 b2 m k * b1 b2 k n"
     assert line(zeros(4, 3, 4)[::2], zeros(4, 5)) == "b1 m n = b1 m k * k n"
     assert line(zeros(2, 6, 4)[:, ::2], zeros(4, 5)) == "m n = m k * k n", "rows are evenly apart"
     one = np.broadcast_to(zeros(3, 4), (2, 3, 4))

@@ -90,7 +90,7 @@ def test_threads_may_fill_a_memo_at_once() -> None:
 
 
 def test_many_shapes_share_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From so many kernels of a problem on, the nearest of them runs."""
+    """From this many kernels of a problem on, the nearest of them runs."""
     monkeypatch.setattr(direct, "_selected", Memo(64))
     monkeypatch.setattr(direct, "_kernels", Memo(64))
     monkeypatch.setattr(direct, "_KERNELS", 0)

@@ -51,7 +51,7 @@ def read_allowed(path: Path) -> tuple[Allowed, ...]:
 
     An entry is a line of names, with the citation of its code's comment in brackets if that
     matters; the lines that change (``- ``), what they become (``+ ``) and what follows (two
-    blanks), with ``...`` for anything; and the argument why that is no mistake.
+    blanks), with ``...`` for anything; and the argument why that is not a mistake.
     """
     text = path.read_text(encoding="utf-8")
     lines = ["" if line.startswith("#") else line.rstrip() for line in text.splitlines()]

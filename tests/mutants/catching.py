@@ -46,7 +46,7 @@ class Trials:
         try:
             return first_complaint(self._caller, text, cases, warn=False, seconds=SECONDS)
         except CompileFailure as failure:
-            # A text that no compiler takes is no mutant.
+            # A text that no compiler takes is not a mutant.
             taken = not is_of_launcher(mutant) and self._cubin(text) is not None
             return str(failure) if taken else STILLBORN
 

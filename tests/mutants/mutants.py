@@ -132,7 +132,7 @@ Rule = Callable[[str, int], Iterator[Change]]
 
 
 def _blanked(text: str) -> str:
-    """The text with blanks for all that is no code; characters keep their positions."""
+    """The text with blanks for all that is not code; characters keep their positions."""
     lines: list[str] = []
     for line in text.split("\n"):
         code = "" if _IDLE.match(line) else line.partition("//")[0]

@@ -117,7 +117,7 @@ def test_mistakes_of_all_kinds_are_planted() -> None:
 
 
 def test_there_is_a_kernel_of_each_mechanism() -> None:
-    """Each directive, and each word that one of its arguments may be, if it is no default."""
+    """Each directive, and each word that one of its arguments may be, if it is not a default."""
     text = "\n".join(read_source(path).text for path in PATHS.values())
     stated = set(re.findall(r"^(\w+)|(?<= )(\w+=\w+)", text, re.MULTILINE))
     words = {word for found in stated for word in found}
@@ -183,7 +183,7 @@ def test_a_sample_has_kinds_in_turn() -> None:
     assert sampled(found, len(chosen), 1) == chosen != sampled(found, len(chosen), 2)
 
 
-def test_the_table_stands_between_its_marks(tmp_path: Path) -> None:
+def test_the_table_is_between_its_marks(tmp_path: Path) -> None:
     document = tmp_path / "page.md"
     document.write_text("above\n<!-- mutants -->\nold\n<!-- /mutants -->\nbelow\n")
     mutant, other, *_ = mutants(KERNEL)

@@ -259,7 +259,7 @@ def code(text: str) -> str:
 
 
 def planted(plant: Plant, text: str) -> str:
-    """``text`` with the change in the first place that is no comment."""
+    """``text`` with the change in the first place that is not a comment."""
     at = code(text).find(plant.old)
     assert at >= 0, f"the text has no {plant.old!r} any more: mend this test"
     return text[:at] + plant.new + text[at + len(plant.old) :]

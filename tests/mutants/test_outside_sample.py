@@ -31,7 +31,7 @@ EQUIVALENT = {
     "need a tile of one element; and CUDA refuses a grid beyond it with the same error",
     r"if \((blocks|tiles) >.*: > -> >=": "the same",
 }
-"""Changes (after their lines, if that matters), and why they are no mistakes."""
+"""Changes (after their lines, if that matters), and why they are not mistakes."""
 
 
 MAPPED_EQUIVALENT = {

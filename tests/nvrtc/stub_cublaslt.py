@@ -80,9 +80,9 @@ class StubLt:
         self._next += 1
         return 0
 
-    def _operand(self, pointer: Any, layout: Any, turned: int) -> Any:
+    def _operand(self, pointer: Any, layout: Any, transposed: int) -> Any:
         matrix = self._matrix(pointer, layout)
-        return matrix.T if self.description[turned] else matrix
+        return matrix.T if self.description[transposed] else matrix
 
     def _matrix(self, pointer: Any, layout: Any) -> Any:
         """A view of a matrix that is stored by columns."""

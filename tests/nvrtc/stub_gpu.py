@@ -16,7 +16,7 @@ class StubGpu:
         self._graph: list[Callable[[], None]] | None = None
 
     def kernel(self, name: str, ms: float) -> Callable[[], None]:
-        """A kernel of a name that takes so many milliseconds."""
+        """A kernel of a name that takes this many milliseconds."""
 
         def work() -> None:
             self.now += ms
@@ -31,7 +31,7 @@ class StubGpu:
         return launch
 
     def cupy(self) -> Any:
-        """What stands for the module CuPy."""
+        """A stand-in for the module CuPy."""
         runtime = SimpleNamespace(
             deviceSynchronize=lambda: None,
             getDevice=lambda: 0,

@@ -19,7 +19,7 @@ NEEDS = {
     "ring": ["sm_90a"],
     "stored": ARCHITECTURES[4:],
     "warpgroup": ["sm_90a"],
-    "warpgroup_turned": ["sm_90a"],
+    "warpgroup_mn_major": ["sm_90a"],
     "warpgroups": ["sm_90a"],
 }
 """The architectures that have multicasts, TMA, setmaxnreg, stmatrix and wgmma."""

@@ -94,7 +94,7 @@ def test_the_types_say_what_sums_are_computed_in(
 
 
 @pytest.mark.parametrize("fast", [False, True])
-def test_floats_of_a_byte_have_scales(library: StubLt, fast: bool) -> None:
+def test_fp8_have_scales(library: StubLt, fast: bool) -> None:
     cublaslt.calls(*product(("e4m3", "e5m2", "f16")), fast=fast)
     (description,) = (found for found in library.made.values() if "compute" in found)
     assert (description[17], description[18], description[25]) == (0x7000, 0x7000, fast)

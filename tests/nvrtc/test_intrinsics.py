@@ -42,8 +42,8 @@ WGMMA = """    __shared__ alignas(1024) unsigned short tiles[2][256][64];
     float sums[2][%(n)d / 4];
     const unsigned long long a = gg_matrix_128B(tiles[0]), b = gg_matrix_128B(tiles[1]);
     gg_wgmma_fence();
-    gg_wgmma_m64n%(n)dk16_%(dtype)s%(turned)s(sums[0], sums[1], a, b, 0);
-    gg_wgmma_m64n%(n)dk16_%(dtype)s%(turned)s(sums[0], sums[1], a + 2, b + 2, at);
+    gg_wgmma_m64n%(n)dk16_%(dtype)s%(transposed)s(sums[0], sums[1], a, b, 0);
+    gg_wgmma_m64n%(n)dk16_%(dtype)s%(transposed)s(sums[0], sums[1], a + 2, b + 2, at);
     gg_wgmma_commit();
     gg_wgmma_wait<1>();
     gg_wgmma_end(sums);
@@ -54,31 +54,31 @@ WGMMA = """    __shared__ alignas(1024) unsigned short tiles[2][256][64];
 """
 
 
-@pytest.mark.by_default("24-bf16-turned0")
-@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.by_default("24-bf16-transposed0")
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 @pytest.mark.parametrize("n", [8, 24, 256])
-def test_a_warpgroup_multiplies(n: int, dtype: DType, turned: tuple[bool, bool]) -> None:
-    function = warpgroup_functions.multiply(n, (dtype, dtype, "f32"), turned).text()
+def test_a_warpgroup_multiplies(n: int, dtype: DType, transposed: tuple[bool, bool]) -> None:
+    function = warpgroup_functions.multiply(n, (dtype, dtype, "f32"), transposed).text()
     assert max(map(len, function.split("\n"))) <= 100
     (suffix,) = re.findall(rf"k16_{dtype}(\w*)\(", function)
     text = "\n\n".join((*TYPES, *EMITTED, *([] if function in EMITTED else [function])))
-    found = ptx(text, WGMMA % {"n": n, "dtype": dtype, "turned": suffix}, "sm_90a")
+    found = ptx(text, WGMMA % {"n": n, "dtype": dtype, "transposed": suffix}, "sm_90a")
     assert found.count(f"m64n{n}k16.f32.{dtype}.{dtype}") == 2
     order = ("fence", "mma_async", "mma_async", "commit_group", "wait_group", "wait_group")
     assert re.findall(r"wgmma\.(\w+)\.sync", found) == list(order)
 
 
 @pytest.mark.by_default("4-True")
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 4])
-def test_a_warp_stores_matrices(count: int, turned: bool) -> None:
-    text = warpgroup_functions.stmatrix(count, turned).text()
+def test_a_warp_stores_matrices(count: int, transposed: bool) -> None:
+    text = warpgroup_functions.stmatrix(count, transposed).text()
     body = "    __shared__ alignas(16) unsigned short rows[64][8];\n"
     body += "    alignas(16) unsigned short pairs[8] = {};\n"
-    body += f"    gg_stmatrix_x{count}{'_turned' * turned}(rows[threadIdx.x], pairs);"
+    body += f"    gg_stmatrix_x{count}{'_trans' * transposed}(rows[threadIdx.x], pairs);"
     found = ptx(text, body, "sm_90a")
-    assert f"stmatrix.sync.aligned.m8n8.x{count}{'.trans' * turned}.shared.b16" in found
+    assert f"stmatrix.sync.aligned.m8n8.x{count}{'.trans' * transposed}.shared.b16" in found
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90a"])

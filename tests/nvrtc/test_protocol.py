@@ -46,7 +46,7 @@ def test_each_sample_has_its_length_and_what_leads_it(gpu: StubGpu, graph: bool)
         assert took >= LEAD + SPAN
 
 
-def test_orders_are_drawn_anew_and_are_the_same_in_each_run(gpu: StubGpu) -> None:
+def test_orders_are_drawn_each_round_and_are_the_same_in_each_run(gpu: StubGpu) -> None:
     timed(gpu, rounds=12)
     first, gpu.log = list(gpu.log), []
     timed(gpu, rounds=12)

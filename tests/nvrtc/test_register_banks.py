@@ -38,7 +38,7 @@ def test_sources_have_positions_and_marks() -> None:
         ("R0, R2, c[0x0][0x4], R6", False, True),
     ],
 )
-def test_banks_deliver_so_many_registers_a_clock(operands: str, volta: bool, maxwell: bool) -> None:
+def test_banks_deliver_these_registers_per_clock(operands: str, volta: bool, maxwell: bool) -> None:
     assert has_conflict(ffma(operands), None, VOLTA) is volta
     assert has_conflict(ffma(operands), None, MAXWELL) is maxwell
 

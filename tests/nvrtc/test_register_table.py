@@ -18,7 +18,7 @@ FOR_WGMMA = ("registers of each thread at the launch", "too few registers for wg
 
 
 def sample(count: int) -> tuple[Row, ...]:
-    """So many rows, of all atoms, and as many again that ptxas refuses."""
+    """This many rows, of all atoms, and as many again that ptxas refuses."""
     refused = [row for row in ROWS if row.needs]
     return (*ROWS[:: len(ROWS) // count], *refused[:: max(1, len(refused) // count)])
 

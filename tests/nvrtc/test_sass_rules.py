@@ -118,7 +118,7 @@ IN_VECTOR_REGISTER = '    asm("prmt.b32 %0, %0, %0, 0x3210;" : "+r"(to));\n'
 @pytest.mark.proof
 @needs_tool
 def test_copies_with_a_policy_have_a_legal_address() -> None:
-    """ptxas folds a uniform part into the address unless another operation comes between."""
+    """ptxas merges a uniform part into the address unless another operation comes between."""
     text = compile_source(read_source(str(FOLDED))).text
     assert text.count(IN_VECTOR_REGISTER) == 2
     assert code_checks.legality(text, "sm_90").errors == ()

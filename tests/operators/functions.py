@@ -19,15 +19,15 @@ BATCHES = ("p", "q", "r", "s")
 
 
 @cache
-def product(dtype: torch.dtype, batches: int, epilogue: str = "", turned: bool = False) -> Any:
-    """C = A B for each index of ``batches`` dimensions; ``turned``: B is stored as B[n, k]."""
+def product(dtype: torch.dtype, batches: int, epilogue: str = "", transposed: bool = False) -> Any:
+    """C = A B for each index of ``batches`` dimensions; ``transposed``: B is stored as B[n, k]."""
     outer = BATCHES[:batches]
-    c, a, b = (", ".join((*outer, *inner)) for inner in ("mn", "mk", "nk" if turned else "kn"))
+    c, a, b = (", ".join((*outer, *inner)) for inner in ("mn", "mk", "nk" if transposed else "kn"))
     kind = TYPES[dtype]
     acc = "f64" if kind == "f64" else "f32"
     lines = [f"gemm C[{c}] = A[{a}] * B[{b}]", f"dtype A={kind} B={kind} C={kind} acc={acc}"]
     lines += [f"fuse_epilogue {epilogue}"] if epilogue else []
-    name = f"product_{kind}_{batches}{'_turned' if turned else ''}{'_bias' if epilogue else ''}"
+    name = f"product_{kind}_{batches}{'_transposed' * transposed}{'_bias' if epilogue else ''}"
     return gemmgen.torch.op("".join(f"{line}\n" for line in lines), name=f"functions::{name}")
 
 
@@ -86,10 +86,10 @@ def linear(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None = None) -
     weight = w[None, :] if w.ndim == 1 else w
     rows = x.reshape(-1, x.shape[-1])
     if bias is None:
-        found = product(x.dtype, 0, turned=True)(rows, weight)
+        found = product(x.dtype, 0, transposed=True)(rows, weight)
     else:
         wide = bias.expand(weight.shape[0])
-        found = product(x.dtype, 0, "acc + bias[n]", turned=True)(rows, weight, wide)
+        found = product(x.dtype, 0, "acc + bias[n]", transposed=True)(rows, weight, wide)
     found = found.reshape(*x.shape[:-1], weight.shape[0])
     return found[..., 0] if w.ndim == 1 else found
 

@@ -240,7 +240,7 @@ OWN = {
         "double_buffer A.register B.register",
         "residue k=first",
     ),
-    "a ragged first tile, and rings of their own": _lines(
+    "a ragged first tile, and their own rings": _lines(
         *BLOCKED, "double_buffer A", "double_buffer B stages=3", "residue k=first"
     ),
     "a ragged first tile, wide along k": _lines(

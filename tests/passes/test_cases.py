@@ -144,7 +144,7 @@ def test_refuses(path: Path) -> None:
 
 @pytest.mark.by_default("tile/*", "cache_shared/*", "split_k/*", "limits/*")
 @pytest.mark.parametrize("path", [p for p in REFUSALS if "fixed" in read(p)], ids=named)
-def test_the_hint_is_a_way_out(path: Path) -> None:
+def test_the_hint_helps(path: Path) -> None:
     assert refusal(source(fixed(read(path))).text) is None
 
 
@@ -164,7 +164,7 @@ TO_JUDGE = {
 
 @pytest.mark.parametrize("path", REFUSALS, ids=named)
 def test_hints_are_followed_to_a_kernel(path: Path) -> None:
-    """Whoever writes what each hint says, word by word, arrives."""
+    """A user who writes what each hint says, word by word, succeeds."""
     case = read(path)
     text, said = source([*case.get("given", []), *case["apply"]]).text, list[str]()
     for _ in range(10):

@@ -31,7 +31,7 @@ ALONE = "host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 """The browser reaches no other host."""
 SIZES = ((390, 844), (1024, 768), (1440, 900))
 WORK = 0.011
-"""Seconds that ``crowded``'s work takes on a core of its own."""
+"""Seconds that ``crowded``'s work takes on its own core."""
 CUT_OFF = """
 const clip = (e) => ['auto', 'scroll'].includes(getComputedStyle(e).overflowX);
 const wide = document.documentElement.clientWidth + 1;
@@ -44,7 +44,7 @@ return [...document.querySelectorAll('#playground *')]
 
 
 def crowded() -> float:
-    """How many times longer than on a core of its own something takes here now, at least 1."""
+    """How many times longer than on its own core something takes here now, at least 1."""
     start = time.monotonic()
     for _ in range(20):
         sum(i & 7 for i in range(200_000))

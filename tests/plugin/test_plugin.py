@@ -1,4 +1,4 @@
-"""``gemmgen_golden`` as a user's own repository meets it."""
+"""``gemmgen_golden`` in a user's repository."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_change_fails_with_a_diff(pytester: pytest.Pytester, repository: Path)
     assert (repository / "my.cu").read_text() == before
 
 
-def test_a_wrong_schedule_is_told_with_its_place(
+def test_a_wrong_schedule_is_reported_with_its_place(
     pytester: pytest.Pytester, repository: Path
 ) -> None:
     (repository / "my.sched").write_text("tille m=8 n=32\n")
@@ -85,7 +85,7 @@ def test_a_wrong_schedule_is_told_with_its_place(
     assert not (repository / "my.cu").exists()
 
 
-def test_a_missing_schedule_is_told_with_where_it_was_looked_for(
+def test_a_missing_schedule_is_reported_with_where_it_was_looked_for(
     pytester: pytest.Pytester, repository: Path
 ) -> None:
     (repository / "my.sched").unlink()
@@ -94,7 +94,7 @@ def test_a_missing_schedule_is_told_with_where_it_was_looked_for(
     result.stdout.fnmatch_lines(["kernels/my.sched: there is no such schedule in *"])
 
 
-def test_line_ends_are_told_apart(pytester: pytest.Pytester, repository: Path) -> None:
+def test_line_ends_are_distinguished(pytester: pytest.Pytester, repository: Path) -> None:
     run(pytester, "--gemmgen-update")
     golden = repository / "my.cu"
     golden.write_bytes(golden.read_bytes().replace(b"\n", b"\r\n"))

@@ -20,6 +20,6 @@ def result(
     machine: MachineInfo = H200,
     text: str = TEXT,
 ) -> MeasuredResult:
-    """A schedule with tiles of ``size`` rows and columns that took so many microseconds."""
+    """A schedule with tiles of ``size`` rows and columns that took this many microseconds."""
     found = MeasuredResult.of(text.format(size), shape, machine, us * 1e-6, vendor=19e-6)
     return replace(found, date=date)

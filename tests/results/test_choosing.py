@@ -157,7 +157,7 @@ def test_less_precise_products_are_chosen_only_if_asked_for() -> None:
     assert suggest(NT, 2048, fast=True).chosen.measured is not None
 
 
-def test_results_of_f32_leave_products_by_parts_open() -> None:
+def test_results_of_f32_leave_products_split_open() -> None:
     """They are faster where they are allowed, unless a time that was measured is less."""
     text = f"gemm {NT}\ntile m=64 n=64 k=16\ncache_shared A[k, m] B[k, n]\nregister_block m=4 n=4\n"
     Results.open().record(MeasuredResult.of(text, (2048, 2048, 2048), H200, 4e-4))

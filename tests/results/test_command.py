@@ -87,7 +87,7 @@ def test_filters_choose_what_is_listed_exported_and_cleared(
     assert len(own()) == 5 - count
 
 
-def test_clearing_wants_to_be_told_what() -> None:
+def test_clearing_asks_what() -> None:
     stored()
     for arguments in ((), ("--all", "--gpu", "H200"), ("--all", "--stale")):
         found = gemmgen("cache", "clear", *arguments)

@@ -45,7 +45,7 @@ SAME = {
         "cache_shared B[k, n]",
         "cache_shared B[k,\n  n]",
     ),
-    "an identity is no directive": (
+    "an identity is not a directive": (
         "gemm C[m, n] = A[m, k] * B[k, n]",
         "vectorize A width=1",
         "pad A B by=0",

@@ -1,7 +1,7 @@
 """What a user reads: every mistake with its position, arithmetic and hint, word for word.
 
 ``mistakes.txt`` holds the cases: a name, the schedule, and all that is said about it;
-``{directives}`` stands for all of them, in the ladder's order.
+``{directives}`` means all of them, in the ladder's order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_a_directive_of_a_later_version_is_answered() -> None:
         assert mistake.message == f"{word} is not in this version" and mistake.hint == later.hint
 
 
-def test_all_mistakes_are_told_in_the_order_of_the_text() -> None:
+def test_all_mistakes_are_reported_in_the_order_of_the_text() -> None:
     error = refused(
         "tile m=0 n=1.5\n"
         "kernel int\n"
@@ -71,7 +71,7 @@ def test_a_wrong_gemm_line_makes_no_further_mistakes() -> None:
     assert len(error.mistakes) == 1
 
 
-def test_a_file_of_mistakes_is_told_in_part() -> None:
+def test_a_file_of_mistakes_is_reported_in_part() -> None:
     error = refused("oops\n" * 200)
     assert error.render().count("unknown directive") == 50
     assert error.render().endswith("150 more mistakes")

@@ -93,7 +93,7 @@ def test_a_matrix_of_the_epilogue_takes_the_name_of_its_leading_dimension() -> N
 
 
 @pytest.mark.parametrize(
-    "letter", ["shared", "next", "frag", "raw", "piece", "next_k", "next_stage"]
+    "letter", ["shared", "next", "frag", "raw", "vector", "next_k", "next_stage"]
 )
 def test_a_letter_is_refused_what_makes_two_names_one(letter: str) -> None:
     """A_next is a staging register of A, and would be a coordinate in its tile along `next`."""

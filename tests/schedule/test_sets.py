@@ -47,7 +47,7 @@ def test_a_settled_space_is_the_schedule_of_its_values() -> None:
     )
 
 
-def test_every_open_set_is_told() -> None:
+def test_every_open_set_is_reported() -> None:
     messages = [mistake.message for mistake in refused(SPACE).mistakes]
     assert messages == [
         "let t is a set {64, 128}: choose one with --set t=64",

@@ -141,7 +141,7 @@ BARRIERS = {
         "A_shared[(stage + 1)",
         "values, clocks",
     ),
-    "copies that nobody waits for": BoxPlant(
+    "copies that no thread waits for": BoxPlant(
         IN, " && ahead < steps", "", "not waited for", AHEAD, "accounting"
     ),
     "a box past the end of shared memory": BoxPlant(

@@ -87,7 +87,7 @@ PLANTS = {
     "all blocks load one slice, to where theirs belongs": edit(
         "tile_k + b_k, column", "tile_k, column", "", "", "values"
     ),
-    "slices of the tile in turned order": edit(
+    "slices of the tile in rotated order": edit(
         "tile_k + b_k, column", "tile_k + B_ROWS - b_k, column", "", "", "values"
     ),
     "the bytes of its own slice alone": edit(

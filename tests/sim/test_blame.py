@@ -60,7 +60,7 @@ def test_static_shared_arrays_are_found_with_their_shapes() -> None:
     }
 
 
-def test_arrays_within_dynamic_shared_memory_are_told_apart() -> None:
+def test_arrays_within_dynamic_shared_memory_are_distinguished() -> None:
     a, b = checked("warp_tiled").shared
     assert (a.name, a.shape) == ("A_shared", (2, 16, 132))
     assert (b.name, b.offset, b.shape) == ("B_shared", a.offset + a.bytes, (2, 16, 256))

@@ -93,11 +93,11 @@ def test_a_finding_says_whose_memory_it_is_about() -> None:
     pattern = r" \(of block (\d)\) in block (?!\1).*; thread \(\d+, 0\) of block \1 reads it, at"
     got = sentence("a stage released to its own block twice", pattern)
     assert got.startswith("race: thread (0, 0) has TMA write B_shared[")
-    pattern = "full.0. of block 1 is no barrier: it has not been initialized"
+    pattern = "full.0. of block 1 is not a barrier: it has not been initialized"
     assert sentence("the first barrier of the cluster dropped", pattern).startswith("wrong barrier")
 
 
-def test_a_deadlock_names_blocks_and_whom_they_wait_for() -> None:
+def test_a_deadlock_names_blocks_and_which_threads_they_wait_for() -> None:
     got = sentence("a slice for its own block alone", "deadlock")
     for part in (
         "1 thread of block 1 waits",
@@ -226,7 +226,7 @@ WRONG = {
         "__shared__ unsigned long long full; if (n == 0) gg_init_barrier(full, 1);"
         " gg_sync_cluster(); if (n == 0) gg_arrive_at(full, 1); gg_sync_cluster();",
         "wrong barrier",
-        "full[0] of block 1 is no barrier",
+        "full[0] of block 1 is not a barrier",
     ),
 }
 

@@ -24,7 +24,7 @@ SCHEDULES = {
     "alone": BASE + THREE,
     "producer": BASE + THREE + PRODUCER,
     "rows of 64 bytes": BASE.replace("k=32", "k=16") + TWO + PRODUCER,
-    "slabs": BASE.replace("k=32", "k=64") + TWO + PRODUCER,
+    "atom columns": BASE.replace("k=32", "k=64") + TWO + PRODUCER,
     "128 rows": HIGH + THREE + PRODUCER,
     "parts of k": f"{BASE}{THREE}split_k parts=3\n",
     "groups of terms": BASE.replace("via=wgmma", "via=wgmma promote=64") + THREE + PRODUCER,
@@ -41,7 +41,7 @@ def test_every_order_is_right(name: str) -> None:
     assert complaint(SCHEDULES[name]) is None
 
 
-@pytest.mark.by_default("slabs")
+@pytest.mark.by_default("atom columns")
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_pass_keeps_the_meaning(name: str) -> None:
     outcome = meaning.check(Subject(emitted(SCHEDULES[name])))
@@ -53,7 +53,7 @@ PLANTS = {
     "a step along k of halves": ("producer", "A_matrix + k * 4 / 16", "A_matrix + k * 2 / 16"),
     "another step along k of B": ("producer", "B_matrix + k * 4 / 16", "B_matrix + k / 16"),
     "a descriptor of other rows": ("rows of 64 bytes", "2ULL << 62", "1ULL << 62"),
-    "the next slab": ("slabs", "(k / A_SLAB) * BM", "(k / A_SLAB) * BN"),
+    "the next atom column": ("atom columns", "(k / A_ATOM) * BM", "(k / A_ATOM) * BN"),
     "sums are read before the wait": ("producer", "gg_wgmma_end(acc);", ""),
 }
 

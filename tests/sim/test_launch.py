@@ -74,7 +74,7 @@ def test_what_cannot_be_launched_with_is_a_sentence(given: dict[str, object], me
         kernel(**given, bias=np.zeros(8, np.float32))
 
 
-def test_a_kernel_that_reads_c_is_told_to_be_given_it() -> None:
+def test_a_kernel_that_reads_c_must_be_given_it() -> None:
     kernel = gemmgen.compile(EXAMPLES / "tiled.sched", device="cpu")
     with pytest.raises(CallError, match="C is missing: the kernel reads it, unless beta is 0"):
         kernel(A=A, B=B, beta=1.0)

@@ -18,7 +18,7 @@ from gemmgen.sim.run import compile_kernel
 
 SOURCE = (Path(__file__).parents[1] / "handwritten" / "stored.cu").read_text(encoding="utf-8")
 PLACE = "i % 2 * 8 + lane / 4, n = i / 2 * 8 + lane % 4 * 2"
-TURNED = "i % 2 * 8 + lane % 4 * 2, n = i / 2 * 8 + lane / 4"
+TRANSPOSED = "i % 2 * 8 + lane % 4 * 2, n = i / 2 * 8 + lane / 4"
 CALL = "gg_stmatrix_x4(&tile[lane % 16][lane / 16 * 8], pairs);"
 HALF = "gg_stmatrix_x2(&tile[lane % 16][lane / 16 * 8], pairs);"
 INTERFACE = Interface(
@@ -41,10 +41,10 @@ def run(source: str, order: str = "ascending") -> tuple[Stored, Stored]:
     return c, a
 
 
-def turned(source: str) -> str:
+def transposed(source: str) -> str:
     return (
-        source.replace("gg_stmatrix_x4(", "gg_stmatrix_x4_turned(")
-        .replace(PLACE, TURNED)
+        source.replace("gg_stmatrix_x4(", "gg_stmatrix_x4_trans(")
+        .replace(PLACE, TRANSPOSED)
         .replace("A[m * lda + n + 1]", "A[(m + 1) * lda + n]")
     )
 
@@ -60,8 +60,8 @@ def one_by_one(source: str) -> str:
     return source.replace(CALL, " ".join(calls))
 
 
-@pytest.mark.by_default("turned")
-@pytest.mark.parametrize("change", [str, turned, by_pairs, one_by_one])
+@pytest.mark.by_default("transposed")
+@pytest.mark.parametrize("change", [str, transposed, by_pairs, one_by_one])
 def test_stores_what_each_lane_holds(change: Callable[[str], str]) -> None:
     for order in ORDERS:
         got, want = run(change(SOURCE), order)
@@ -74,7 +74,7 @@ PLANTS = {
     "a lane that stores nothing": (CALL, f"if (lane != 9) {CALL}", "divergent warp"),
     "no barrier after the stores": ("__syncwarp();", "", "race: "),
     "matrices exchanged": ("pairs[i * 2] =", "pairs[i % 2 * 4 + i / 2 * 2] =", ""),
-    "turned, and not meant so": ("gg_stmatrix_x4(", "gg_stmatrix_x4_turned(", ""),
+    "transposed, and not meant so": ("gg_stmatrix_x4(", "gg_stmatrix_x4_trans(", ""),
     "half of the matrices": (CALL, HALF, "never written"),
 }
 

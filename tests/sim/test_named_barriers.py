@@ -80,8 +80,8 @@ TURNS = """
 @pytest.mark.parametrize("order", ALL_ORDERS)
 def test_two_groups_meet_each_at_its_own_barrier(order: str) -> None:
     n = np.arange(THREADS)
-    turned = (n ^ 63) + 1 + 3
-    assert (run(TURNS, order) == turned[::-1]).all()
+    transposed = (n ^ 63) + 1 + 3
+    assert (run(TURNS, order) == transposed[::-1]).all()
 
 
 def test_all_threads_at_a_numbered_barrier() -> None:

@@ -1,4 +1,4 @@
-"""C by TMA: right in every order, and what goes wrong on its way out is found."""
+"""C by TMA: right in every order, and what goes wrong in its store is found."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from gemmgen.proof.shapes import fit
 
 SHAPE = (67, 68, 12)
 """3 x 2 tiles with ragged edges, of several slices each: more than there are blocks at a time."""
-BLOCK, WARPS, DUTIES, SLICES, ONCE, THREADS = (
+BLOCK, WARPS, ROLES, SLICES, ONCE, THREADS = (
     "C by TMA",
     "C by TMA, rows of warps",
     "consumers that store by TMA",
-    "consumers whose slices of C take turns",
+    "consumers that alternate slices of C",
     "two slices of C in turn by TMA",
     "C by way of two slices in turn",
 )
@@ -46,7 +46,7 @@ def complaint(name: str, text: str) -> str | None:
 
 
 @pytest.mark.by_default("consumers *")
-@pytest.mark.parametrize("name", [BLOCK, WARPS, DUTIES, SLICES, ONCE, THREADS])
+@pytest.mark.parametrize("name", [BLOCK, WARPS, ROLES, SLICES, ONCE, THREADS])
 def test_every_order_is_right(name: str) -> None:
     assert complaint(name, emitted(name).text) is None
 
@@ -142,9 +142,9 @@ PLANTS: dict[str, tuple[str, str, str, int, tuple[str, ...]]] = {
         1,
         ("wrong bits",),
     ),
-    "the consumers' barrier before the store": (DUTIES, MEET, "", 2, ("race",)),
-    "the consumers' barrier after the wait": (DUTIES, MEET, "", 1, ("race",)),
-    "the block's barrier among consumers": (DUTIES, MEET, SYNC, 2, ("divergent barrier",)),
+    "the consumers' barrier before the store": (ROLES, MEET, "", 2, ("race",)),
+    "the consumers' barrier after the wait": (ROLES, MEET, "", 1, ("race",)),
+    "the block's barrier among consumers": (ROLES, MEET, SYNC, 2, ("divergent barrier",)),
     "no wait before a slice of two is written again": (
         SLICES,
         FREED,
@@ -217,7 +217,7 @@ PLANTS: dict[str, tuple[str, str, str, int, tuple[str, ...]]] = {
         ("race", "wrong bits", "never written"),
     ),
     "a producer's thread waits": (
-        DUTIES,
+        ROLES,
         "if (threadIdx.x == 0) gg_await_boxes<0>();",
         "if (threadIdx.x == CONSUMERS) gg_await_boxes<0>();",
         1,
@@ -242,7 +242,7 @@ def test_a_box_that_is_too_large_is_found() -> None:
 
 
 def without_whole_units(name: str) -> tuple[Emitted, str]:
-    """A kernel that nobody asks for rows of C that end with 16 bytes, and its text."""
+    """A kernel without a request for rows of C that end with 16 bytes, and its text."""
     known, rule = emitted(name), MultipleOf("N", 4)
     assert rule in known.interface.requirements
     others = tuple(each for each in known.interface.requirements if each != rule)

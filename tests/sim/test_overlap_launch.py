@@ -148,7 +148,7 @@ def test_finds(plant: str) -> None:
 
 
 def test_the_dependent_kernel_may_begin_before_the_stores() -> None:
-    """It waits for the end of this one before it touches memory, so that where it is told to begin
+    """It waits for the end of this one before it touches memory, so that where it is asked to begin
     changes when it is set up, and no result."""
     text = emitted("cp_async").text
     head, mark, tail = text.partition("---- kernel")

@@ -128,24 +128,24 @@ def test_every_order_is_right(name: str, proof: bool) -> None:
 
 
 WAIT = "while (!gg_try_wait(turn[consumer], turn_phase)) {}"
-HAND_ON = "if (threadIdx.x % 32 == 0) gg_arrive(turn[1 - consumer]);"
+RELEASE = "if (threadIdx.x % 32 == 0) gg_arrive(turn[1 - consumer]);"
 SKIPPED = "phase = (phase + (stage + steps) / STAGES) % 2;"
 TURNS = "gg_init_barrier(turn[consumer], CONSUMER / 32)"
 ONE, SLICES = "three stages", "two slices of C each"
 PLANTS = {
-    "nobody waits for the turn": (ONE, WAIT, "", 1),
+    "no thread waits for the turn": (ONE, WAIT, "", 1),
     "the second consumer does not wait for its turn": (ONE, WAIT, f"if (consumer == 0) {WAIT}", 1),
     "the first consumer does not wait for its turn": (ONE, WAIT, f"if (consumer == 1) {WAIT}", 1),
-    "the turn is handed on before the steps": (ONE, WAIT, f"{WAIT}\n{HAND_ON}", 1),
-    "the turn is handed on at once, and not after the steps": (
+    "the turn is passed on before the steps": (ONE, WAIT, f"{WAIT}\n{RELEASE}", 1),
+    "the turn is passed on at once, and not after the steps": (
         ONE,
-        f"{HAND_ON}|{WAIT}",
-        f"|{WAIT}\n__syncwarp();\n{HAND_ON}",
+        f"{RELEASE}|{WAIT}",
+        f"|{WAIT}\n__syncwarp();\n{RELEASE}",
         1,
     ),
-    "the turn is never handed on": (ONE, HAND_ON, "", 1),
-    "the turn is handed on by one warp": (ONE, HAND_ON, HAND_ON.replace("% 32", "% 128"), 1),
-    "the turn is kept": (ONE, HAND_ON, HAND_ON.replace("1 - consumer", "consumer"), 1),
+    "the turn is never passed on": (ONE, RELEASE, "", 1),
+    "the turn is passed on by one warp": (ONE, RELEASE, RELEASE.replace("% 32", "% 128"), 1),
+    "the turn is kept": (ONE, RELEASE, RELEASE.replace("1 - consumer", "consumer"), 1),
     "a turn takes a warp too few": (ONE, TURNS, TURNS.replace("/ 32", "/ 32 - 1"), 1),
     "a turn takes a warp too many": (ONE, TURNS, TURNS.replace("/ 32", "/ 32 + 1"), 1),
     "the first consumer waits for a turn before its first": (
@@ -261,7 +261,7 @@ PLANTS = {
 """Of several edits ``|`` is between them."""
 
 
-@pytest.mark.by_default("nobody waits for the turn", "consumers share a named barrier")
+@pytest.mark.by_default("no thread waits for the turn", "consumers share a named barrier")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth = PLANTS[plant]

@@ -49,7 +49,7 @@ COPIES = f"{LANES}vectorize A.global B.global width=8\n{AHEAD}async_copy A B via
 
 
 def every(lines: str, terms: int) -> str:
-    """A schedule that folds after so many terms."""
+    """A schedule that promotes after this many terms."""
     return lines.replace("promote=192", f"promote={terms}").replace(
         "promote=96", f"promote={terms}"
     )
@@ -151,7 +151,12 @@ PLANTS = {
     "the last group of lanes is forgotten": ("lanes", RAGGED, "", 1),
     "lanes' sums go on after a fold": ("lanes", "part[reg_m][reg_n] = 0.0f;", "", 1),
     "lanes' sums are not zero at first": ("lanes", "part[TM][TN] = {};", "part[TM][TN];", 1),
-    "folds of the step before": ("lanes, within a tile", "(k + IK) % PROMOTE", "k % PROMOTE", 1),
+    "promotions of the step before": (
+        "lanes, within a tile",
+        "(k + IK) % PROMOTE",
+        "k % PROMOTE",
+        1,
+    ),
 }
 
 
@@ -165,7 +170,7 @@ def test_finds(plant: str) -> None:
 Patch = pytest.MonkeyPatch
 
 
-def _never_anew(patch: Patch) -> None:
+def _never_again(patch: Patch) -> None:
     patch.setattr(PromotionIntervals, "goes_on", lambda _own, _k: Int(1))
 
 
@@ -183,7 +188,7 @@ def _never_folded(patch: Patch) -> None:
 
 
 @pytest.mark.by_default("_ragged_forgotten")
-@pytest.mark.parametrize("plant", (_never_anew, _ragged_forgotten, _never_folded))
+@pytest.mark.parametrize("plant", (_never_again, _ragged_forgotten, _never_folded))
 def test_the_meaning_shows_it(plant: object, monkeypatch: Patch) -> None:
     assert callable(plant)
     known = emitted("alone")

@@ -171,13 +171,13 @@ def test_the_texts_curve_is_the_interpreters(side: int) -> None:
 
 
 TURNS = {
-    "quarters that are not turned": ("if (!lower) {", "if (false) {"),
-    "both quarters turned alike": ("right ? half - 1 - turned : turned", "turned"),
+    "quarters that are not transposed": ("if (!lower) {", "if (false) {"),
+    "both quarters transposed alike": ("right ? half - 1 - old_row : old_row", "old_row"),
     "quarters in another order": ("rest / 2 % 2", "rest % 2"),
 }
 
 
-@pytest.mark.by_default("quarters that are not turned")
+@pytest.mark.by_default("quarters that are not transposed")
 @pytest.mark.parametrize("turn", TURNS)
 def test_finds_another_curve(turn: str) -> None:
     """Which is right for C, and no Hilbert curve."""

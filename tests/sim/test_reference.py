@@ -1,4 +1,4 @@
-"""The checker itself: what it computes is exact, and what is wrong it rejects."""
+"""The checker itself: its results are exact, and it rejects wrong ones."""
 
 from __future__ import annotations
 

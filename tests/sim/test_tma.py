@@ -1,4 +1,4 @@
-"""Kernels fed by TMA are right whoever goes first and whenever boxes land."""
+"""Kernels fed by TMA are right in any order of threads and of arrivals."""
 
 from __future__ import annotations
 

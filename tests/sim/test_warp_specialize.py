@@ -97,7 +97,7 @@ PLANTS = {
         1,
     ),
     "each thread arrives": ("three stages", ARRIVE, "gg_arrive(empty[stage]);", 1),
-    "nobody arrives": ("three stages", ARRIVE, "", 1),
+    "no thread arrives": ("three stages", ARRIVE, "", 1),
     "one lane arrives while others read": ("three stages", "__syncwarp();\n", "\n", 1),
     "a stage is released before it is read": (
         "three stages",
@@ -118,7 +118,7 @@ PLANTS = {
         "gg_expect_bytes(full[stage], STAGE_BYTES / 2)",
         1,
     ),
-    "a tile that nobody consumes": (
+    "a tile that no thread consumes": (
         "three stages",
         "tile_k < K; tile_k += BK",
         "tile_k < K + BK; tile_k += BK",

@@ -10,7 +10,7 @@ from test_box_plants import UNORDERED, is_of
 from warpgroup_kernels import (
     COPIED,
     NAMES,
-    TURNED,
+    TRANSPOSED,
     WRITTEN,
     Shape,
     compiled,
@@ -27,7 +27,7 @@ from gemmgen.sim.run import CompiledKernel
 SHAPES: dict[str, tuple[Shape, ...]] = {
     WRITTEN: ((5, 37, 200), (130, 20, 64), (64, 32, 72)),
     COPIED: ((5, 37, 200), (130, 20, 64), (128, 32, 8), (3, 5, 0)),
-    TURNED: ((70, 65, 50), (5, 9, 130)),
+    TRANSPOSED: ((70, 65, 50), (5, 9, 130)),
 }
 
 
@@ -44,8 +44,8 @@ def test_is_right(name: str, checked: bool) -> None:
 @pytest.mark.by_default("128")
 @pytest.mark.parametrize("span", [128, 64, 32])
 def test_operands_along_m_and_n_may_be_swizzled_by(span: int) -> None:
-    kernel = compiled(TURNED, spanning(span))
-    assert complaint(kernel, TURNED, (70, 65, 50), "shuffled", "late") is None
+    kernel = compiled(TRANSPOSED, spanning(span))
+    assert complaint(kernel, TRANSPOSED, (70, 65, 50), "shuffled", "late") is None
 
 
 def outcomes(kernel: CompiledKernel, name: str, shape: Shape) -> tuple[bool, list[Finding]]:

@@ -18,9 +18,9 @@ from gemmgen.sim.packing import Argument
 from gemmgen.sim.run import CompiledKernel, compile_kernel
 
 DIRECTORY = Path(__file__).parent.parent / "handwritten"
-WRITTEN, COPIED, TURNED = "warpgroup", "warpgroups", "warpgroup_turned"
+WRITTEN, COPIED, TRANSPOSED = "warpgroup", "warpgroups", "warpgroup_mn_major"
 """Whose operands threads write, whose TMA does, and whose lie along m and n."""
-NAMES = (WRITTEN, COPIED, TURNED)
+NAMES = (WRITTEN, COPIED, TRANSPOSED)
 Shape = tuple[int, int, int]
 Bits = npt.NDArray[np.uint16]
 
@@ -30,18 +30,18 @@ def text(name: str) -> str:
 
 
 def interface(name: str) -> Interface:
-    turned = name == TURNED
-    a_letters, b_letters = (("k", "m"), ("k", "n")) if turned else (("m", "k"), ("n", "k"))
+    transposed = name == TRANSPOSED
+    a_letters, b_letters = (("k", "m"), ("k", "n")) if transposed else (("m", "k"), ("n", "k"))
     a = Param("A", "tensor", a_letters, dtype="bf16"), Param("lda", "ld")
     b = Param("B", "tensor", b_letters, dtype="bf16"), Param("ldb", "ld")
     c = Param("C", "tensor", ("m", "n"), written=True, read=False), Param("ldc", "ld")
     params = (*(Param(extent, "extent") for extent in "MNK"), *a, *b, *c)
-    a_row, b_row = ("M", "N") if turned else ("K", "K")
+    a_row, b_row = ("M", "N") if transposed else ("K", "K")
     needs = (AtLeast("lda", a_row), AtLeast("ldb", b_row), AtLeast("ldc", "N"))
     needs = (*needs, MultipleOf("lda", 8), MultipleOf("ldb", 8))
     pitch = (("A", "lda"), ("B", "ldb"), ("C", "ldc"))
     if name != COPIED:
-        tiles = (("M", 64), ("N", 64 if turned else 32))
+        tiles = (("M", 64), ("N", 64 if transposed else 32))
         return Interface(name, params, (128, 1), tiles, needs, 0, 0, pitch)
     maps = (TensorMap("A", (8, 128)), TensorMap("B", (8, 32)))
     tiles = (("M", 128), ("N", 32))
@@ -69,27 +69,27 @@ def numbers(bits: Bits) -> F32:
 
 
 def spanning(span: int) -> str:
-    """The text of the kernel of turned operands for rows of other bytes."""
-    changed = text(TURNED).replace("SPAN = 64", f"SPAN = {span}")
-    wanted = "\n\n".join(texts_of(f"gg_matrix_{span}B_turned"))
-    (known,) = texts_of("gg_matrix_64B_turned")
+    """The text of the kernel of transposed operands for rows of other bytes."""
+    changed = text(TRANSPOSED).replace("SPAN = 64", f"SPAN = {span}")
+    wanted = "\n\n".join(texts_of(f"gg_matrix_{span}B_mn_major"))
+    (known,) = texts_of("gg_matrix_64B_mn_major")
     return changed.replace(known, wanted).replace(
-        "gg_matrix_64B_turned(", f"gg_matrix_{span}B_turned("
+        "gg_matrix_64B_mn_major(", f"gg_matrix_{span}B_mn_major("
     )
 
 
 def call(name: str, shape: Shape) -> tuple[dict[str, Argument], F32]:
     """Arguments, and what C has to be."""
     m, n, k = shape
-    turned = name == TURNED
+    transposed = name == TRANSPOSED
     a, b = (
-        operand(k, side, seed) if turned else operand(side, k, seed)
+        operand(k, side, seed) if transposed else operand(side, k, seed)
         for side, seed in ((m, 1), (n, 2))
     )
     c = np.full((m, n + 4), np.float32(np.nan))[:, :n]
     found: dict[str, Argument] = {"M": m, "N": n, "K": k, "A": a, "B": b, "C": c}
     found |= {"lda": a.strides[0] // 2, "ldb": b.strides[0] // 2, "ldc": c.strides[0] // 4}
-    left, right = (numbers(a).T, numbers(b)) if turned else (numbers(a), numbers(b).T)
+    left, right = (numbers(a).T, numbers(b)) if transposed else (numbers(a), numbers(b).T)
     return found, np.asarray(left @ right, np.float32)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from box_plants import BoxPlant
-from warpgroup_kernels import COPIED, TURNED, WRITTEN
+from warpgroup_kernels import COPIED, TRANSPOSED, WRITTEN
 
 FENCE = "gg_wgmma_fence();"
 COMMIT = "gg_wgmma_commit();"
 WAIT = "gg_wgmma_wait<1>();"
 END = "gg_wgmma_end(acc);"
 MULTIPLY = "gg_wgmma_m64n32k16_bf16(acc"
-MULTIPLY_TURNED = "gg_wgmma_m64n64k16_bf16_turned_ab(acc"
+MULTIPLY_TRANSPOSED = "gg_wgmma_m64n64k16_bf16_mn_major_ab(acc"
 FULL = "while (!gg_try_wait(full[stage], phase)) {}"
 RELEASE = "if (tile_k > 0) gg_arrive(empty[before]);"
 LOAD = "gg_load_box_2d("
@@ -70,7 +70,7 @@ GROUPS = {
     "a warp does not commit": BoxPlant(
         WRITTEN, COMMIT, f"if (thread < 96) {COMMIT}", WRONG, MULTIPLY, "clocks, accounting"
     ),
-    "warps with groups of their own": BoxPlant(
+    "warps with their own groups": BoxPlant(
         WRITTEN, COMMIT, f"if (thread < 32) {COMMIT} {COMMIT}", WRONG, COMMIT, "accounting"
     ),
     "a warp that does not accumulate": BoxPlant(
@@ -188,25 +188,30 @@ RING = {
     ),
 }
 ALONG = {
-    "slabs as far apart as rows": BoxPlant(
-        TURNED, "A_shared[stage], BK * SPAN", "A_shared[stage], SPAN", "", "", "values"
+    "atom columns as far apart as rows": BoxPlant(
+        TRANSPOSED, "A_shared[stage], BK * SPAN", "A_shared[stage], SPAN", "", "", "values"
     ),
-    "slabs after shared memory": BoxPlant(
-        TURNED,
+    "atom columns after shared memory": BoxPlant(
+        TRANSPOSED,
         "B_shared[stage], BK * SPAN",
         "B_shared[stage], BK * SPAN * 8",
         "out of bounds",
-        MULTIPLY_TURNED,
+        MULTIPLY_TRANSPOSED,
         "accounting",
     ),
     "steps along k of one row": BoxPlant(
-        TURNED, "a + k * SPAN / 16", "a + k * 2 / 16", "misaligned", MULTIPLY_TURNED, "accounting"
+        TRANSPOSED,
+        "a + k * SPAN / 16",
+        "a + k * 2 / 16",
+        "misaligned",
+        MULTIPLY_TRANSPOSED,
+        "accounting",
     ),
-    "an operand that is not turned": BoxPlant(
-        TURNED, "more, 1, 1, 1, 1;", "more, 1, 1, 1, 0;", "", "", "values, clocks"
+    "an operand that is not transposed": BoxPlant(
+        TRANSPOSED, "more, 1, 1, 1, 1;", "more, 1, 1, 1, 0;", "", "", "values, clocks"
     ),
     "operands that are not swizzled": BoxPlant(
-        TURNED,
+        TRANSPOSED,
         "[m % W ^ swizzle]",
         "[(m % W ^ swizzle) - (m % W ^ swizzle) + m % W]",
         "",
@@ -214,14 +219,14 @@ ALONG = {
         "values",
     ),
     "the swizzle of rows of 128 bytes": BoxPlant(
-        TURNED, "k * SPAN / 128 % (SPAN / 16) * 8;", "k % (SPAN / 16) * 8;", "", "", "values"
+        TRANSPOSED, "k * SPAN / 128 % (SPAN / 16) * 8;", "k % (SPAN / 16) * 8;", "", "", "values"
     ),
     "a fence for half of the operands": BoxPlant(
-        TURNED,
+        TRANSPOSED,
         "gg_fence_async();",
         "if (thread < 64) gg_fence_async();",
         "not fenced",
-        MULTIPLY_TURNED,
+        MULTIPLY_TRANSPOSED,
         "clocks",
     ),
 }

@@ -17,32 +17,32 @@ from tests.cli.running import gemmgen
 from .test_warpgroups import BATCHES, NN, NT, TN, TT
 
 
-def is_by_parts(shape: tuple[int, ...], gemm: str = NT, **options: str) -> bool:
+def is_split(shape: tuple[int, ...], gemm: str = NT, **options: str) -> bool:
     found = suggest(gemm, shape, fast=True, **options)  # pyright: ignore[reportArgumentType]
     return "decompose" in found.text
 
 
-def test_large_products_are_by_parts_and_small_ones_of_f32() -> None:
-    assert is_by_parts((2048, 2048, 2048)) and is_by_parts((4096, 4096, 14336))
-    assert not is_by_parts((256, 256, 256)) and not is_by_parts((2, 4096, 4096))
+def test_large_products_are_split_and_small_ones_of_f32() -> None:
+    assert is_split((2048, 2048, 2048)) and is_split((4096, 4096, 14336))
+    assert not is_split((256, 256, 256)) and not is_split((2, 4096, 4096))
     assert "decompose" not in suggest(NT, (2048, 2048, 2048)).text
 
 
 def test_the_reasons_state_the_error() -> None:
     found = suggest(NN, (4096, 4096, 4096), fast=True)
     (said,) = (reason for reason in found.reasons if reason.startswith("decompose:"))
-    assert "3 parts of bf16" in said and "6 products" in said and "up to 4 times" in said
+    assert "3 bf16 terms" in said and "6 of their products" in said and "up to 4 times" in said
     assert "overlap_launch" not in found.text and "promote=64" in found.text
 
 
 @pytest.mark.parametrize("gemm", [NN, NT, TN, TT])
 def test_rows_of_any_length_have_a_schedule(gemm: str) -> None:
     """TMA loads the parts, whose rows are padded."""
-    assert is_by_parts((4097, 3001, 2999), gemm, epilogue="relu(acc + bias[n])")
+    assert is_split((4097, 3001, 2999), gemm, epilogue="relu(acc + bias[n])")
 
 
 def test_batches_stay_whole() -> None:
-    assert not is_by_parts((2048, 2048, 2048, 3), BATCHES)
+    assert not is_split((2048, 2048, 2048, 3), BATCHES)
 
 
 @pytest.mark.parametrize("count", [6, pytest.param(60, marks=pytest.mark.proof)])

@@ -23,7 +23,7 @@ CLASSES: dict[str, tuple[str, tuple[int, ...], str, str]] = {
     "odd rows and a short sum": (NN, (1221, 3319, 95), "f32", r"interleave=1"),
     "odd rows of every matrix": (NT, (1221, 3319, 951), "f32", r"residue"),
     "wide rows": (TN, (2000, 2000, 2000), "f32", r"vectorize .*\bC"),
-    "turned and wide": (NT, (1000, 1000, 1000), "f32", r"pad .*A.*B"),
+    "transposed and wide": (NT, (1000, 1000, 1000), "f32", r"pad .*A.*B"),
     "a row of C": (TN, (1, 5726, 1731), "f32", r"split_k"),
     "few columns": (NN, (5955, 2, 7937), "f32", r"within=warp"),
     "few rows": (NN, (4, 955, 3616), "f32", r"split_k"),

@@ -82,7 +82,7 @@ def means_what_it_should(emitted: Emitted) -> None:
 def test_every_request_gets_a_schedule_that_compiles_and_takes_it(
     shape: tuple[int, ...], gemm: str, dtype: str, gpu: str, epilogue: str | None, gap: int
 ) -> None:
-    """``gap``: elements after each row of A, so that leading dimensions are no multiples."""
+    """``gap``: elements after each row of A, so that leading dimensions are not multiples."""
     if dtype in ("bf16", "tf32") and gpu == "T4":
         return
     batched = gemm.count(",") > 5
@@ -222,13 +222,13 @@ def test_halves_use_tensor_cores() -> None:
     ],
 )
 def test_tensor_cores_multiply_what_they_are_better_at(dtype: str, gpu: str, word: str) -> None:
-    """Tiles of types that they take along k alone are turned on the way in."""
+    """Tiles of types that they take along k alone are transposed on the way in."""
     found = lines(1024, 1024, 1024, dtype=dtype, gpu=gpu)
     assert word in found
     if word == "tensor_core":
         assert found["tensor_core"] == "via=mma"
-        turned = dtype != "f64"
-        assert found["cache_shared"] == f"A[m, k] B[{'n, k' if turned else 'k, n'}]"
+        transposed = dtype != "f64"
+        assert found["cache_shared"] == f"A[m, k] B[{'n, k' if transposed else 'k, n'}]"
 
 
 def test_f64_on_hopper_is_for_its_larger_instructions() -> None:
@@ -371,7 +371,7 @@ def test_its_tile_with_several_stages_is_a_departure() -> None:
     assert "its tile, but 3 stages: with one, each of 16 steps along k waits" in said
 
 
-def test_a_tile_without_a_form_is_told() -> None:
+def test_a_tile_without_a_form_is_reported() -> None:
     assert "no schedule with tiles of 64 x 64 fits" in said_of_size(1, 4096, 4096)
 
 

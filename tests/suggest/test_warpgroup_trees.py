@@ -39,7 +39,9 @@ def test_every_node_leads_to_a_leaf() -> None:
 def plans(timed: Timed) -> list[WarpgroupPlan]:
     return [
         WarpgroupPlan(
-            WarpgroupForm((*x.tile, 64 * x.slabs), x.consumers, x.pingpong, x.cluster, x.parts),
+            WarpgroupForm(
+                (*x.tile, 64 * x.atom_columns), x.consumers, x.pingpong, x.cluster, x.parts
+            ),
             timed.request,
             x,
         )

@@ -109,7 +109,7 @@ EDITS = (
 )
 """Existing files; the pass is a new one."""
 
-TOLD = (
+DOCUMENTED = (
     Edit("CHANGELOG.md", "- Directives of the ladder:", "- `carveout percent=50`: memory."),
     Edit(
         "docs/language/index.md",
@@ -123,7 +123,7 @@ TOLD = (
     ),
     Edit("tests/examples.toml", "[hilbert]", 'unmeasured = "no GPU was there"\n\n[carveout]'),
 )
-"""Where users are told of it, and tests what they cannot derive of its example."""
+"""Where users are documented of it, and tests what they cannot derive of its example."""
 
 NEW = {
     "examples/carveout.sched": """\
@@ -217,13 +217,13 @@ def edited(root: Path, edits: tuple[Edit, ...]) -> None:
 
 
 @pytest.fixture(scope="module")
-def told(copy: Path) -> Path:
+def documented(copy: Path) -> Path:
     """The copy with all that tells users and tests of the directive."""
     hidden = shutil.ignore_patterns("__pycache__", "test_new_directive.py")
     shutil.copytree(ROOT / "tests", copy / "tests", ignore=hidden)
     for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml"):
         shutil.copy(ROOT / name, copy / name)
-    edited(copy, TOLD)
+    edited(copy, DOCUMENTED)
     for name, text in NEW.items():
         (copy / name).parent.mkdir(exist_ok=True)
         (copy / name).write_text(text, encoding="utf-8")
@@ -251,9 +251,9 @@ def gemmgen(copy: Path, *arguments: str, input: str = "", fails: bool = False) -
 
 def test_few_files_are_touched_and_contributing_names_them() -> None:
     touched = {edit.path for edit in EDITS}
-    told = {edit.path for edit in TOLD}
-    assert len(touched) <= MOST_FILES and len(touched | told) <= MOST_IN_ALL
-    assert all(f"`{path}`" in CONTRIBUTING for path in told)
+    documented = {edit.path for edit in DOCUMENTED}
+    assert len(touched) <= MOST_FILES and len(touched | documented) <= MOST_IN_ALL
+    assert all(f"`{path}`" in CONTRIBUTING for path in documented)
     for path in touched:
         assert f"`{path.removeprefix('gemmgen/')}`" in CONTRIBUTING, path
 
@@ -315,10 +315,10 @@ def test_the_fuzzer_draws_it(copy: Path) -> None:
 
 
 @pytest.mark.proof
-def test_the_tests_know_it_from_its_own_files(told: Path) -> None:
+def test_the_tests_know_it_from_its_own_files(documented: Path) -> None:
     """No list in a test names it: those over all directives, examples and schedules hold as they
     are, and take it."""
     pytest_ = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--proof", "--update-golden")
-    ran(told, *pytest_, "-k", "carveout or preference", *OVER_ALL)
-    assert (told / "tests/golden/carveout.cu").exists()
-    ran(told, *pytest_[:-1], *LISTS)
+    ran(documented, *pytest_, "-k", "carveout or preference", *OVER_ALL)
+    assert (documented / "tests/golden/carveout.cu").exists()
+    ran(documented, *pytest_[:-1], *LISTS)

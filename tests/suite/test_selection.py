@@ -23,7 +23,7 @@ def test_a_default_run_has_no_test_of_the_proof(
     assert bool(marked) == proof, marked[:5]
 
 
-def test_what_is_skipped_is_told_by_its_reason() -> None:
+def test_what_is_skipped_is_reported_by_its_reason() -> None:
     def report(reason: str) -> pytest.TestReport:
         place = ("tests/test_x.py", 7, f"Skipped: {reason}")
         return pytest.TestReport("x", ("x", 7, "x"), {}, "skipped", place, "setup")
@@ -36,7 +36,7 @@ def budget(**took: float) -> Budget:
     return Budget(samples=[1.0, 3.0], took=took)
 
 
-def test_what_is_over_budget_is_told() -> None:
+def test_what_is_over_budget_is_reported() -> None:
     """Seconds count by the mean of the machine's slowness, 2 here."""
     assert budget(quick=2 * TEST - 0.1).over(whole=True) == []
     (line,) = budget(slow=2 * TEST + 0.4, quick=1.0).over(whole=True)

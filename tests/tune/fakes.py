@@ -1,4 +1,4 @@
-"""A builder and a runner without compiler and GPU, on a clock of their own."""
+"""A builder and a runner without compiler and GPU, on their own clock."""
 
 from __future__ import annotations
 

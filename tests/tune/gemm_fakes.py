@@ -1,4 +1,4 @@
-"""A lab for ``tune --gemm`` without compiler and GPU, on a clock of its own."""
+"""A lab for ``tune --gemm`` without compiler and GPU, on its own clock."""
 
 from __future__ import annotations
 

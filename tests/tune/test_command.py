@@ -71,7 +71,9 @@ def larger(tmp_path: Path) -> Path:
 
 
 @pytest.mark.skipif(device.missing() is None, reason="a GPU is here")
-def test_without_a_gpu_the_points_are_counted_and_that_is_told(space: Path, tmp_path: Path) -> None:
+def test_without_a_gpu_the_points_are_counted_and_that_is_reported(
+    space: Path, tmp_path: Path
+) -> None:
     done = tune(space, "--shape", "512", "-o", tmp_path / "best.sched")
     assert done.exit_code == 3
     counted, why = done.stderr.splitlines()
@@ -80,7 +82,7 @@ def test_without_a_gpu_the_points_are_counted_and_that_is_told(space: Path, tmp_
     assert not (tmp_path / "best.sched").exists() and done.stdout == ""
 
 
-def test_without_optuna_that_is_told(monkeypatch: pytest.MonkeyPatch, space: Path) -> None:
+def test_without_optuna_that_is_reported(monkeypatch: pytest.MonkeyPatch, space: Path) -> None:
     OnFakes(monkeypatch, TEXT)
     monkeypatch.setitem(sys.modules, "optuna", None)
     done = tune(space, "--shape", "512")
@@ -110,7 +112,7 @@ def test_sets_may_be_settled_beforehand(space: Path) -> None:
     assert done.stdout.startswith("1 legal schedules of 2 points")
 
 
-def test_the_copy_engine_and_a_producer_are_candidates() -> None:
+def test_tma_and_a_producer_are_candidates() -> None:
     """What the compiler refuses of a space is counted, with the reason."""
     fixed = ("tile.m=128", "tile.n=256", "tile.k=16", "warp_tile.m=64", "register_block.n=16")
     fixed += ("register_block.order=rows", "double_buffer.stages=4", "raster.group=8")
@@ -176,7 +178,7 @@ def test_nothing_is_written_where_nothing_is_right(
     assert "no schedule of" in done.stderr and not out.exists()
 
 
-def test_a_wrong_kernel_is_told_aloud(monkeypatch: pytest.MonkeyPatch, larger: Path) -> None:
+def test_a_wrong_kernel_is_reported_aloud(monkeypatch: pytest.MonkeyPatch, larger: Path) -> None:
     OnFakes(monkeypatch, fakes.SMALL, wrong=lambda point: point.number == 3)
     done = tune(larger, "--shape", "2048", "--jobs", "1")
     assert done.exit_code == 0

@@ -21,7 +21,7 @@ from gemmgen.pipeline import compile_source
 
 from . import fakes
 
-# Processes that are begun here import this file: what it computes then, each of them does.
+# Processes that are begun here import this file: each of them runs its top-level code.
 
 
 def double(number: int) -> int:
@@ -98,7 +98,7 @@ def test_code_is_the_text_without_comments() -> None:
 
 
 @pytest.mark.proof
-def test_a_lab_that_a_kernel_brings_down_begins_anew() -> None:
+def test_a_lab_that_a_kernel_crashes_begins_again() -> None:
     """One kernel ends the process, another spoils its GPU: both are known, the rest is timed."""
     runner = RemoteRunner(partial(fakes.FragileRunner, frozenset({4, 7})))
     try:

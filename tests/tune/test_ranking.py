@@ -38,7 +38,7 @@ def sizes_of(name: str, *lines: str) -> BlockSizes:
 
 
 def test_the_model_knows_boxes_and_registers_of_each_role() -> None:
-    """Warps have no instruction for a box, and a producer is no warp that multiplies."""
+    """Warps have no instruction for a box, and a producer is not a warp that multiplies."""
     plain = sizes_of(
         "warp_specialized", "async_copy A B via=cp_async", "warp_specialize producers=0"
     )

@@ -154,7 +154,7 @@ def test_a_require_line_gates_what_was_compiled() -> None:
     assert not checked & {trial.number for trial in gated}
 
 
-def test_what_does_not_compile_is_told_and_the_search_goes_on(
+def test_what_does_not_compile_is_reported_and_the_search_goes_on(
     space: SearchSpace, census: Census, best: Legal
 ) -> None:
     done = fakes.run(

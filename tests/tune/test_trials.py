@@ -84,7 +84,7 @@ def test_a_wrong_kernel_is_not_forgotten(tmp_path: Path) -> None:
     assert again.tuned.finals.winner is not None and again.tuned.finals.winner.number != best
 
 
-def test_resuming_what_is_not_there_begins_anew(tmp_path: Path) -> None:
+def test_resuming_what_is_not_there_begins_again(tmp_path: Path) -> None:
     done = search(log=tmp_path / "t.jsonl", resume=True)
     assert len(done.order) == len(legal())
 
@@ -113,7 +113,7 @@ def test_refuses_trials_of_something_else(tmp_path: Path, key: str, value: objec
 def test_refuses_a_file_of_something_else(tmp_path: Path, text: str) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text(text)
-    with pytest.raises(UsageError, match="is no file of trials"):
+    with pytest.raises(UsageError, match="is not a file of trials"):
         search(log=path, resume=True)
     assert path.read_text() == text
 

@@ -21,7 +21,7 @@ PLANTS = {
     "a bias taken off": ("linear", "linear", "acc + bias", "acc - bias"),
     "keys for queries": ("attention", "attention_values", "P[b, h, i, j]", "P[b, h, j, i]"),
     "no bias": ("convolution", "convolution", "acc + bias[f]", "acc + 0 * bias[f]"),
-    "an update gate turned": ("gru", "gru_state", "(1 - sigmoid(Z", "(1 + sigmoid(Z"),
+    "an update gate inverted": ("gru", "gru_state", "(1 - sigmoid(Z", "(1 + sigmoid(Z"),
     "a bias by sequence": ("lstm", "lstm", "bias[g]", "bias[s]"),
 }
 """The page, the schedule, and the words in it that are replaced."""

@@ -1,5 +1,5 @@
-"""f32 by products of parts: right kernels hold, and what is left out, exchanged, rounded twice or
-not computed again is seen on a CPU."""
+"""f32 from bf16 products: right kernels pass, and terms that are omitted, exchanged, rounded twice
+or not recomputed are detected on a CPU."""
 
 from __future__ import annotations
 
@@ -221,9 +221,9 @@ MUTANTS = {
     "parts in the other order": ('"f"(left[1]), "f"(left[0])', '"f"(left[0]), "f"(left[1])', "C: "),
     "a pair of other elements": ("numbers[2 * i + 1]", "numbers[2 * i]", "C: "),
     "not computed again": ("!gg_is_finite(", "false && !gg_is_finite(", "C: "),
-    "what nobody wrote": ("&A_raw[4]", "A_raw", "not finite"),
+    "what no thread wrote": ("&A_raw[4]", "A_raw", "not finite"),
 }
-"""Text, what stands in its place, and what the run says."""
+"""Text, what replaces it, and what the run says."""
 
 
 @pytest.mark.by_default("not computed again")

@@ -97,7 +97,7 @@ RIGHT = {
     "halves": (f"dtype f16\n{TILED}", (17, 19, 9)),
     "bfloat16": (f"dtype bf16\n{TILED}", (17, 19, 9)),
     "doubles": (f"dtype f64\n{TILED}", (17, 19, 9)),
-    "turned": ("gemm C[n, m] = A[k, m] * B[n, k]\n", (17, 19, 9)),
+    "transposed": ("gemm C[n, m] = A[k, m] * B[n, k]\n", (17, 19, 9)),
     "bias": (f"{TILED}fuse_epilogue gelu(acc + bias[n]) * s\n", (17, 19, 9)),
     "split": (f"{BATCHED}split_k parts=2 reduce=atomic\n", (17, 19, 9, 2)),
 }

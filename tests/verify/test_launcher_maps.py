@@ -26,7 +26,7 @@ NOT_SUPPORTED = 801
 ENCODED = "gg_encode_map(B_map, 7, B, {N, K}, {4LL * ldb}, {BN, BK})"
 PLANTED = {
     "a smaller box": ("{BN, BK}", "{BN, BK / 2}", "B with a box of 32 x 8, not 32 x 16"),
-    "a turned box": ("{BN, BK}", "{BK, BN}", "B with a box of 16 x 32, not 32 x 16"),
+    "a transposed box": ("{BN, BK}", "{BK, BN}", "B with a box of 16 x 32, not 32 x 16"),
     "swapped sizes": ("{K, M, size_b}", "{M, K, size_b}", "A with sizes of "),
     "swapped strides": (
         "{4LL * lda, 4LL * stride_A_b}",

@@ -125,7 +125,7 @@ def test_meaning_names_the_pass_where_it_is_lost(
     assert outcome.detail.startswith(f"after cache_shared: 2x3x5: {said}")
 
 
-def test_text_that_gives_other_bytes_is_told_by_line():
+def test_text_that_gives_other_bytes_is_reported_by_line():
     kernel = subject(NAIVE)
     lines = kernel.emitted.text.splitlines(keepends=True)
     other = replace(kernel.emitted, text="".join([*lines[:3], "// other\n", *lines[4:]]))

@@ -106,8 +106,8 @@ MUTANTS = {
     "rows exchanged": ("LM + lane % 8;", "LM + (lane ^ 1) % 8;", "C: "),
     "matrices exchanged": ("= (lane / 8) * 8;", "= (3 - lane / 8) * 8;", "C: "),
     "a matrix's pairs in another's place": (
-        "out[piece_n * VEC + e]",
-        "out[(3 - piece_n) * VEC + e]",
+        "out[matrix_n * VEC + e]",
+        "out[(3 - matrix_n) * VEC + e]",
         "C: ",
     ),
     "the lane's own row named": ("LM + lane % 8;", "LM + lane / 4;", ""),

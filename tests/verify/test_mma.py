@@ -131,7 +131,7 @@ def _loads(patch: Patch, rule: Callable[[LoadMatrices], LoadMatrices]) -> None:
     )
 
 
-def not_turned(patch: Patch) -> None:
+def not_transposed(patch: Patch) -> None:
     """``.trans`` is missing."""
     _loads(patch, lambda node: replace(node, transposed=False))
 
@@ -203,11 +203,11 @@ def fragments_a_step_early(patch: Patch) -> None:
 
 
 BY_MEANING: tuple[Plant, ...] = (
-    *(not_turned, rows_exchanged, swizzled_on_one_side, k_off_by_a_step, sums_of_another_row),
+    *(not_transposed, rows_exchanged, swizzled_on_one_side, k_off_by_a_step, sums_of_another_row),
 )
 
 
-@pytest.mark.by_default("not_turned")
+@pytest.mark.by_default("not_transposed")
 @pytest.mark.parametrize("plant", BY_MEANING, ids=lambda plant: plant.__name__)
 def test_the_programs_meaning_shows_it(plant: Plant, monkeypatch: Patch) -> None:
     right = subject(AHEAD)
@@ -258,7 +258,7 @@ MUTANTS = {
 
 
 FUNCTIONS = {
-    "not turned": ("x4.trans.shared", "x4.shared"),
+    "not transposed": ("x4.trans.shared", "x4.shared"),
     "fragments of A exchanged": ('"r"(a[0]), "r"(a[1]),', '"r"(a[1]), "r"(a[0]),'),
     "fragments of B exchanged": ('"r"(b[0]), "r"(b[1])', '"r"(b[1]), "r"(b[0])'),
     "sums exchanged": ('"+f"(upper[0]), "+f"(upper[1])', '"+f"(upper[1]), "+f"(upper[0])'),
@@ -266,7 +266,7 @@ FUNCTIONS = {
 """Of the functions above it."""
 
 
-@pytest.mark.by_default("not turned")
+@pytest.mark.by_default("not transposed")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_run_shows_a_mistake_in_a_function(name: str) -> None:
     before, after = FUNCTIONS[name]

@@ -41,7 +41,7 @@ FP8 = "dtype A=e4m3 B=e5m2 C={c} SA=f32 SB=f32\ntarget sm_89"
 TF32 = ahead("dtype tf32", "fuse_epilogue acc * SA[m] + C[m, n]\n").replace("width=16", "width=4")
 RIGHT = {
     "i32": f"dtype i8\n{TILES}",
-    "turned": f"dtype A=i8 B=i8 C=f32\n{TILES.replace('A B', 'A[m, k] B')}",
+    "transposed": f"dtype A=i8 B=i8 C=f32\n{TILES.replace('A B', 'A[m, k] B')}",
     "i8": ahead("dtype A=i8 B=i8 C=i8", SCALED),
     "i32_ahead": ahead("dtype i8"),
     "parts": ahead("dtype i8", "split_k parts=3\n"),

@@ -78,7 +78,7 @@ EXCHANGED = "lane % 8;\n    const int {x}_lane_k = lane / 8;"
 MISTAKES = {
     "rows and k of A": ("m8n8k4", LANES.format(x="A"), EXCHANGED.format(x="A")),
     "columns and k of B": ("m8n8k4", LANES.format(x="B"), EXCHANGED.format(x="B")),
-    "columns of sums": ("m8n8k4", '(sums[0]), "+d"(sums[1])', '(sums[1]), "+d"(sums[0])'),
+    "columns of sums": ("m8n8k4", '(acc[0]), "+d"(acc[1])', '(acc[1]), "+d"(acc[0])'),
     "rows of sums": (
         "m16n8k4",
         '(upper[0]), "+d"(upper[1]), "+d"(lower[0])',

@@ -14,7 +14,7 @@ from gemmgen.proof import multiplies_code
 from gemmgen.proof.code_findings import Findings
 
 FOLDER = Path(__file__).parents[1] / "handwritten"
-PROMISED = {"warpgroup": 4, "warpgroups": 2, "warpgroup_turned": 2}
+PROMISED = {"warpgroup": 4, "warpgroups": 2, "warpgroup_mn_major": 2}
 """Of a step's elements of k, 16 by an instruction."""
 ERRORS = {
     "half as many": ("k < BK; k += 16", "k < BK; k += 32", "has 2 HGMMA"),
@@ -49,7 +49,7 @@ warp_specialize producers=1
 TALL = SCHEDULE.replace("m=64 n=64", "m=128 n=64")
 LONG = SCHEDULE.replace("k=64", "k=128")
 PINGPONG = TALL.replace("producers=1", "producers=1 order=pingpong") + "persistent\n"
-TURNED = SCHEDULE.replace("A[m, k] * B[n, k]", "A[k, m] * B[k, n]").replace("n=64", "n=128")
+TRANSPOSED = SCHEDULE.replace("A[m, k] * B[n, k]", "A[k, m] * B[k, n]").replace("n=64", "n=128")
 INTEGERS = LONG.replace("dtype           A=bf16 B=bf16", "dtype i8")
 FLOATS = LONG.replace("A=bf16 B=bf16", "A=e4m3 B=e5m2")
 TF32 = SCHEDULE.replace("A=bf16 B=bf16", "A=tf32 B=tf32")
@@ -60,8 +60,8 @@ COUNTS = {
     "tall": (TALL, 8),
     "long": (LONG, 8),
     "in turn": (PINGPONG, 8),
-    "turned": (TURNED, 4),
-    "turned, tall": (TURNED.replace("m=64 n=128", "m=128 n=128"), 8),
+    "transposed": (TRANSPOSED, 4),
+    "transposed, tall": (TRANSPOSED.replace("m=64 n=128", "m=128 n=128"), 8),
 }
 
 

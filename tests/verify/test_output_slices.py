@@ -1,4 +1,5 @@
-"""C by TMA, in slices of few rows and of many: right where every slab, stage and warp begins."""
+"""C by TMA, in slices of few rows and of many: right where every atom column, stage and warp
+begins."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ FEW_ROWS = {
 
 @pytest.mark.by_default("f32", "f32, two stages")
 @pytest.mark.parametrize("name", FEW_ROWS)
-def test_slabs_of_few_rows_are_right(name: str) -> None:
+def test_atom_columns_of_few_rows_are_right(name: str) -> None:
     emitted = kernel(FEW_ROWS[name])
     slice_ = emitted.program.main.buffer("C_shared")
     assert slice_.atom_columns > 1 and slice_.extent(slice_.letters[0]) < 8 and slice_.spare
@@ -63,7 +64,16 @@ def test_random_slices_are_right(count: int) -> None:
 @pytest.mark.proof
 def test_they_are_of_many_kinds() -> None:
     kinds = {kind_of(emitted) for _, emitted in islice(accepted(1), 60)}
-    for word in ("f32", "f64", "bf16", "under 8 rows", "slabs", "as it lies", "stages", "spare"):
+    for word in (
+        "f32",
+        "f64",
+        "bf16",
+        "under 8 rows",
+        "atom columns",
+        "as it lies",
+        "stages",
+        "spare",
+    ):
         assert any(word in kind for kind in kinds), kinds
 
 

@@ -1,5 +1,5 @@
-"""f32 by products of parts that lie in memory (wgmma): right kernels hold, and mistakes of the
-kernel in front, of the launcher and of the products are seen on a CPU."""
+"""f32 from bf16 terms in global memory (wgmma): right kernels pass, and mistakes of the
+pre-pass, of the launcher and of the products are detected on a CPU."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ double_buffer A B
 async_copy A B via=tma
 """
 PRODUCER = f"{PLAIN}persistent\nwarp_specialize producers=1 consumers=1\n"
-TURNED = PLAIN.replace("A[m, k] * B[n, k]", "A[k, m] * B[k, n]").replace(" n=32", " n=64")
+TRANSPOSED = PLAIN.replace("A[m, k] * B[n, k]", "A[k, m] * B[k, n]").replace(" n=32", " n=64")
 MIXED = PLAIN.replace("B[n, k]", "B[k, n]").replace("bf16", "bf16 products=9")
-TURNED_A = PLAIN.replace("A[m, k]", "A[k, m]").replace("promote=64", "promote=128")
+TRANSPOSED_A = PLAIN.replace("A[m, k]", "A[k, m]").replace("promote=64", "promote=128")
 CLUSTER = f"{PRODUCER}cluster m=2 n=2\nraster group=2\n"
 IN_FLIGHT = (
     PLAIN.replace("m=64 n=32 k=32", "m=128 n=8 k=128")
@@ -46,9 +46,9 @@ PARTS_OF_K = f"{PLAIN}split_k parts=2\nfuse_epilogue relu(acc + bias[n])\n"
 RIGHT = {
     "plain": PLAIN,
     "producer": PRODUCER,
-    "turned": TURNED,
+    "transposed": TRANSPOSED,
     "mixed": MIXED,
-    "one turned": TURNED_A,
+    "one transposed": TRANSPOSED_A,
     "cluster": CLUSTER,
     "parts of k": PARTS_OF_K,
     "144 in flight": IN_FLIGHT,
@@ -123,7 +123,7 @@ MUTANTS = {
     "a plane's distance": ("2LL * A_plane", "2LL * A_pitch", "strides"),
     "no alignment": ("(A_parts) % 16", "(A_parts) % 8", "returns"),
 }
-"""Text, what stands in its place, and what the run says."""
+"""Text, what replaces it, and what the run says."""
 
 
 @pytest.mark.by_default("wrong plane of a box")

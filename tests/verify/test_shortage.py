@@ -1,5 +1,5 @@
-"""What this machine lacks is no mistake of a kernel's: a layer that could not run is skipped, and a
-shape that was asked for and not run is a check not made."""
+"""What this machine lacks is not a mistake of a kernel's: a layer that could not run is skipped,
+and a shape that was asked for and not run is a check not made."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_the_header_states_the_bound() -> None:
     for source in SPLIT.values():
         emitted = compile_source(source)
         arithmetic = emitted.interface.arithmetic
-        (line,) = (x for x in emitted.text.splitlines() if "the error of a sum is at most" in x)
+        (line,) = (x for x in emitted.text.splitlines() if "the error is at most" in x)
         extent = emitted.program.problem.extent(emitted.program.problem.k)
         formula = line.partition("at most ")[2].partition(" of the")[0]
         for depth in (1, 64, 4096, 65536):

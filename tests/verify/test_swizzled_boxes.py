@@ -52,7 +52,7 @@ double_buffer A B
 async_copy A B via=tma
 warp_specialize producers=1
 """
-SLABS_OF_128 = """\
+ATOM_COLUMNS_OF_128 = """\
 gemm C[m, n] = A[k, m] * B[n, k]
 dtype A=bf16 B=bf16 C=bf16
 target sm_90a
@@ -66,9 +66,11 @@ double_buffer A B
 async_copy A B via=tma
 warp_specialize producers=1
 """
-SLABS_AHEAD = SLABS_OF_128.replace("B\nasync", "B\ndouble_buffer A.register B.register\nasync")
-SLABS_IN_A_CLUSTER = f"{SLABS_OF_128}cluster m=2 n=2\n"
-SLABS_OF_64 = """\
+ATOM_COLUMNS_AHEAD = ATOM_COLUMNS_OF_128.replace(
+    "B\nasync", "B\ndouble_buffer A.register B.register\nasync"
+)
+ATOM_COLUMNS_IN_A_CLUSTER = f"{ATOM_COLUMNS_OF_128}cluster m=2 n=2\n"
+ATOM_COLUMNS_OF_64 = """\
 gemm C[m, n] = A[k, m] * B[k, n]
 target sm_90a
 tile m=48 n=64 k=8
@@ -107,10 +109,10 @@ persistent
 RIGHT = {
     "out": OUT,
     "out_of_f32": OUT_OF_F32,
-    "slabs_of_128": SLABS_OF_128,
-    "slabs_ahead": SLABS_AHEAD,
-    "slabs_in_a_cluster": SLABS_IN_A_CLUSTER,
-    "slabs_of_64": SLABS_OF_64,
+    "atom_columns_of_128": ATOM_COLUMNS_OF_128,
+    "atom_columns_ahead": ATOM_COLUMNS_AHEAD,
+    "atom_columns_in_a_cluster": ATOM_COLUMNS_IN_A_CLUSTER,
+    "atom_columns_of_64": ATOM_COLUMNS_OF_64,
     "128": SPAN_128,
     "128_roles": ROLES,
     "128_ahead": AHEAD,
@@ -163,7 +165,7 @@ def test_the_programs_meaning_shows_it(plant: Plant, monkeypatch: Patch) -> None
 
 SWIZZLED = "[(A_row_k + k) ^ ((A_row_m % 8) * 8)]"
 MUTANTS = {
-    "rows read as they lie in the matrix": (SWIZZLED, "[A_row_k + k]", "C: "),
+    "rows read as stored in the matrix": (SWIZZLED, "[A_row_k + k]", "C: "),
     "rows of a pair read alike": (SWIZZLED, SWIZZLED.replace("A_row_m %", "A_row_m / 2 %"), "C: "),
     "a map that is not swizzled": ("{BK, BM}, 3)", "{BK, BM}, 0)", "of 0 x 0 x 3 x 0, not"),
     "a map of a shorter span": ("{BK, BM}, 3)", "{BK, BM}, 2)", "more than the 64 swizzled"),
@@ -174,19 +176,23 @@ MUTANTS = {
 }
 """Of the text: what the lowering does not make, but a hand might."""
 
-OF_SLABS = {
-    "each box to the first slab": ("[box_m / A_SLAB], A,", "[0], A,", "under way"),
-    "the first slab's columns for each": ("tile_m + box_m,", "tile_m,", "C: "),
-    "all columns read from the first slab": ("[(A_row_m + frag_m * IM) / A_SLAB]", "[0]", "C: "),
-    "one slab's bytes expected": (
+OF_ATOM_COLUMNS = {
+    "each box to the first atom column": ("[box_m / A_ATOM], A,", "[0], A,", "under way"),
+    "the first atom column's columns for each": ("tile_m + box_m,", "tile_m,", "C: "),
+    "all columns read from the first atom column": (
+        "[(A_row_m + frag_m * IM) / A_ATOM]",
+        "[0]",
+        "C: ",
+    ),
+    "one atom column's bytes expected": (
         "STAGE_BYTES = BK * BM * 2",
-        "STAGE_BYTES = BK * A_SLAB * 2",
+        "STAGE_BYTES = BK * A_ATOM * 2",
         "under way",
     ),
 }
 OF_THE_OUTPUT = {
     "a slice written in order": (" ^ ((slice_m % 8) * 8)]", "]", "C: "),
-    "the first slab stored for each": ("[box_n / C_SLAB][box_m]", "[0][box_m]", "C: "),
+    "the first atom column stored for each": ("[box_n / C_ATOM][box_m]", "[0][box_m]", "C: "),
     "the fence before it is stored dropped": (
         "gg_fence_async();\n            gg_sync_warps",
         "gg_sync_warps",
@@ -204,10 +210,10 @@ def test_a_run_of_a_mutant_shows_it(name: str) -> None:
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("name", OF_SLABS)
-def test_a_run_of_a_mutant_of_slabs_shows_it(name: str) -> None:
-    before, after, message = OF_SLABS[name]
-    outcome = cpu.check(mutant(SLABS_OF_128, before, after))
+@pytest.mark.parametrize("name", OF_ATOM_COLUMNS)
+def test_a_run_of_a_mutant_of_atom_columns_shows_it(name: str) -> None:
+    before, after, message = OF_ATOM_COLUMNS[name]
+    outcome = cpu.check(mutant(ATOM_COLUMNS_OF_128, before, after))
     assert outcome.status == "failed" and message in outcome.detail, outcome.detail
 
 

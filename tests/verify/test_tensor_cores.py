@@ -103,13 +103,13 @@ def columns_for_rows(patch: Patch) -> None:
     """Fragments of B are loaded as if its tile lay the other way."""
     line = wmma._line
 
-    def turned(context: Context, tile: Buffer) -> str:
+    def transposed(context: Context, tile: Buffer) -> str:
         found = line(context, tile)
         if tile.name != "B_shared":
             return found
         return "row" if found == "col" else "col"
 
-    patch.setattr(wmma, "_line", turned)
+    patch.setattr(wmma, "_line", transposed)
 
 
 def fragment_of_the_wrong_step(patch: Patch) -> None:

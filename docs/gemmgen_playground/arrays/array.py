@@ -33,7 +33,7 @@ class float64(float):
 
 
 class float32(float64):
-    """Kept without rounding: counts have no floats of a kernel."""
+    """Kept without rounding: counts have none of a kernel's floats."""
 
 
 int8 = int32 = intp = uint8 = uint16 = uint32 = uint64 = int64

@@ -90,7 +90,7 @@ def kind_of_all(arrays: Sequence[ndarray]) -> type:
 
 
 def repeat(values: Any, times: Any) -> ndarray:
-    """Each element of a flat array so many times."""
+    """Each element of a flat array this many times."""
     found = asarray(values).reshape(-1)
     if isinstance(times, int):
         flat = [x for x in found.flat_list() for _ in range(times)]

@@ -6,9 +6,9 @@ __device__ __forceinline__ int gg_hilbert(int number, int side) {
     for (int half = 1; half < side; half *= 2) {
         const int right = rest / 2 % 2, lower = (rest + right) % 2;
         if (!lower) {
-            const int turned = row;
+            const int old_row = row;
             row = right ? half - 1 - column : column;
-            column = right ? half - 1 - turned : turned;
+            column = right ? half - 1 - old_row : old_row;
         }
         row += lower * half;
         column += right * half;

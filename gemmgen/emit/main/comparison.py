@@ -19,7 +19,7 @@ from gemmgen.ir.problem import Problem
 _LIBRARY = ("exp", "tanh", "erf", "sqrt", "abs", "round")
 _OWN = ("relu", "sigmoid", "silu", "gelu", "gelu_tanh", "clamp")
 _PARTIAL = ("exp", "sqrt")
-"""Functions whose results may be no numbers, or beyond a type's."""
+"""Functions whose results may be not numbers, or beyond a type's."""
 
 
 def epilogue_view(problem: Problem) -> View:

@@ -255,9 +255,7 @@ def _check(interface: Interface, problem: Problem, fits: bool) -> View:
     a, b = (_element(interface, tensors[x.name], x) for x in (problem.a, problem.b))
     scalars: dict[str, DType] = {param.name: param.dtype for param in interface.scalars}
     return {
-        "beside": (
-            " beside the epilogue of cuBLAS's sums" if fits else " beside sums in double precision"
-        ),
+        "beside": (" against cuBLAS and the epilogue" if fits else " against double precision"),
         "innermost": inner,
         "alone": range(not fits),
         "k": problem.k,

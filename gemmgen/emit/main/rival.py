@@ -45,7 +45,7 @@ class _CublasMatrix:
 
 
 def rival(interface: Interface, problem: Problem, sum_type: str, seed: int) -> str:
-    """The declarations of ``sums`` and of ``product``, which writes A B there."""
+    """The declarations of ``prod`` and of ``product``, which writes A B there."""
     of = {param.name: param for param in interface.tensors}
     a, b, c = (of[tensor.name] for tensor in (problem.a, problem.b, problem.c))
     by_rows = c.indices[-1] == problem.n
@@ -62,7 +62,7 @@ def rival(interface: Interface, problem: Problem, sum_type: str, seed: int) -> s
     view: View = {
         "first": operands[0],
         "second": operands[1],
-        "result": _matrix(interface, c, c.indices[-1], outer, inner, "sums"),
+        "result": _matrix(interface, c, c.indices[-1], outer, inner, "prod"),
         "rows": interface.extent(rows),
         "columns": interface.extent(columns),
         "depth": interface.extent(problem.k),

@@ -55,7 +55,7 @@ def expected(e: Explanation) -> ExpectedTime:
         if e.kernel.program.main.spread.atom != "fma":
             kernels += ", which may be off by a third for tensor cores"
     if seconds is None:
-        return ExpectedTime(bound, "bound", "no model covers such a kernel")
+        return ExpectedTime(bound, "bound", "no model covers this kernel")
     if not seconds:
         share = f"{DIRECT:.0%} of the bound, as a naive kernel reaches on an {FITTED}"
         return ExpectedTime(bound / DIRECT, "estimated", share)
@@ -65,8 +65,11 @@ def expected(e: Explanation) -> ExpectedTime:
 
 
 def request_of(e: Explanation) -> Request:
-    """What the schedule computes, for ``suggest``; products of parts may replace those of f32 if
-    the schedule has them.  Raises ``UsageError`` where ``suggest`` does not take it."""
+    """What the schedule computes, for ``suggest``; split-bf16 f32 is allowed if the schedule uses
+    it.
+
+    Raises ``UsageError`` if ``suggest`` does not accept it.
+    """
     schedule = e.kernel.emitted.schedule
     fast = any(x.name == "decompose" for x in schedule.directives)
     return Request(schedule.problem_alone, e.shape, e.gpu, fast=fast)
@@ -105,7 +108,7 @@ def _of_warpgroups(e: Explanation) -> float | None:
 def _of_threads(e: Explanation) -> float | None:
     """0 for a kind of kernel that the model was not fitted to."""
     block = block_sizes(e.kernel.program, e.kernel.emitted.interface)
-    if block.kind == "direct" and block.sums == 1:
+    if block.kind == "direct" and block.accumulators == 1:
         return 0.0
     seconds = estimate(launched(block, e.shape, e.gpu), e.gpu)
     return None if seconds == inf else seconds

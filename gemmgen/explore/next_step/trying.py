@@ -44,7 +44,7 @@ class NextStep:
     """``statements`` to add or change.  Operations a second: ``now`` and ``expected`` are what is
     expected of the schedule as it is and of the changed one, ``attainable`` the latter's bound.
     ``binding`` is what bounds the schedule now; the least time for it falls to one ``less``-th, or
-    it is no bound of the changed one (None).  ``suggestion``: the statements are those of its
+    it is not a bound of the changed one (None).  ``suggestion``: the statements are those of its
     schedule, which replaces this one."""
 
     statements: tuple[str, ...]
@@ -178,7 +178,7 @@ def _estimated(schedule: Schedule, e: Explanation) -> float | None:
         block = sized(schedule, [e.shape])
     except (ScheduleError, UsageError):
         return None
-    if block.kind == "direct" and block.sums == 1:
+    if block.kind == "direct" and block.accumulators == 1:
         return 0.0
     seconds = estimate(launched(block, e.shape, e.gpu), e.gpu)
     return None if seconds == inf else seconds

@@ -26,14 +26,14 @@ WIDTH = 92
 NOTABLE = 1.05
 """From here on a bound is said to fall."""
 NEAR = 1.25
-"""Up to so many times its bound a kernel is limited by it; above that by what the bounds leave
+"""Up to this many times its bound a kernel is limited by it; above that by what the bounds leave
 out."""
 NOTHING: dict[Basis, str] = {
-    "measured": f"nothing known is faster: no schedule was measured to be by {GAIN:.0%} or more, "
-    "and no change is predicted to be",
+    "measured": f"nothing known is faster: no measured schedule is faster by {GAIN:.0%} or "
+    "more, and no change is predicted to be",
     "estimated": f"nothing known is faster: no single change is predicted to save {GAIN:.0%} of "
-    "the time, and `gemmgen suggest` knows no schedule that is clearly faster",
-    "bound": "unknown: no model covers such a kernel, so that changes can't be compared",
+    "the time, and `gemmgen suggest` finds no schedule that is clearly faster",
+    "bound": "unknown: no model covers this kernel, so changes cannot be compared",
 }
 """The next step of a schedule that has none."""
 FEW = 1.2
@@ -67,7 +67,7 @@ def _speed(e: Explanation, own: ExpectedTime) -> str:
         case "estimated":
             return f"about {said}: {own.source}; at most {speed(e, _least(e))}"
         case "bound":
-            return f"at most {said}: {own.source}, so that nothing is known but this bound"
+            return f"at most {said}: {own.source}, so only this bound is known"
 
 
 def _least(e: Explanation) -> float:
@@ -113,7 +113,7 @@ def _gain(ratio: float) -> str:
 def _falls(step: NextStep) -> str:
     """What a change does to the bound."""
     if step.less is None:
-        return f"{step.binding} is then no bound"
+        return f"{step.binding} is then not a bound"
     if step.less > NOTABLE:
         return f"the time for {step.binding} falls {step.less:.1f}x"
     return "less time is waited for, or fewer SMs are idle"

@@ -48,7 +48,7 @@ _CREATE = (
 
 
 class StoreError(UsageError):
-    """The file of results can't be used; one sentence with the way out."""
+    """The file of results can't be used; one sentence that says what to do."""
 
 
 class Database:
@@ -199,7 +199,7 @@ class Database:
 
     @contextmanager
     def _patient(self, found: sqlite3.Connection) -> Generator[None]:
-        """A transaction that waits for other writers; what it changed is listed anew."""
+        """A transaction that waits for other writers; the list is read again afterwards."""
         self._version = -1
         found.execute(f"PRAGMA busy_timeout = {int(WRITE_SECONDS * 1000)}")
         found.execute("BEGIN IMMEDIATE")

@@ -11,6 +11,7 @@ from math import ceil, inf
 from gemmgen.base.errors import ScheduleError, UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
+from gemmgen.base.units import duration
 from gemmgen.explore.cost import Kind
 from gemmgen.explore.request import Request
 from gemmgen.explore.results.results_store import Results
@@ -29,13 +30,13 @@ from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_ranking import fastest
 from gemmgen.ir.target import TARGETS
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.schedule.formatting import format_schedule
+from gemmgen.schedule.formatting import format_gemm, format_schedule
 from gemmgen.schedule.model import Schedule
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256)
 """Splits of k that are tried, in addition to those that fill the GPU."""
 PAIRED = 6
-"""From so many parts on, even numbers of them may be reduced in two groups."""
+"""From this many parts on, even numbers of them may be reduced in two groups."""
 STEPS = 2
 """The fewest steps of k in a part."""
 OVER = 2
@@ -75,7 +76,7 @@ class Option:
 
 @record
 class MeasuredOption:
-    """A measured schedule that is no plan of the cost model, and its seconds."""
+    """A measured schedule that is not a plan of the cost model, and its seconds."""
 
     plan: MeasuredPlan
     seconds: float
@@ -102,9 +103,20 @@ class Suggestion:
     options: tuple[Option, ...]
     emitted: Emitted
 
+    def __repr__(self) -> str:
+        r = self.request
+        about = f"{format_gemm(r.problem.gemm)} at {'x'.join(map(str, r.shape))} on {r.gpu.name}"
+        measured = self.chosen.measured
+        how = "measured" if measured is not None and measured.exact else "estimated"
+        return f"<Suggestion for {about}: {duration(self.chosen.seconds)}, {how}>"
+
+    def __str__(self) -> str:
+        """The text, without a last line end: it is a schedule file."""
+        return self.text.removesuffix("\n")
+
     @property
     def resident_blocks(self) -> int:
-        """Blocks that the GPU holds at once."""
+        """Blocks that the GPU runs at once."""
         plan = self.chosen.plan
         held = plan.sizes.resident if isinstance(plan, WarpgroupPlan) else residents(self.settled)
         return self.request.gpu.sms * held
@@ -137,8 +149,11 @@ class Suggestion:
 
 
 def choose(request: Request, *, measured: bool = True) -> Suggestion:
-    """The fastest schedule that was measured at the request's shape; without one, or ``measured``,
-    that with the least estimate.  Raises ``UsageError`` if there is none."""
+    """Return the fastest schedule measured at the request's shape.
+
+    Without one, or with ``measured=False``, return the schedule with the least estimated time.
+    Raises ``UsageError`` if there is none.
+    """
     results = Results.shared() if measured else None
     known = at_the_shape(request, results) if results else None
     if known is not None:
@@ -165,9 +180,12 @@ def choose(request: Request, *, measured: bool = True) -> Suggestion:
 
 
 def ranked(request: Request) -> list[Option]:
-    """The options, fastest first.  Where warpgroups can use the tensor cores they are faster than
-    all others but for a few rows or columns, and no others are estimated: the models were fitted
-    apart.  Kernels by parts of f32 compete with all of f32."""
+    """The options, fastest first.
+
+    If wgmma is available it is the fastest except for few rows or columns, and nothing else is
+    estimated, since the two models were fitted separately.  Split-bf16 f32 kernels compete with
+    all f32 kernels.
+    """
     of_warpgroups = [Option(plan, plan.seconds) for plan in fastest(request, TRIED)]
     if not of_warpgroups:
         return _by_time(request)
@@ -195,8 +213,8 @@ def options(request: Request, only: Kind | None = None) -> Iterator[Option]:
         if _may_go_through(plain):
             early = replace(form, stages=2)
             plans.append(replace(plain, form=early, through=True))
-        for piece in _pieces(plain):
-            other = replace(plain, piece=piece)
+        for vector in _vectors(plain):
+            other = replace(plain, vector=vector)
             if other.text not in (plan.text for plan in plans):
                 plans.append(other)
         for plan in plans:
@@ -205,8 +223,8 @@ def options(request: Request, only: Kind | None = None) -> Iterator[Option]:
                     yield Option(_bounded(_rastered(split, resident), resident), estimate)
 
 
-def _pieces(plan: SettledForm) -> tuple[int, ...]:
-    """Narrower micro-tile pieces for rows of C that are not written 16 bytes at a time."""
+def _vectors(plan: SettledForm) -> tuple[int, ...]:
+    """Narrower vectors of the micro-tile, for rows of C that are not stored 16 bytes at a time."""
     if plan.form.kind != "block":
         return ()
     if plan.load("c") == 1 and not plan.form.blocks:

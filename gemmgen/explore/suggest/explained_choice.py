@@ -85,7 +85,7 @@ def _fate(result: MeasuredResult, request: Request) -> str:
         return f"stale: {why}"
     plan = plan_for(result, request)
     if plan is None:
-        return "by bf16 parts, for --fast alone"
+        return "split bf16, for --fast only"
     return "" if plan.emitted() is not None else "its kernel does not take these tensors"
 
 

@@ -58,7 +58,7 @@ class MeasuredPlan:
         return format_schedule(self.schedule)
 
     @property
-    def by_parts(self) -> bool:
+    def split_bf16(self) -> bool:
         """Whether products of f32 are computed by bf16 parts, with less precision."""
         return any(x.name == "decompose" for x in self.schedule.directives)
 
@@ -123,11 +123,11 @@ PITCHES = ", with other leading dimensions"
 def at_the_shape(request: Request, results: Results) -> tuple[MeasuredPlan, Emitted] | None:
     """The fastest result for the request that is not stale.
 
-    If products by parts are allowed, results without them leave that open.
+    A result counts only if it computes f32 by split bf16 exactly where the request allows it.
     """
     for result in results.exact(ProblemKey.of_request(request), request.gpu.name):
         plan = plan_for(result, request)
-        if plan is None or plan.by_parts != request.fast:
+        if plan is None or plan.split_bf16 != request.fast:
             continue
         if (emitted := plan.emitted()) is not None:
             return plan, emitted
@@ -180,7 +180,7 @@ def plan_for(result: MeasuredResult, request: Request) -> MeasuredPlan | None:
     than was asked for."""
     own = renamed(_parsed(result.schedule), CanonicalNames.of(request.problem).reversed())
     plan = MeasuredPlan(result, request, replace(own, kernel=request.problem.kernel))
-    return None if plan.by_parts and not request.fast else plan
+    return None if plan.split_bf16 and not request.fast else plan
 
 
 def _estimate(plan: MeasuredPlan, request: Request) -> float:

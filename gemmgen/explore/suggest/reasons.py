@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from gemmgen.base.source import counted
 from gemmgen.base.units import duration, significant
-from gemmgen.explore.suggest.copy_engine import told
 from gemmgen.explore.suggest.measured_plans import MeasuredPlan
 from gemmgen.explore.suggest.size_classes import strategy
 from gemmgen.explore.suggest.sizes import residents
+from gemmgen.explore.suggest.tma_variant import tma_reasons
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_reasons import warpgroup_reasons
 from gemmgen.ir.atoms import ATOMS
@@ -71,7 +71,7 @@ def _of_threads(s: Suggestion) -> Iterator[str]:
         yield "interleave: adjacent threads own adjacent elements of a row of C, stored singly."
     yield from _accesses(s)
     yield from _copies(s)
-    yield from told(s)
+    yield from tma_reasons(s)
     if plan.residue:
         k, size = plan.request.shape[2], plan.form.tile[2]
         yield (
@@ -106,13 +106,13 @@ def _problem(s: Suggestion) -> str:
 
 
 def _target(s: Suggestion) -> Iterator[str]:
-    """What runs on a GPU whose architecture is no target of the language."""
+    """What runs on a GPU whose architecture is not a target of the language."""
     gpu = s.request.gpu
     if gpu.arch not in TARGETS:
         yield (
             f"target: {gpu.name} is {gpu.arch}, which is not a target yet: code for {gpu.target} "
-            f"or older runs there, without the instructions of {gpu.arch} alone.  wgmma runs on "
-            "sm_90a alone."
+            f"or older runs there, without instructions that only {gpu.arch} has.  wgmma runs on "
+            "sm_90a only."
         )
 
 
@@ -134,7 +134,7 @@ def _tile(s: Suggestion) -> str:
         return chosen
     other = min(others, key=lambda o: o.seconds)
     longer = other.seconds / s.chosen.seconds
-    split = f" in {other.plan.parts} parts" if other.plan.parts > 1 else ""
+    split = f" in {other.plan.parts} slices of K" if other.plan.parts > 1 else ""
     return (
         f"{chosen}  The best of another size, {other.plan.form.name}{split}, is estimated "
         f"{longer:.2f} times as long."
@@ -148,7 +148,7 @@ def _split(s: Suggestion) -> Iterator[str]:
         rows, columns = plan.form.micro
         yield (
             f"split_k: the {WARP} lanes of a warp split K = {k} of its "
-            f"{counted(rows * columns, 'sum')}; no tile is staged."
+            f"{counted(rows * columns, 'accumulator')}; no tile is staged."
         )
     elif plan.parts > 1:
         tiles = s.blocks // plan.parts
@@ -157,7 +157,7 @@ def _split(s: Suggestion) -> Iterator[str]:
             f"{s.resident_blocks} blocks; {plan.parts} blocks a tile split its K = {k}, "
             f"{s.blocks} blocks in all"
         )
-        added = f", and {plan.groups} groups of parts are reduced in parallel"
+        added = f", and {plan.groups} groups of slices are reduced in parallel"
         yield split + (f"{added}." if plan.groups > 1 else ".")
 
 
@@ -166,7 +166,7 @@ def _threads(s: Suggestion) -> str:
     m, n = form.micro
     warps = counted(max(1, form.threads // WARP), "warp")
     atom = ATOMS[s.emitted.program.main.spread.atom]
-    reads = f"a thread's {m} x {n} sums take {m} + {n} reads for {m * n} multiply-adds"
+    reads = f"a thread's {m} x {n} accumulators take {m} + {n} reads for {m * n} multiply-adds"
     match form.kind:
         case "tensor":
             return (
@@ -174,7 +174,7 @@ def _threads(s: Suggestion) -> str:
                 f"{atom.m} x {atom.n} x {atom.k} at a time."
             )
         case "lanes":
-            return f"register_block: {warps} a block, each with {m} x {n} sums."
+            return f"register_block: {warps} a block, each with {m} x {n} accumulators."
         case "block":
             tile = f"{form.warp[0]} x {form.warp[1]}"
             return f"register_block: {warps} of {tile}; {reads} of shared memory."
@@ -192,9 +192,9 @@ def _accesses(s: Suggestion) -> Iterator[str]:
         if plan.transposed(role) and plan.asynchronous:
             facts.append(f"{name} is transposed into shared memory, element by element")
         elif width > 1:
-            facts.append(f"{name} has rows of {size} elements, which {width} divides")
+            facts.append(f"{name} has rows of {size} elements, multiples of {width}")
         elif request.width[role] == 1:
-            facts.append(f"{name} has rows of {size} elements, an odd number, copied singly")
+            facts.append(f"{name} has rows of {size} elements, an odd number, copied one by one")
     if facts:
         yield f"vectorize: {'; '.join(facts)}."
 

@@ -21,11 +21,11 @@ UNROLLED = 8
 GUARDED = 16
 """The least side of a tile whose guards cost time."""
 PAIR = 2
-"""Neighbouring sums of a lane of tensor cores."""
+"""Adjacent accumulators of a lane of mma.sync."""
 ASYNC_BYTES = 4
 """Its smallest copy."""
 GROUPED = 16
-"""The number of parts of K from which on they are reduced in groups."""
+"""The least number of slices of K that are reduced in groups."""
 
 
 def groups_of(parts: int) -> int:
@@ -41,8 +41,8 @@ class Form:
 
     ``block``: both operands are staged in shared memory; a warp computes ``warp``, a thread
     ``micro`` of it.  ``tensor``: the same, with tensor cores.  ``lanes``: the lanes of a warp split
-    k for ``micro`` sums, and nothing is staged.  ``direct``: threads read operands from global
-    memory.
+    k for ``micro`` accumulators, and nothing is staged.  ``direct``: threads read operands
+    from global memory.
 
     ``stages`` of the shared tiles; ``blocks``: minimum resident blocks per multiprocessor for
     ``launch_bounds`` (0 for the compiler's choice).
@@ -81,7 +81,7 @@ class Form:
 class SettledForm:
     """``parts`` of k are reduced in ``groups``; ``through``: transposed tiles are loaded wide into
     registers and stored late; ``exact``: extents are assumed to be multiples of the tile's;
-    ``piece``: at most so many adjacent elements of a row of C belong to a thread."""
+    ``vector``: the most adjacent elements of a row of C that a thread owns."""
 
     form: Form
     request: Request
@@ -90,7 +90,7 @@ class SettledForm:
     raster: int = 1
     through: bool = False
     exact: bool = False
-    piece: int = 4
+    vector: int = 4
 
     @property
     def staged(self) -> str:
@@ -131,12 +131,12 @@ class SettledForm:
                     return min(wide, PAIR)
                 return 1 if self.transposed(role) else wide
             case _ if role == "c":
-                piece = {"m": m, "n": n}[along]
-                piece = 1 if self.single else piece & -piece
-                return min(wide, piece, widest(request.dtype["c"]))
+                vector = {"m": m, "n": n}[along]
+                vector = 1 if self.single else vector & -vector
+                return min(wide, vector, widest(request.dtype["c"]))
             case _ if role not in self.staged:
-                piece = {"m": m, "n": n}.get(along, 1)
-                return min(wide, piece & -piece)
+                vector = {"m": m, "n": n}.get(along, 1)
+                return min(wide, vector & -vector)
             case _:
                 transposed = self.transposed(role)
                 size = dict(zip("mnk", self.form.tile, strict=True))[along]
@@ -146,10 +146,10 @@ class SettledForm:
         """The width of a fragment's read from shared memory."""
         if role not in self.staged or self.form.kind == "tensor":
             return 1
-        piece = self.form.micro["ab".index(role)]
+        vector = self.form.micro["ab".index(role)]
         if self.request.along["c"] == "mn"["ab".index(role)]:
-            piece = min(piece & -piece, self.piece)
-        return min(piece & -piece, widest(self.request.dtype[role]))
+            vector = min(vector & -vector, self.vector)
+        return min(vector & -vector, widest(self.request.dtype[role]))
 
     @property
     def single(self) -> bool:
@@ -157,7 +157,7 @@ class SettledForm:
         a warp fill sectors."""
         across = "mn".index(self.request.along["c"])
         wide = self.form.micro[across] > 1
-        return self.form.kind == "block" and self.piece == 1 and wide
+        return self.form.kind == "block" and self.vector == 1 and wide
 
     @property
     def residue(self) -> bool:
@@ -223,8 +223,8 @@ class SettledForm:
             yield "tensor_core via=mma"
         elif form.micro != (1, 1):
             order = " order=serpentine" if form.kind == "block" and min(form.micro) > 1 else ""
-            pieces = " interleave=1" if self.single else ""
-            yield f"register_block {m}={form.micro[0]} {n}={form.micro[1]}{pieces}{order}"
+            vectors = " interleave=1" if self.single else ""
+            yield f"register_block {m}={form.micro[0]} {n}={form.micro[1]}{vectors}{order}"
         yield from self._accesses()
         yield from self._stages()
         if form.kind == "direct" and form.tile[2] >= UNROLLED:

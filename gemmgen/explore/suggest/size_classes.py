@@ -86,5 +86,5 @@ def _other_tile(s: Suggestion, known: SizeClass) -> str:
         found += f"{split} on {sms} multiprocessors"
     else:
         found += f"{split}, {blocks / sms:.1f} blocks a multiprocessor,"
-    alike = " (alike: the model does not tell them apart)" if longer < TIE else ""
+    alike = " (equal: the model does not distinguish them)" if longer < TIE else ""
     return f"{found} are estimated {longer:.2f} times as long{alike}"

@@ -80,7 +80,7 @@ def _block(plan: SettledForm) -> BlockSizes:
         stores=sum(_stores(plan, role) for role in "ab"),
         port=_port(plan),
         stages=(form.stages if plan.asynchronous else min(2, form.stages)) if plan.staged else 1,
-        sums=form.micro[0] * form.micro[1],
+        accumulators=form.micro[0] * form.micro[1],
         parts=plan.parts,
         groups=plan.groups,
         scatter=_scatter(plan),
@@ -148,8 +148,8 @@ def _wanted(plan: SettledForm) -> int:
 
 
 def residents(plan: SettledForm, registers: int | None = None) -> int:
-    """Resident blocks per multiprocessor with so many registers a thread, by default the estimate;
-    0 if none fits."""
+    """Resident blocks per multiprocessor with this many registers a thread, by default the
+    estimate; 0 if none fits."""
     form, gpu = plan.form, plan.request.gpu
     shared = shared_of(plan)
     if arrays_of(plan) + OVERHEAD > MAX_REGISTERS:
@@ -176,11 +176,11 @@ def _scatter(plan: SettledForm) -> float:
         return 8.0
     along = request.along["c"]
     role, at = ("a", 0) if along == "m" else ("b", 1)
-    piece = plan.read(role) if role in plan.staged else form.micro[at]
-    piece, width = max(1, piece), plan.load("c")
-    lanes = form.warp[at] // form.micro[at] if form.kind == "block" else form.tile[at] // piece
+    vector = plan.read(role) if role in plan.staged else form.micro[at]
+    vector, width = max(1, vector), plan.load("c")
+    lanes = form.warp[at] // form.micro[at] if form.kind == "block" else form.tile[at] // vector
     lanes = max(1, min(lanes, WARP))
-    span = lanes * piece / SECTOR
+    span = lanes * vector / SECTOR
     ragged = 0.0 if request.width["c"] >= 4 else 1 - 1 / SECTOR
     touched = min(lanes * (1 + ragged), span + ragged)
     return max(1.0, SECTOR * touched / (lanes * width))

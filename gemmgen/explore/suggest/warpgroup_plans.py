@@ -15,8 +15,8 @@ from gemmgen.base.record import record
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.schedules import groups_of
 from gemmgen.explore.warpgroup_cost import (
+    ATOM_BYTES,
     GROUP,
-    SLAB,
     THREADS,
     WarpgroupSizes,
     estimate,
@@ -37,7 +37,7 @@ VECTOR = 16
 MOST_STAGES = 16
 BARRIERS = 256
 """Bytes of two mbarriers for each stage."""
-SLABS = (1, 2, 4)
+ATOM_COLUMNS = (1, 2, 4)
 """Widths of a tile along k, in units of 128 bytes: wide ones take fewer steps."""
 CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (8, 1), (1, 8), (4, 2), (2, 4))
 PATTERN = 8
@@ -47,9 +47,9 @@ RASTER = 8
 PART: DType = "bf16"
 PRODUCTS = 6
 PROMOTE = 64
-"""What ``decompose`` makes of f32: so many products of parts, promoted after so many terms."""
-SUMS = 192
-"""The most registers of a thread for its sums and those of them that are not promoted yet."""
+"""``decompose`` of f32: the products of bf16 terms, and the promotion interval."""
+ACCUMULATORS = 192
+"""The most registers of a thread for its accumulators and partial accumulators."""
 COOPERATIVE = {
     (64, 1): (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256),
     (128, 1): (64, 128),
@@ -161,7 +161,7 @@ class WarpgroupPlan:
         if form.cluster != (1, 1):
             sides = zip((m, n), form.cluster, strict=True)
             yield "cluster " + " ".join(f"{x}={count}" for x, count in sides if count > 1)
-        if not self.request.fast:  # a pre-pass kernel splits the operands before this one
+        if not self.request.fast:  # a pre-pass splits the operands before this kernel
             yield "overlap_launch"
 
 
@@ -170,14 +170,14 @@ def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
     if not _takes(request):
         return
     m, n, depth, *batches = request.shape
-    elements = SLAB // BYTES[_operands(request)[0]]
+    elements = ATOM_BYTES // BYTES[_operands(request)[0]]
     for rows, columns, consumers, pingpong in _tiles(m, n):
         tiles = ceil(m / rows) * ceil(n / columns) * prod(batches)
         many = tiles > request.gpu.sms
-        for slabs in SLABS[:1] if request.fast else SLABS:
-            if slabs > 1 and slabs * elements > depth:
+        for atom_columns in ATOM_COLUMNS[:1] if request.fast else ATOM_COLUMNS:
+            if atom_columns > 1 and atom_columns * elements > depth:
                 continue
-            form = WarpgroupForm((rows, columns, slabs * elements), consumers, pingpong)
+            form = WarpgroupForm((rows, columns, atom_columns * elements), consumers, pingpong)
             sizes = _settled(form, request, many)
             if sizes is None:
                 continue
@@ -199,8 +199,8 @@ def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
 def _takes(request: Request) -> bool:
     """Whether wgmma multiplies the types, as they are stored, and TMA takes the rows of A and B;
     rows of parts it always takes."""
-    (a, b), sums = _operands(request), request.dtype["acc"]
-    atoms = [ATOMS[atom] for atom in VIA["wgmma"] if (a, b, sums) in ATOMS[atom].products]
+    (a, b), acc = _operands(request), request.dtype["acc"]
+    atoms = [ATOMS[atom] for atom in VIA["wgmma"] if (a, b, acc) in ATOMS[atom].products]
     if not request.gpu.arch.startswith("sm_90") or not atoms or request.along["c"] != "n":
         return False
     stored = zip("ab", (a, b), strict=True)
@@ -253,8 +253,10 @@ def _settled(form: WarpgroupForm, request: Request, many: bool) -> WarpgroupSize
     stages = min(MOST_STAGES, left // sizes.stage_bytes)
     if stages < 2 or (stages == 2 and not request.fast):
         return None
-    sums = form.tile[0] // (1 if form.pingpong else form.consumers) * form.tile[1] // THREADS
-    if request.fast and 2 * sums > SUMS:
+    accumulators = (
+        form.tile[0] // (1 if form.pingpong else form.consumers) * form.tile[1] // THREADS
+    )
+    if request.fast and 2 * accumulators > ACCUMULATORS:
         return None
     return replace(sizes, stages=stages)
 
@@ -269,7 +271,7 @@ def sizes_of(
     across = GROUP // _width(columns)
     return WarpgroupSizes(
         tile=(rows, columns),
-        slabs=k * item[0] // SLAB,
+        atom_columns=k * item[0] // ATOM_BYTES,
         consumers=form.consumers,
         producer=form.parts == 1,
         pingpong=form.pingpong,

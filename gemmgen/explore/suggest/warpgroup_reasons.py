@@ -18,11 +18,11 @@ KIB = 1024
 
 
 def warpgroup_reasons(s: Suggestion, plan: WarpgroupPlan) -> Iterator[str]:
-    """A sentence or two for each decision."""
+    """One or two sentences per decision."""
     yield _tile(s, plan)
     yield _roles(plan)
     if s.request.fast:
-        yield _parts(plan)
+        yield _terms(plan)
     stage = plan.sizes.stage_bytes / KIB
     yield (
         f"double_buffer: {plan.sizes.stages} stages of {stage:.0f} KiB in shared memory, loaded by "
@@ -85,14 +85,14 @@ def _roles(plan: WarpgroupPlan) -> str:
     )
 
 
-def _parts(plan: WarpgroupPlan) -> str:
+def _terms(plan: WarpgroupPlan) -> str:
     """What ``decompose`` computes, and its error as measured on an NVIDIA H200 against float64."""
     return (
-        f"decompose: a kernel in front splits each element of f32 into {plan.sizes.planes} parts "
-        f"of bf16, and {plan.sizes.products} products of parts are multiplied.  The error is that "
-        "of sgemm or less for sums of up to 4096 terms of either sign; of 65,536 terms, or of "
-        "numbers of very different sizes, it is up to 4 times as large.  The file's header states "
-        "a bound."
+        f"decompose: a pre-pass splits each f32 element into {plan.sizes.planes} bf16 terms, and "
+        f"the tensor cores compute {plan.sizes.products} of their products (bf16x3).  The error is "
+        "at most that of sgemm for K up to 4096 and numbers of either sign; for K = 65,536, or "
+        "numbers of very different magnitudes, it is up to 4 times as large.  The file's header "
+        "states a bound."
     )
 
 

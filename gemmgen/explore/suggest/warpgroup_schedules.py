@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, WarpgroupPlan, sizes_of
-from gemmgen.explore.warpgroup_cost import HELD, SLAB
+from gemmgen.explore.warpgroup_cost import ATOM_BYTES, HELD
 from gemmgen.schedule.model import Directive, Schedule
 
 COOPERATIVE = (None, "together", "cooperative")
@@ -51,7 +51,7 @@ def plan_of(schedule: Schedule, request: Request) -> WarpgroupPlan | None:
         staged=any(x.tensor == c for x in copied),
         stages=stages or 2,
     )
-    if sizes.slabs * SLAB != tile[2] * sizes.item[0] or sizes.slabs == 0:
+    if sizes.atom_columns * ATOM_BYTES != tile[2] * sizes.item[0] or sizes.atom_columns == 0:
         return None
     return WarpgroupPlan(form, request, replace(sizes, producer="warp_specialize" in stated))
 

@@ -30,7 +30,7 @@ SHARED = 15.0
 """Clocks of each k that a warp waits for fragments which are not prefetched."""
 SPILL, SQUEEZE, MEMORIES, MISSING = 2.0, 0.05, 15.0, 0.5
 """The slowdown of a kernel that needs twice the registers it may have; the share that compilers
-save; the slowdown if so many are missing (``MISSING``) that arrays go to local memory."""
+save; the slowdown if this many are missing (``MISSING``) that arrays go to local memory."""
 SCATTERED = 1.1
 """Bytes that blocks read in the order of the grid, relative to those in groups of tiles."""
 
@@ -75,7 +75,7 @@ def block_sizes(program: Program, interface: Interface) -> BlockSizes:
         stores=a.stores + b.stores,
         port=a.port + b.port if kind == "block" else 0.0,
         stages=stages if asynchronous else min(2, stages),
-        sums=spread.registers,
+        accumulators=spread.registers,
         parts=work.parts,
         groups=work.groups,
         scatter={"lanes": 8.0, "tensor": 1.0}.get(kind, _scatter(program)),
@@ -132,13 +132,13 @@ class _Operand:
             self.copies = steps * axis.registers / load
             return
         each = elements_of(kernel, tile.name) / kernel.copying_threads
-        turned = _last(kernel, tensor) != _last(kernel, tile.name)
+        transposed = _last(kernel, tensor) != _last(kernel, tile.name)
         self.copies = 0.0 if fill.mode == "tma" else each / load  # warps have none for boxes
         if fill.mode == "registers":
-            self.stores = each if turned else each / load
-        self.is_single = turned and not self.stores
+            self.stores = each if transposed else each / load
+        self.is_single = transposed and not self.stores
         clocks = 1.0 if read * self.bytes < 16 else 2.0 if axis.lanes <= 8 else 4.0
-        self.port = self.reads * clocks + each * (_ways(kernel, fill) if turned else 1)
+        self.port = self.reads * clocks + each * (_ways(kernel, fill) if transposed else 1)
 
 
 def _last(kernel: Kernel, name: str) -> str:

@@ -204,7 +204,7 @@ class _Problem:
 
     @cached_property
     def cublas(self) -> Callable[[], None] | None:
-        """cuBLAS's call for the same matrices, with an output of its own."""
+        """cuBLAS's call for the same matrices, with its own output."""
         if not is_plain(self.interface):
             return None
         arrays = {**self.arrays, self.product.c.name: self.output.copy()}

@@ -32,7 +32,7 @@ def sections(task: Task, gpu: Gpu) -> tuple[Section, ...]:
         for position, point in enumerate(ranked, 1)
     )
     title = f"{len(ranked):,} legal schedules of {census.points:,} points, ranked for {gpu.name}"
-    note = "registers are estimated, and so is the speed: it is for the order alone"
+    note = "registers and speed are estimated, for the ranking only"
     found = [Section(title, ("", *figures, *waved, *speed, *keys), rows, (note,))]
     if census.refused:
         common = census.refused.most_common(REASONS)

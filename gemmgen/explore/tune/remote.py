@@ -1,4 +1,4 @@
-"""A runner in a process of its own, which is restarted if a kernel crashes or blocks it.
+"""A runner in its own process, which is restarted if a kernel crashes or blocks it.
 
 A kernel that writes out of bounds leaves its process without a usable GPU, one that never ends
 blocks it.  A search survives both.

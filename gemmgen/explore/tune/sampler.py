@@ -27,7 +27,7 @@ INSTALL = install("tune")
 OPENING = 64
 """The first points, by rank, before the sampler has data."""
 EVERY = 4
-"""Every so many later points, one is the next by rank."""
+"""Every N later points, one is the next by rank."""
 
 
 class Explorer:

@@ -26,7 +26,7 @@ AHEAD = 2
 SCREEN = 3
 """Rounds of the first timing."""
 HOPELESS = 1.5
-"""A kernel over so many times the best one's time is timed once."""
+"""A kernel over this many times the best one's time is timed once."""
 UNKNOWN = 6.0
 """The same against cuBLAS, while there is no best one."""
 
@@ -229,5 +229,5 @@ def gate(built: Built, requires: Sequence[Require]) -> str:
 
 
 def objective(trial: Trial) -> float | None:
-    """What an explorer is told of a trial."""
+    """The objective of a trial that an explorer gets; None if it was not timed."""
     return value_of(trial) if trial.status == "timed" else None

@@ -107,7 +107,7 @@ def read(path: Path) -> tuple[About, tuple[Trial, ...]]:
         head["shapes"] = tuple(tuple(shape) for shape in head["shapes"])
         about = About(*(head[field.name] for field in fields(About)))
     except (OSError, *_DAMAGED) as wrong:
-        raise UsageError(f"{path} is no file of trials, so nothing can be resumed") from wrong
+        raise UsageError(f"{path} is not a file of trials, so nothing can be resumed") from wrong
     found = (_trial(line, len(about.shapes)) for line in lines[1:])
     return about, tuple({trial.number: trial for trial in found if trial is not None}.values())
 
@@ -140,7 +140,7 @@ _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def _are_times(values: object, counts: tuple[int, ...]) -> bool:
-    """Whether ``values`` is a list of so many positive numbers."""
+    """Whether ``values`` is a list of this many positive numbers."""
     if not isinstance(values, list):
         return False
     found = cast(list[object], values)

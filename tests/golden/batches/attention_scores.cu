@@ -33,15 +33,15 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
 
 constexpr int BI = 32, BJ = 64, BD = 8;  // threadblock tile of C, and its step along D
 constexpr int TI = 4, TJ = 8;  // micro-tile of a thread
-constexpr int PJ = 4;  // in pieces of this many adjacent elements
+constexpr int PJ = 4;  // in vectors of this many adjacent elements
 constexpr int LI = BI / TI, LJ = BJ / TJ;  // threads along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int THREADS = LI * LJ;
 constexpr int Q_STEP = THREADS / BD, K_STEP = THREADS / BD;  // rows between a thread's copies
-constexpr int Q_PIECES = BI / Q_STEP, K_PIECES = BJ / K_STEP;  // a thread's copies of a tile
+constexpr int Q_VECTORS = BI / Q_STEP, K_VECTORS = BJ / K_STEP;  // a thread's copies of a tile
 static_assert(BI % TI == 0 && BJ % TJ == 0, "the micro-tiles fill the tile");
-static_assert(THREADS % BD == 0 && Q_PIECES * Q_STEP == BI, "the threads copy whole tiles of Q");
-static_assert(THREADS % BD == 0 && K_PIECES * K_STEP == BJ, "the threads copy whole tiles of K");
+static_assert(THREADS % BD == 0 && Q_VECTORS * Q_STEP == BI, "the threads copy whole tiles of Q");
+static_assert(THREADS % BD == 0 && K_VECTORS * K_STEP == BJ, "the threads copy whole tiles of K");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
 // copies the elements before `stop` of a vector whose first index is `first`
@@ -96,15 +96,15 @@ gemm(int I, int J, int D, int size_b, int size_h,
     for (int tile_d = 0; tile_d < D; tile_d += BD) {
         // load this step's tiles (cache_shared Q[d, i] K[d, j])
         #pragma unroll
-        for (int piece = 0; piece < Q_PIECES; ++piece) {
-            const int i = tile_i + Q_i + piece * Q_STEP, d = tile_d + Q_d;
-            Q_shared[Q_d][Q_i + piece * Q_STEP] =
+        for (int vector = 0; vector < Q_VECTORS; ++vector) {
+            const int i = tile_i + Q_i + vector * Q_STEP, d = tile_d + Q_d;
+            Q_shared[Q_d][Q_i + vector * Q_STEP] =
                 i < I && d < D ? Q[(long long)i * ldq + d] : 0.0f;
         }
         #pragma unroll
-        for (int piece = 0; piece < K_PIECES; ++piece) {
-            const int j = tile_j + K_j + piece * K_STEP, d = tile_d + K_d;
-            K_shared[K_d][K_j + piece * K_STEP] =
+        for (int vector = 0; vector < K_VECTORS; ++vector) {
+            const int j = tile_j + K_j + vector * K_STEP, d = tile_d + K_d;
+            K_shared[K_d][K_j + vector * K_STEP] =
                 j < J && d < D ? K[(long long)j * ldk + d] : 0.0f;
         }
         __syncthreads();

@@ -79,11 +79,11 @@ constexpr int VEC = 8;  // elements of a vector access
 constexpr int THREADS = LM * LN;
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / (BK / VEC), B_STEP = THREADS / (BK / VEC);
-constexpr int A_PIECES = BM / A_STEP, B_PIECES = BN / B_STEP;  // a thread's copies of a tile
+constexpr int A_VECTORS = BM / A_STEP, B_VECTORS = BN / B_STEP;  // a thread's copies of a tile
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
-static_assert(THREADS % (BK / VEC) == 0 && A_PIECES * A_STEP == BM,
+static_assert(THREADS % (BK / VEC) == 0 && A_VECTORS * A_STEP == BM,
     "the threads copy whole tiles of A");
-static_assert(THREADS % (BK / VEC) == 0 && B_PIECES * B_STEP == BN,
+static_assert(THREADS % (BK / VEC) == 0 && B_VECTORS * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
@@ -144,21 +144,21 @@ gemm(int M, int N, int K,
     // registers: operand fragments, accumulators, staging
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
-    alignas(16) unsigned char A_next[A_PIECES][VEC];
-    alignas(16) unsigned char B_next[B_PIECES][VEC];
+    alignas(16) unsigned char A_next[A_VECTORS][VEC];
+    alignas(16) unsigned char B_next[B_VECTORS][VEC];
 
     // load the first tile (cache_shared A[k, m] B[k, n])
     #pragma unroll
-    for (int piece = 0; piece < A_PIECES; ++piece) {
-        load_A(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, A_k);
+    for (int vector = 0; vector < A_VECTORS; ++vector) {
+        load_A(A_next[vector], A, lda, M, K, tile_m + A_m + vector * A_STEP, A_k);
         for (int e = 0; e < VEC; ++e)
-            A_shared[0][A_k + e][A_m + piece * A_STEP] = A_next[piece][e];
+            A_shared[0][A_k + e][A_m + vector * A_STEP] = A_next[vector][e];
     }
     #pragma unroll
-    for (int piece = 0; piece < B_PIECES; ++piece) {
-        load_B(B_next[piece], B, ldb, N, K, tile_n + B_n + piece * B_STEP, B_k);
+    for (int vector = 0; vector < B_VECTORS; ++vector) {
+        load_B(B_next[vector], B, ldb, N, K, tile_n + B_n + vector * B_STEP, B_k);
         for (int e = 0; e < VEC; ++e)
-            B_shared[0][B_k + e][B_n + piece * B_STEP] = B_next[piece][e];
+            B_shared[0][B_k + e][B_n + vector * B_STEP] = B_next[vector][e];
     }
     int stage = 0;
     __syncthreads();
@@ -182,26 +182,26 @@ gemm(int M, int N, int K,
         // load the next tile early (double_buffer A A.register B B.register)
         if (tile_m + BM <= M && next_k + BK <= K) {
             #pragma unroll
-            for (int piece = 0; piece < A_PIECES; ++piece) {
-                const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
-                copy8(A_next[piece], &A[(long long)m * lda + k]);
+            for (int vector = 0; vector < A_VECTORS; ++vector) {
+                const int m = tile_m + A_m + vector * A_STEP, k = next_k + A_k;
+                copy8(A_next[vector], &A[(long long)m * lda + k]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < A_PIECES; ++piece) {
-                load_A(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, next_k + A_k);
+            for (int vector = 0; vector < A_VECTORS; ++vector) {
+                load_A(A_next[vector], A, lda, M, K, tile_m + A_m + vector * A_STEP, next_k + A_k);
             }
         }
         if (tile_n + BN <= N && next_k + BK <= K) {
             #pragma unroll
-            for (int piece = 0; piece < B_PIECES; ++piece) {
-                const int n = tile_n + B_n + piece * B_STEP, k = next_k + B_k;
-                copy8(B_next[piece], &B[(long long)n * ldb + k]);
+            for (int vector = 0; vector < B_VECTORS; ++vector) {
+                const int n = tile_n + B_n + vector * B_STEP, k = next_k + B_k;
+                copy8(B_next[vector], &B[(long long)n * ldb + k]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < B_PIECES; ++piece) {
-                load_B(B_next[piece], B, ldb, N, K, tile_n + B_n + piece * B_STEP, next_k + B_k);
+            for (int vector = 0; vector < B_VECTORS; ++vector) {
+                load_B(B_next[vector], B, ldb, N, K, tile_n + B_n + vector * B_STEP, next_k + B_k);
             }
         }
 
@@ -225,14 +225,14 @@ gemm(int M, int N, int K,
                 // store the prefetched tile to shared memory, then read ahead into it
                 // (double_buffer A A.register B B.register)
                 #pragma unroll
-                for (int piece = 0; piece < A_PIECES; ++piece) {
+                for (int vector = 0; vector < A_VECTORS; ++vector) {
                     for (int e = 0; e < VEC; ++e)
-                        A_shared[next_stage][A_k + e][A_m + piece * A_STEP] = A_next[piece][e];
+                        A_shared[next_stage][A_k + e][A_m + vector * A_STEP] = A_next[vector][e];
                 }
                 #pragma unroll
-                for (int piece = 0; piece < B_PIECES; ++piece) {
+                for (int vector = 0; vector < B_VECTORS; ++vector) {
                     for (int e = 0; e < VEC; ++e)
-                        B_shared[next_stage][B_k + e][B_n + piece * B_STEP] = B_next[piece][e];
+                        B_shared[next_stage][B_k + e][B_n + vector * B_STEP] = B_next[vector][e];
                 }
                 __syncthreads();
                 {

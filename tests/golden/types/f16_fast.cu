@@ -51,17 +51,17 @@ __device__ __forceinline__ unsigned short gg_to_f16(float number) {
 constexpr int BM = 128, BN = 256, BK = 16;  // threadblock tile of C, and its step along K
 constexpr int WM = 64, WN = 64;  // warp tile
 constexpr int TM = 8, TN = 16;  // micro-tile of a thread
-constexpr int PN = 8;  // in pieces of this many adjacent elements
+constexpr int PN = 8;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int VEC = 8;  // elements of a vector access
 constexpr int GROUP = 8;  // block rows in a group
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int B_STEP = THREADS / (BN / VEC);  // rows between a thread's copies
-constexpr int B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(THREADS * VEC == BM * BK, "the threads copy whole tiles");
-static_assert(THREADS % (BN / VEC) == 0 && B_PIECES * B_STEP == BK,
+static_assert(THREADS % (BN / VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
@@ -119,15 +119,15 @@ gemm(int M, int N, int K,
     // registers: operand fragments, accumulators, staging
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
-    alignas(16) unsigned short A_next[VEC], B_next[B_PIECES][VEC];
+    alignas(16) unsigned short A_next[VEC], B_next[B_VECTORS][VEC];
 
     // load the first tile (cache_shared A[k, m] B[k, n])
     load8(A_next, A, lda, M, K, tile_m + A_m, A_k);
     for (int e = 0; e < VEC; ++e)
         A_shared[0][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
     #pragma unroll
-    for (int piece = 0; piece < B_PIECES; ++piece) {
-        load8(&B_shared[0][B_k + piece * B_STEP][B_n], B, ldb, K, N, B_k + piece * B_STEP,
+    for (int vector = 0; vector < B_VECTORS; ++vector) {
+        load8(&B_shared[0][B_k + vector * B_STEP][B_n], B, ldb, K, N, B_k + vector * B_STEP,
             tile_n + B_n);
     }
     int stage = 0;
@@ -154,14 +154,14 @@ gemm(int M, int N, int K,
         load8(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
         if (next_k + BK <= K && tile_n + BN <= N) {
             #pragma unroll
-            for (int piece = 0; piece < B_PIECES; ++piece) {
-                const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-                copy8(B_next[piece], &B[(long long)k * ldb + n]);
+            for (int vector = 0; vector < B_VECTORS; ++vector) {
+                const int k = next_k + B_k + vector * B_STEP, n = tile_n + B_n;
+                copy8(B_next[vector], &B[(long long)k * ldb + n]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < B_PIECES; ++piece) {
-                load8(B_next[piece], B, ldb, K, N, next_k + B_k + piece * B_STEP, tile_n + B_n);
+            for (int vector = 0; vector < B_VECTORS; ++vector) {
+                load8(B_next[vector], B, ldb, K, N, next_k + B_k + vector * B_STEP, tile_n + B_n);
             }
         }
 
@@ -187,8 +187,8 @@ gemm(int M, int N, int K,
                 for (int e = 0; e < VEC; ++e)
                     A_shared[next_stage][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
                 #pragma unroll
-                for (int piece = 0; piece < B_PIECES; ++piece)
-                    copy8(&B_shared[next_stage][B_k + piece * B_STEP][B_n], B_next[piece]);
+                for (int vector = 0; vector < B_VECTORS; ++vector)
+                    copy8(&B_shared[next_stage][B_k + vector * B_STEP][B_n], B_next[vector]);
                 __syncthreads();
                 {
                     alignas(16) unsigned short A_raw[VEC];

@@ -95,7 +95,7 @@ __device__ __forceinline__ void gg_mma_m16n8k16_f16(
 constexpr int BM = 32, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int WM = 32, WN = 16;  // warp tile
 constexpr int TM = 4, TN = 4;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IM = 16, IN = 8, IK = 16;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
@@ -106,13 +106,13 @@ constexpr int PARTS = 2;  // blocks that split K of a tile
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / (BK / A_VEC), B_STEP = THREADS / (BK / B_VEC);
-constexpr int A_PIECES = BM / A_STEP, B_PIECES = BN / B_STEP;  // a thread's copies of a tile
+constexpr int A_VECTORS = BM / A_STEP, B_VECTORS = BN / B_STEP;  // a thread's copies of a tile
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
-static_assert(THREADS % (BK / A_VEC) == 0 && A_PIECES * A_STEP == BM,
+static_assert(THREADS % (BK / A_VEC) == 0 && A_VECTORS * A_STEP == BM,
     "the threads copy whole tiles of A");
-static_assert(THREADS % (BK / B_VEC) == 0 && B_PIECES * B_STEP == BN,
+static_assert(THREADS % (BK / B_VEC) == 0 && B_VECTORS * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
@@ -123,12 +123,12 @@ __device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK],
     const unsigned short *A, int lda, int M, int stop_k, int tile_m, int tile_k, int A_m, int A_k)
 {
     #pragma unroll
-    for (int piece = 0; piece < A_PIECES; ++piece) {
-        const int m = tile_m + A_m + piece * A_STEP, k = tile_k + A_k;
+    for (int vector = 0; vector < A_VECTORS; ++vector) {
+        const int m = tile_m + A_m + vector * A_STEP, k = tile_k + A_k;
         const int valid =
             m < M && k < stop_k ? (stop_k - k < A_VEC ? stop_k - k : A_VEC) : 0;
         gg_copy_async_16(
-            &A_shared[A_m + piece * A_STEP][A_k ^ (((A_m + piece * A_STEP) / 2 % 4) * 8)],
+            &A_shared[A_m + vector * A_STEP][A_k ^ (((A_m + vector * A_STEP) / 2 % 4) * 8)],
             &A[(long long)m * lda + k], valid * sizeof(unsigned short));
     }
 }
@@ -140,12 +140,12 @@ __device__ __forceinline__ void copy_B_tile(unsigned short (&B_shared)[BN][BK],
     const unsigned short *B, int ldb, int N, int stop_k, int tile_n, int tile_k, int B_n, int B_k)
 {
     #pragma unroll
-    for (int piece = 0; piece < B_PIECES; ++piece) {
-        const int n = tile_n + B_n + piece * B_STEP, k = tile_k + B_k;
+    for (int vector = 0; vector < B_VECTORS; ++vector) {
+        const int n = tile_n + B_n + vector * B_STEP, k = tile_k + B_k;
         const int valid =
             n < N && k < stop_k ? (stop_k - k < B_VEC ? stop_k - k : B_VEC) : 0;
         gg_copy_async_16(
-            &B_shared[B_n + piece * B_STEP][B_k ^ (((B_n + piece * B_STEP) / 2 % 4) * 8)],
+            &B_shared[B_n + vector * B_STEP][B_k ^ (((B_n + vector * B_STEP) / 2 % 4) * 8)],
             &B[(long long)n * ldb + k], valid * sizeof(unsigned short));
     }
 }

@@ -1,14 +1,14 @@
 // C = A^T * B in tiles of 64 x 64 by one warpgroup: its threads write tiles of A and B, which lie
-// along m and n, to two stages of shared memory, in slabs of swizzled rows of SPAN bytes, a row for
+// along m and n, to two stages of shared memory, in swizzle atom columns with rows of SPAN bytes, a row for
 // each k, and wgmma multiplies one while they write the other.
 // Parameters: M, N, K, A[k, m], lda, B[k, n], ldb, C[m, n], ldc; A and B are bf16.
 // 128 threads.
 // ---- kernel ----
 constexpr int BM = 64, BN = 64, BK = 32, STAGES = 2, THREADS = 128;
-constexpr int SPAN = 64, W = SPAN / 2;  // bytes and elements of a row of a slab
+constexpr int SPAN = 64, W = SPAN / 2;  // bytes and elements of a row of an atom column
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-warpgroup_turned(int M, int N, int K, const unsigned short *__restrict__ A, int lda,
+warpgroup_mn_major(int M, int N, int K, const unsigned short *__restrict__ A, int lda,
                  const unsigned short *__restrict__ B, int ldb, float *__restrict__ C, int ldc)
 {
     __shared__ alignas(1024) unsigned short A_shared[STAGES][BM / W][BK][W];
@@ -34,11 +34,11 @@ warpgroup_turned(int M, int N, int K, const unsigned short *__restrict__ A, int 
         }
         gg_fence_async();
         __syncthreads();
-        const unsigned long long a = gg_matrix_64B_turned(A_shared[stage], BK * SPAN);
-        const unsigned long long b = gg_matrix_64B_turned(B_shared[stage], BK * SPAN);
+        const unsigned long long a = gg_matrix_64B_mn_major(A_shared[stage], BK * SPAN);
+        const unsigned long long b = gg_matrix_64B_mn_major(B_shared[stage], BK * SPAN);
         gg_wgmma_fence();
         for (int k = 0; k < BK; k += 16) {
-            gg_wgmma_m64n64k16_bf16_turned_ab(acc[0], acc[1], a + k * SPAN / 16, b + k * SPAN / 16,
+            gg_wgmma_m64n64k16_bf16_mn_major_ab(acc[0], acc[1], a + k * SPAN / 16, b + k * SPAN / 16,
                                               tile_k + k > 0);
         }
         gg_wgmma_commit();

@@ -126,13 +126,13 @@ __device__ __forceinline__ void gg_wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
 }
 
-// wgmma.wait_group 0: waits for all groups; `sums` as an operand keeps reads of it after the wait.
+// wgmma.wait_group 0: waits for all groups; the operands keep reads of `acc` after it.
 template <int rows, int columns>
-__device__ __forceinline__ void gg_wgmma_end(int (&sums)[rows][columns]) {
+__device__ __forceinline__ void gg_wgmma_end(int (&acc)[rows][columns]) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
     for (int i = 0; i < rows * columns; ++i)
-        asm volatile("" : "+r"(sums[i / columns][i % columns]) :: "memory");
+        asm volatile("" : "+r"(acc[i / columns][i % columns]) :: "memory");
 }
 
 // wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0) for a warpgroup's 64 x 24 tile; operands
@@ -155,7 +155,7 @@ __device__ __forceinline__ void gg_wgmma_m64n24k32_i8(
 constexpr int BM = 128, BN = 48, BK = 64;  // threadblock tile of C, and its step along K
 constexpr int WM = 32, WN = 24;  // warp tile
 constexpr int TM = 4, TN = 6;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IK = 32;  // step of one instruction
 constexpr int FM = 2;  // instructions per warpgroup along m
@@ -248,9 +248,9 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int k = 0; k < BK; k += IK) {
             #pragma unroll
-            for (int piece_m = 0; piece_m < FM; ++piece_m) {
-                gg_wgmma_m64n24k32_i8(acc[piece_m], acc[piece_m + FM],
-                    A_matrix + k / 16 + piece_m * 32, B_matrix + k / 16, tile_k + k > 0);
+            for (int inst_m = 0; inst_m < FM; ++inst_m) {
+                gg_wgmma_m64n24k32_i8(acc[inst_m], acc[inst_m + FM],
+                    A_matrix + k / 16 + inst_m * 32, B_matrix + k / 16, tile_k + k > 0);
             }
         }
         gg_wgmma_commit();

@@ -152,13 +152,13 @@ __device__ __forceinline__ void gg_wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
 }
 
-// wgmma.wait_group 0: waits for all groups; `sums` as an operand keeps reads of it after the wait.
+// wgmma.wait_group 0: waits for all groups; the operands keep reads of `acc` after it.
 template <int rows, int columns>
-__device__ __forceinline__ void gg_wgmma_end(float (&sums)[rows][columns]) {
+__device__ __forceinline__ void gg_wgmma_end(float (&acc)[rows][columns]) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
     for (int i = 0; i < rows * columns; ++i)
-        asm volatile("" : "+f"(sums[i / columns][i % columns]) :: "memory");
+        asm volatile("" : "+f"(acc[i / columns][i % columns]) :: "memory");
 }
 
 // wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0) for a warpgroup's 64 x 32 tile; operands
@@ -181,15 +181,15 @@ __device__ __forceinline__ void gg_wgmma_m64n32k32_e4m3_e5m2(
 constexpr int BM = 64, BN = 32, BK = 256;  // threadblock tile of C, and its step along K
 constexpr int WM = 16, WN = 32;  // warp tile
 constexpr int TM = 2, TN = 8;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IK = 32;  // step of one instruction
 constexpr int VEC = 2;  // elements of a vector access
-constexpr int A_SLAB = 128, B_SLAB = 128;  // elements of a swizzle atom's row
+constexpr int A_ATOM = 128, B_ATOM = 128;  // elements of a swizzle atom's row
 constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
 constexpr int STAGE_BYTES = BM * BK + BN * BK;  // bytes of the tiles in a stage
-constexpr int SHARED_BYTES = 2 * (BK / A_SLAB) * BM * A_SLAB * sizeof(unsigned char) +
-    2 * (BK / B_SLAB) * BN * B_SLAB * sizeof(unsigned char);
+constexpr int SHARED_BYTES = 2 * (BK / A_ATOM) * BM * A_ATOM * sizeof(unsigned char) +
+    2 * (BK / B_ATOM) * BN * B_ATOM * sizeof(unsigned char);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
@@ -213,9 +213,9 @@ gemm(int M, int N, int K,
     // tiles in shared memory (cache_shared A[m, k] B[n, k]; swizzle A B;
     // double_buffer A B)
     alignas(1024) extern __shared__ unsigned char shared_memory_1024[];
-    auto *const A_shared = reinterpret_cast<unsigned char(*)[BK / A_SLAB][BM][A_SLAB]>(
+    auto *const A_shared = reinterpret_cast<unsigned char(*)[BK / A_ATOM][BM][A_ATOM]>(
         shared_memory_1024);
-    auto *const B_shared = reinterpret_cast<unsigned char(*)[BK / B_SLAB][BN][B_SLAB]>(
+    auto *const B_shared = reinterpret_cast<unsigned char(*)[BK / B_ATOM][BN][B_ATOM]>(
         shared_memory_1024 + 2 * sizeof(A_shared[0]));
 
     // mbarriers of each stage: full, a tile has arrived; empty, all warps have read it
@@ -244,12 +244,12 @@ gemm(int M, int N, int K,
             for (int tile_k = 0; tile_k < K; tile_k += BK) {
                 while (!gg_try_wait(empty[stage], phase)) {}
                 gg_expect_bytes(full[stage], STAGE_BYTES);
-                for (int box_k = 0; box_k < BK; box_k += A_SLAB) {
-                    gg_load_box_2d(A_shared[stage][box_k / A_SLAB], A, full[stage], tile_k + box_k,
+                for (int box_k = 0; box_k < BK; box_k += A_ATOM) {
+                    gg_load_box_2d(A_shared[stage][box_k / A_ATOM], A, full[stage], tile_k + box_k,
                         tile_m);
                 }
-                for (int box_k = 0; box_k < BK; box_k += B_SLAB) {
-                    gg_load_box_2d(B_shared[stage][box_k / B_SLAB], B, full[stage], tile_k + box_k,
+                for (int box_k = 0; box_k < BK; box_k += B_ATOM) {
+                    gg_load_box_2d(B_shared[stage][box_k / B_ATOM], B, full[stage], tile_k + box_k,
                         tile_n);
                 }
                 phase = stage < 1 ? phase : 1 - phase;
@@ -302,8 +302,8 @@ gemm(int M, int N, int K,
             #pragma unroll
             for (int k = 0; k < BK; k += IK) {
                 gg_wgmma_m64n32k32_e4m3_e5m2(acc[0], acc[1],
-                    A_matrix + ((k / A_SLAB) * BM * A_SLAB + k % A_SLAB) / 16,
-                    B_matrix + ((k / B_SLAB) * BN * B_SLAB + k % B_SLAB) / 16, tile_k + k > 0);
+                    A_matrix + ((k / A_ATOM) * BM * A_ATOM + k % A_ATOM) / 16,
+                    B_matrix + ((k / B_ATOM) * BN * B_ATOM + k % B_ATOM) / 16, tile_k + k > 0);
             }
             gg_wgmma_commit();
 

@@ -1,4 +1,4 @@
-"""What ``suggest`` says of TMA: it is estimated and told, and not chosen."""
+"""What ``suggest`` says of TMA: it is estimated and reported, and not chosen."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from gemmgen.base.source import Source
 from gemmgen.explore.suggest import suggest
 from gemmgen.explore.suggest.choose import Suggestion
-from gemmgen.explore.suggest.copy_engine import boxed
+from gemmgen.explore.suggest.tma_variant import boxed
 from gemmgen.ir.edit import copies
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule.formatting import format_schedule
 
 ALIGNED = "C[m, n] = A[k, m] * B[k, n]"
-TURNED = "C[m, n] = A[m, k] * B[k, n]"
+TRANSPOSED = "C[m, n] = A[m, k] * B[k, n]"
 RATIO = re.compile(r"(\d\.\d\d) times as long")
 
 
@@ -29,7 +29,7 @@ def test_both_candidates_are_estimated_and_the_measured_kind_is_kept() -> None:
     (reason,) = said(found)
     plain, producer = map(float, RATIO.findall(reason))
     assert 0.8 < plain < producer < 1.2 and "(with a producer)" in reason
-    assert "not chosen, as no such kernel is among the measured ones" in reason
+    assert "not chosen, since the model was not fitted to such kernels" in reason
     emitted = compile_source(Source(boxed(format_schedule(found.schedule), "sm_90")))
     modes = {copy.mode for copy in copies(emitted.program.main) if copy.src in "AB"}
     assert modes == {"tma"} and emitted.target == "sm_90"
@@ -38,13 +38,13 @@ def test_both_candidates_are_estimated_and_the_measured_kind_is_kept() -> None:
 @pytest.mark.parametrize(
     "gemm, shape, gpu",
     [
-        (TURNED, (4096, 4096, 4096), "H200"),
+        (TRANSPOSED, (4096, 4096, 4096), "H200"),
         (ALIGNED, (1002, 1000, 1004), "H200"),
         (ALIGNED, (4096, 4096, 4096), "A100"),
     ],
-    ids=["turned", "rows that are no multiples of 16 bytes", "no TMA"],
+    ids=["transposed", "rows that are not multiples of 16 bytes", "no TMA"],
 )
-def test_nothing_is_said_where_the_copy_engine_takes_no_tiles(
+def test_nothing_is_said_where_tma_copies_no_tiles(
     gemm: str, shape: tuple[int, ...], gpu: str
 ) -> None:
     assert not said(suggest(gemm, shape, gpu=gpu))

@@ -1,7 +1,7 @@
-"""What the model says of a suggestion whose tiles the copy engine (TMA) copies.
+"""The estimate of a suggestion as a variant whose tiles TMA copies.
 
-No time of such a kernel is among those that the model's constants were fitted to, so it is told
-and not chosen: ``gemmgen tune`` has it among its candidates and measures it.
+The model's constants were not fitted to times of such kernels, so the variant is reported but not
+chosen: ``gemmgen tune`` has it among its candidates and measures it.
 """
 
 from __future__ import annotations
@@ -22,25 +22,24 @@ if TYPE_CHECKING:
     from gemmgen.explore.suggest.choose import Suggestion
 
 DROPPED = ("pad", "residue", "target")
-"""Statements that a box has no room for, as it lies as the tile does and ends where the tile ends,
-or that another one takes the place of."""
+"""Statements that do not go with TMA, or that others replace."""
 
 
-def told(s: Suggestion) -> Iterator[str]:
-    """A sentence, if the compiler takes the suggestion with ``async_copy via=tma``."""
+def tma_reasons(s: Suggestion) -> Iterator[str]:
+    """A sentence, if the suggestion compiles with ``async_copy via=tma``."""
     if not s.settled.asynchronous or not has(s.request.gpu.arch, SINCE["tma"]):
         return
     found = [f"{ratio:.2f} times as long{more}" for more, ratio in _ratios(s)]
     if found:
         yield (
-            f"async_copy: by the copy engine, via=tma, it is estimated {' and '.join(found)}; not "
-            "chosen, as no such kernel is among the measured ones.  `gemmgen tune` with "
+            f"async_copy: with via=tma it is estimated {' and '.join(found)}; not chosen, since "
+            "the model was not fitted to such kernels.  `gemmgen tune` with "
             "async_copy via={cp_async, tma} tries both."
         )
 
 
 def _ratios(s: Suggestion) -> Iterator[tuple[str, float]]:
-    """By what is added in words, the estimate of each variant over that of the suggestion."""
+    """Each variant, in words, and its estimated time relative to the suggestion."""
     own, text = _seconds(s, s.emitted), boxed(format_schedule(s.schedule), s.request.gpu.target)
     for more, added in (("", ""), (" (with a producer)", "warp_specialize producers=1\n")):
         try:
@@ -52,7 +51,7 @@ def _ratios(s: Suggestion) -> Iterator[tuple[str, float]]:
 
 
 def boxed(text: str, target: str) -> str:
-    """A schedule with its tiles copied in boxes, which ``target`` has."""
+    """The schedule with its tiles copied by TMA, for ``target``."""
     lines = text.splitlines()
     (asynchronous,) = (line.split() for line in lines if line.startswith("async_copy"))
     tiles = [word for word in asynchronous[1:] if "=" not in word]

@@ -1,6 +1,6 @@
-"""Shares of cuBLAS of schedules whose tiles the copy engine copies, from ``data/copy_engine.toml``.
+"""Shares of cuBLAS of schedules whose tiles TMA copies, from ``data/tma_shares.toml``.
 
-``PYTHONPATH=docs python -m gemmgen_docs.copy_engine`` prints the table of docs/performance.md.
+``PYTHONPATH=docs python -m gemmgen_docs.tma_shares`` prints the table of docs/performance.md.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from gemmgen_docs.markdown import table
 
-DATA = Path(__file__).parents[1] / "data" / "copy_engine.toml"
-BEGIN, END = "<!-- copy engine -->", "<!-- /copy engine -->"
+DATA = Path(__file__).parents[1] / "data" / "tma_shares.toml"
+BEGIN, END = "<!-- tma shares -->", "<!-- /tma shares -->"
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ __device__ __forceinline__ void gg_mma_m16n8k32_e4m3_e5m2(
 constexpr int BM = 32, BN = 64, BK = 64;  // threadblock tile of C, and its step along K
 constexpr int WM = 16, WN = 32;  // warp tile
 constexpr int TM = 2, TN = 8;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IM = 16, IN = 8, IK = 32;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
@@ -106,12 +106,12 @@ constexpr int A_VEC = 16, B_VEC = 16, C_VEC = 2;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int B_STEP = THREADS / (BK / B_VEC);  // rows between a thread's copies
-constexpr int B_PIECES = BN / B_STEP;  // a thread's copies of a tile
+constexpr int B_VECTORS = BN / B_STEP;  // a thread's copies of a tile
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
 static_assert(THREADS * A_VEC == BM * BK, "the threads copy whole tiles");
-static_assert(THREADS % (BK / B_VEC) == 0 && B_PIECES * B_STEP == BN,
+static_assert(THREADS % (BK / B_VEC) == 0 && B_VECTORS * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
@@ -134,11 +134,11 @@ __device__ __forceinline__ void copy_B_tile(unsigned char (&B_shared)[BN][BK],
     const unsigned char *B, int ldb, int N, int K, int tile_n, int tile_k, int B_n, int B_k)
 {
     #pragma unroll
-    for (int piece = 0; piece < B_PIECES; ++piece) {
-        const int n = tile_n + B_n + piece * B_STEP, k = tile_k + B_k;
+    for (int vector = 0; vector < B_VECTORS; ++vector) {
+        const int n = tile_n + B_n + vector * B_STEP, k = tile_k + B_k;
         const int valid = n < N && k < K ? (K - k < B_VEC ? K - k : B_VEC) : 0;
         gg_copy_async_16(
-            &B_shared[B_n + piece * B_STEP][B_k ^ (((B_n + piece * B_STEP) / 2 % 4) * 16)],
+            &B_shared[B_n + vector * B_STEP][B_k ^ (((B_n + vector * B_STEP) / 2 % 4) * 16)],
             &B[(long long)n * ldb + k], valid * sizeof(unsigned char));
     }
 }

@@ -1,38 +1,38 @@
-// gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[n, k] (A bf16, B
-// bf16, C bf16, accumulators f32)
+// gemm: C[m, n] = relu(acc + bias[n]), acc = sum over k of A[m, k] * B[n, k] (A tf32, B tf32, C
+// f32, accumulators f32)
 //
 // schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]
-//     dtype           A=bf16 B=bf16 C=bf16
+//     dtype           A=tf32 B=tf32
 //     target          sm_90a
-//     tile            m=64 n=32 k=32
+//     tile            m=64 n=32 k=64
 //     cache_shared    A[m, k] B[n, k]
 //     warp_tile       m=64 n=32
-//     tensor_core     via=wgmma promote=64
+//     tensor_core     via=wgmma promote=32
 //     vectorize       C width=2
 //     swizzle         A B
-//     double_buffer   A B stages=3
+//     double_buffer   A B
 //     async_copy      A B via=tma
-//     persistent
 //     warp_specialize producers=1
-// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to unsigned
-// short (bf16 bits)):
-//     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, stream)
+//     fuse_epilogue   relu(acc + bias[n])
+// call (extents, leading dimensions: int; scalars: float; tensors: device pointers to float (cut
+// off to tf32) for A, B, float for C, bias):
+//     launch_gemm(M, N, K, A, lda, B, ldb, C, ldc, bias, stream)
 // launch:
-//     min(ceil(M / 64) * ceil(N / 32), 2 x multiprocessors) blocks of 256 threads
-//     each walks over its share of the tiles; none if C is empty
-//     K = 0 if alpha == 0: as in BLAS, A and B are not read
+//     ceil(M / 64) * ceil(N / 32) blocks of 256 threads; none if C is empty
+//     49152 bytes of dynamic shared memory a block
+//     of elements of A and B 13 bits are dropped, less than 2^-10 of each
 // tensor maps (cuTensorMapEncodeTiled; the innermost dimension first, strides in bytes):
-//     A: BFLOAT16, K x M, strides 2 * lda, box 32 x 64, swizzle 64B
-//     B: BFLOAT16, K x N, strides 2 * ldb, box 32 x 32, swizzle 64B
+//     A: FLOAT32, K x M, strides 4 * lda, box 32 x 64, swizzle 128B
+//     B: FLOAT32, K x N, strides 4 * ldb, box 32 x 32, swizzle 128B
 //     not interleaved, L2 promotion 256B, element strides 1, zeros outside
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= K, ldc >= N
-//     M <= 2147483567, N <= 2147483599, K <= 2147483535
-//     lda % 8 == 0, ldb % 8 == 0, ldc % 2 == 0
+//     M <= 2147483567, N <= 2147483599, K <= 2147483503
+//     lda % 4 == 0, ldb % 4 == 0, ldc % 2 == 0
 //     A, B aligned to 16 bytes
-//     C aligned to 4 bytes
-//     C overlaps none of A, B
+//     C aligned to 8 bytes
+//     C overlaps none of A, B, bias
 
 namespace gemm_detail {
 
@@ -42,8 +42,8 @@ struct alignas(128) gg_tensor_map {
 };
 
 // Copies 2 contiguous elements in one access.
-__device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source) {
-    *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source);
+__device__ __forceinline__ void copy2(float *target, const float *source) {
+    *reinterpret_cast<float2 *>(target) = *reinterpret_cast<const float2 *>(source);
 }
 
 // shfl.sync.idx: a warp-uniform copy of the value.
@@ -51,20 +51,6 @@ __device__ __forceinline__ int gg_uniform(int value) {
     int result;
     asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(result) : "r"(value));
     return result;
-}
-
-// mov.b32: bf16 bits to float: they are its upper half.
-__device__ __forceinline__ float gg_from_bf16(unsigned short bits) {
-    float number;
-    asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
-    return number;
-}
-
-// cvt.rn.bf16.f32: float to bf16 bits, rounded to nearest even.
-__device__ __forceinline__ unsigned short gg_to_bf16(float number) {
-    unsigned short bits;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number));
-    return bits;
 }
 
 // mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
@@ -127,14 +113,14 @@ __device__ __forceinline__ void gg_load_box_2d(
                  :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
 }
 
-// The matrix descriptor of a K-major wgmma operand with the 64-byte swizzle of TMA; groups of 8
+// The matrix descriptor of a K-major wgmma operand with the 128-byte swizzle of TMA; groups of 8
 // rows are `stride` bytes apart.  A step along k adds its bytes / 16.
-__device__ __forceinline__ unsigned long long gg_matrix_64B(const void *first,
-                                                              int stride = 512)
+__device__ __forceinline__ unsigned long long gg_matrix_128B(const void *first,
+                                                              int stride = 1024)
 {
     const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(first));
     return (from & 0x3ffff) >> 4 | 1ULL << 16 |
-           static_cast<unsigned long long>(stride >> 4) << 32 | 2ULL << 62;
+           static_cast<unsigned long long>(stride >> 4) << 32 | 1ULL << 62;
 }
 
 // wgmma.fence: orders accesses to the accumulator registers before the next wgmma.
@@ -147,25 +133,25 @@ __device__ __forceinline__ void gg_wgmma_commit() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// wgmma.wait_group 0: waits for all groups; `sums` as an operand keeps reads of it after the wait.
+// wgmma.wait_group 0: waits for all groups; the operands keep reads of `acc` after it.
 template <int rows, int columns>
-__device__ __forceinline__ void gg_wgmma_end(float (&sums)[rows][columns]) {
+__device__ __forceinline__ void gg_wgmma_end(float (&acc)[rows][columns]) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #pragma unroll
     for (int i = 0; i < rows * columns; ++i)
-        asm volatile("" : "+f"(sums[i / columns][i % columns]) :: "memory");
+        asm volatile("" : "+f"(acc[i / columns][i % columns]) :: "memory");
 }
 
 // wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0) for a warpgroup's 64 x 32 tile; operands
-// of bf16 in shared memory, both K-major.  A thread has two adjacent accumulators in every
+// of tf32 in shared memory, both K-major.  A thread has two adjacent accumulators in every
 // 8 columns, in row `c` and, 8 rows below, in row `d`.
-__device__ __forceinline__ void gg_wgmma_m64n32k16_bf16(
+__device__ __forceinline__ void gg_wgmma_m64n32k8_tf32(
     float *c, float *d, unsigned long long a, unsigned long long b, int accumulate)
 {
     asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %18, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"
+        "wgmma.mma_async.sync.aligned.m64n32k8.f32.tf32.tf32 {"
         "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, "
-        "%16, %17, more, 1, 1, 0, 0;\n}" :
+        "%16, %17, more, 1, 1;\n}" :
     "+f"(c[0]),"+f"(c[1]),"+f"(d[0]),"+f"(d[1]),"+f"(c[2]),"+f"(c[3]),"+f"(d[2]),"+f"(d[3]),
     "+f"(c[4]),"+f"(c[5]),"+f"(d[4]),"+f"(d[5]),"+f"(c[6]),"+f"(c[7]),"+f"(d[6]),"+f"(d[7])
         : "l"(a), "l"(b), "r"(accumulate));
@@ -173,48 +159,50 @@ __device__ __forceinline__ void gg_wgmma_m64n32k16_bf16(
 
 // ---- kernel ----
 
-constexpr int BM = 64, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
+constexpr int BM = 64, BN = 32, BK = 64;  // threadblock tile of C, and its step along K
 constexpr int WM = 16, WN = 32;  // warp tile
 constexpr int TM = 2, TN = 8;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
-constexpr int IK = 16;  // step of one instruction
+constexpr int IK = 8;  // step of one instruction
 constexpr int VEC = 2;  // elements of a vector access
-constexpr int STAGES = 3;  // tiles in shared memory
-constexpr int PROMOTE = 64;  // promotion interval, in terms
+constexpr int A_ATOM = 32, B_ATOM = 32;  // elements of a swizzle atom's row
+constexpr int PROMOTE = 32;  // promotion interval, in terms
 constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
-constexpr int STAGE_BYTES = BM * BK * 2 + BN * BK * 2;  // bytes of the tiles in a stage
+constexpr int STAGE_BYTES = BM * BK * 4 + BN * BK * 4;  // bytes of the tiles in a stage
+constexpr int SHARED_BYTES = 2 * (BK / A_ATOM) * BM * A_ATOM * sizeof(float) +
+    2 * (BK / B_ATOM) * BN * B_ATOM * sizeof(float);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
+static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 
 // copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize C width=2)
-__device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source,
-    int first, int stop)
-{
+// (vectorize C width=2; fuse_epilogue relu(acc + bias[n]))
+__device__ __forceinline__ void copy2(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy2(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 gemm(int M, int N, int K,
-    float alpha, const __grid_constant__ gg_tensor_map A, const __grid_constant__ gg_tensor_map B,
-    float beta, unsigned short *__restrict__ C, int ldc)
+    const __grid_constant__ gg_tensor_map A, const __grid_constant__ gg_tensor_map B,
+    float *__restrict__ C, int ldc, const float *__restrict__ bias)
 {
     // tiles in shared memory (cache_shared A[m, k] B[n, k]; swizzle A B;
-    // double_buffer A B stages=3)
-    __shared__ alignas(512) unsigned short A_shared[STAGES][BM][BK];
-    __shared__ alignas(512) unsigned short B_shared[STAGES][BN][BK];
-    static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
+    // double_buffer A B)
+    alignas(1024) extern __shared__ unsigned char shared_memory_1024[];
+    auto *const A_shared = reinterpret_cast<float(*)[BK / A_ATOM][BM][A_ATOM]>(shared_memory_1024);
+    auto *const B_shared = reinterpret_cast<float(*)[BK / B_ATOM][BN][B_ATOM]>(
+        shared_memory_1024 + 2 * sizeof(A_shared[0]));
 
     // mbarriers of each stage: full, a tile has arrived; empty, all warps have read it
     // (async_copy A B via=tma; warp_specialize producers=1)
-    __shared__ alignas(8) unsigned long long full[STAGES];
-    __shared__ alignas(8) unsigned long long empty[STAGES];
+    __shared__ alignas(8) unsigned long long full[2];
+    __shared__ alignas(8) unsigned long long empty[2];
     if (threadIdx.x == 0) {
-        for (int stage = 0; stage < STAGES; ++stage) {
+        for (int stage = 0; stage < 2; ++stage) {
             gg_init_barrier(full[stage], 1);
             gg_init_barrier(empty[stage], CONSUMERS / 32);
         }
@@ -224,26 +212,27 @@ gemm(int M, int N, int K,
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages (warp_specialize producers=1)
         gg_fewer_registers<24>();
+
+        // the block's tile of C (tile m=64 n=32 k=64)
+        const int blocks_n = (N - 1) / BN + 1;
+        const int tile_m = (blockIdx.x / blocks_n) * BM;
+        const int tile_n = (blockIdx.x % blocks_n) * BN;
         if (threadIdx.x == CONSUMERS) {
-            // the tiles of C
-            const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-            const int tiles = blocks_m * blocks_n;
             int stage = 0;
             int phase = 1;
-
-            // each of the block's tiles (persistent)
-            for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
-                // the tile of C (tile m=64 n=32 k=32)
-                const int tile_m = (own_tile / blocks_n) * BM;
-                const int tile_n = (own_tile % blocks_n) * BN;
-                for (int tile_k = 0; tile_k < K; tile_k += BK) {
-                    while (!gg_try_wait(empty[stage], phase)) {}
-                    gg_expect_bytes(full[stage], STAGE_BYTES);
-                    gg_load_box_2d(A_shared[stage], A, full[stage], tile_k, tile_m);
-                    gg_load_box_2d(B_shared[stage], B, full[stage], tile_k, tile_n);
-                    phase = stage < STAGES - 1 ? phase : 1 - phase;
-                    stage = stage + 1 < STAGES ? stage + 1 : 0;
+            for (int tile_k = 0; tile_k < K; tile_k += BK) {
+                while (!gg_try_wait(empty[stage], phase)) {}
+                gg_expect_bytes(full[stage], STAGE_BYTES);
+                for (int box_k = 0; box_k < BK; box_k += A_ATOM) {
+                    gg_load_box_2d(A_shared[stage][box_k / A_ATOM], A, full[stage], tile_k + box_k,
+                        tile_m);
                 }
+                for (int box_k = 0; box_k < BK; box_k += B_ATOM) {
+                    gg_load_box_2d(B_shared[stage][box_k / B_ATOM], B, full[stage], tile_k + box_k,
+                        tile_n);
+                }
+                phase = stage < 1 ? phase : 1 - phase;
+                stage = 1 - stage;
             }
         }
     } else {
@@ -251,12 +240,13 @@ gemm(int M, int N, int K,
         // (warp_specialize producers=1)
         gg_more_registers<232>();
 
-        // the tiles of C
-        const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-        const int tiles = blocks_m * blocks_n;
+        // the block's tile of C (tile m=64 n=32 k=64)
+        const int blocks_n = (N - 1) / BN + 1;
+        const int tile_m = (blockIdx.x / blocks_n) * BM;
+        const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-        // the thread's position in a tile (tile m=64 n=32 k=32; warp_tile m=64 n=32;
-        // tensor_core via=wgmma promote=64)
+        // the thread's position in it (tile m=64 n=32 k=64; warp_tile m=64 n=32;
+        // tensor_core via=wgmma promote=32)
         const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
         const int thread_m = (warp % (BM / WM)) * WM + lane / LN;
         const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * PN;
@@ -265,76 +255,68 @@ gemm(int M, int N, int K,
         const int warpgroup_n = (first_warp / (BM / WM)) * WN;
 
         // registers: accumulators
-        float part[TM][TN], acc[TM][TN];
+        float part[TM][TN];
+        float acc[TM][TN] = {};
         int stage = 0;
         int phase = 0;
 
-        // each of the block's tiles (persistent)
-        for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
-            // the tile of C (tile m=64 n=32 k=32)
-            const int tile_m = (own_tile / blocks_n) * BM;
-            const int tile_n = (own_tile % blocks_n) * BN;
+        // main loop over tiles along K
+        for (int tile_k = 0; tile_k < K; tile_k += BK) {
+            while (!gg_try_wait(full[stage], phase)) {}
+            phase = stage < 1 ? phase : 1 - phase;
 
-            // zero the accumulators
+            // multiply the tile (tensor_core via=wgmma promote=32)
+            const unsigned long long A_matrix =
+                gg_matrix_128B(A_shared[stage][0][warpgroup_m], 1024);
+            const unsigned long long B_matrix =
+                gg_matrix_128B(B_shared[stage][0][warpgroup_n], 1024);
+            gg_wgmma_fence();
             #pragma unroll
-            for (int reg_m = 0; reg_m < TM; ++reg_m) {
-                #pragma unroll
-                for (int reg_n = 0; reg_n < TN; ++reg_n) acc[reg_m][reg_n] = 0.0f;
-            }
-
-            // main loop over tiles along K
-            for (int tile_k = 0; tile_k < K; tile_k += BK) {
-                while (!gg_try_wait(full[stage], phase)) {}
-                phase = stage < STAGES - 1 ? phase : 1 - phase;
-
-                // multiply the tile (tensor_core via=wgmma promote=64)
-                const unsigned long long A_matrix =
-                    gg_matrix_64B(A_shared[stage][warpgroup_m], 512);
-                const unsigned long long B_matrix =
-                    gg_matrix_64B(B_shared[stage][warpgroup_n], 512);
-                gg_wgmma_fence();
-                #pragma unroll
-                for (int k = 0; k < BK; k += IK) {
-                    gg_wgmma_m64n32k16_bf16(part[0], part[1], A_matrix + k * 2 / 16,
-                        B_matrix + k * 2 / 16, k > 0 || tile_k % PROMOTE > 0);
-                }
-                gg_wgmma_commit();
-                gg_wgmma_end(part);
-
-                // release the stage of this step
-                __syncwarp();
-                if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);
-
-                // promote the partial accumulators to f32 (tensor_core via=wgmma promote=64)
-                if ((tile_k + BK) % PROMOTE == 0 || tile_k + BK >= K) {
+            for (int k = 0; k < BK; k += IK) {
+                gg_wgmma_m64n32k8_tf32(part[0], part[1],
+                    A_matrix + ((k / A_ATOM) * BM * (A_ATOM * 4) + (k % A_ATOM) * 4) / 16,
+                    B_matrix + ((k / B_ATOM) * BN * (B_ATOM * 4) + (k % B_ATOM) * 4) / 16,
+                    k % PROMOTE > 0);
+                if ((k + IK) % PROMOTE == 0) {
+                    // promote the partial accumulators to f32 (tensor_core via=wgmma promote=32)
+                    gg_wgmma_commit();
+                    gg_wgmma_end(part);
                     #pragma unroll
                     for (int reg_m = 0; reg_m < TM; ++reg_m) {
                         #pragma unroll
                         for (int reg_n = 0; reg_n < TN; ++reg_n)
                             acc[reg_m][reg_n] += part[reg_m][reg_n];
                     }
+                    gg_wgmma_fence();
                 }
-                stage = stage + 1 < STAGES ? stage + 1 : 0;
             }
 
-            // the epilogue (vectorize C width=2)
-            #pragma unroll
-            for (int reg_m = 0; reg_m < TM; ++reg_m) {
-                const int m = tile_m + thread_m + reg_m * LM;
-                if (m < M) {
-                    #pragma unroll
-                    for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
-                        const int n = tile_n + thread_n + reg_n * LN;
-                        alignas(16) unsigned short out[VEC];
-                        alignas(16) unsigned short old[VEC] = {};
-                        if (beta != 0.0f) copy2(old, &C[(long long)m * ldc + n], n, N);
-                        for (int e = 0; e < VEC; ++e) {
-                            out[e] =
-                                gg_to_bf16(fmaf(beta, gg_from_bf16(old[e]),
-                                    alpha * acc[reg_m][reg_n + e]));
-                        }
-                        copy2(&C[(long long)m * ldc + n], out, n, N);
+            // release the stage of this step
+            __syncwarp();
+            if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);
+            stage = 1 - stage;
+        }
+
+        // the epilogue (vectorize C width=2; fuse_epilogue relu(acc + bias[n]))
+        float bias_frag[TN];
+        #pragma unroll
+        for (int reg_n = 0; reg_n < TN; ++reg_n) {
+            const int n = tile_n + thread_n + (reg_n / PN) * (PN * LN) + reg_n % PN;
+            bias_frag[reg_n] = n < N ? bias[n] : 0.0f;
+        }
+        #pragma unroll
+        for (int reg_m = 0; reg_m < TM; ++reg_m) {
+            const int m = tile_m + thread_m + reg_m * LM;
+            if (m < M) {
+                #pragma unroll
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+                    const int n = tile_n + thread_n + reg_n * LN;
+                    alignas(16) float out[VEC];
+                    for (int e = 0; e < VEC; ++e) {
+                        const float value = acc[reg_m][reg_n + e] + bias_frag[reg_n + e];
+                        out[e] = value < 0.0f ? 0.0f : value;
                     }
+                    copy2(&C[(long long)m * ldc + n], out, n, N);
                 }
             }
         }
@@ -384,42 +366,39 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
 
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const unsigned short *A, int lda,
-    const unsigned short *B, int ldb, float beta, unsigned short *C,
-    int ldc, cudaStream_t stream)
+    const float *A, int lda, const float *B, int ldb,
+    float *C, int ldc, const float *bias, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483599 || K > 2147483535 ||
-        lda < K || ldb < K || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 2 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483599 || K > 2147483503 ||
+        lda < K || ldb < K || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 2 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
-        reinterpret_cast<size_t>(C) % 4 != 0)
+        reinterpret_cast<size_t>(C) % 8 != 0)
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
-    if (alpha == 0) K = 0;  // as in BLAS
-    const long long tiles = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
-    if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
+    const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
+    if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
     gg_tensor_map A_map, B_map;
-    // 9: CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-    // 2: CU_TENSOR_MAP_SWIZZLE_64B
-    // the device of this thread's last launch, and its multiprocessors
-    static thread_local int ready = -1, multiprocessors = 0;
+    // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+    // 3: CU_TENSOR_MAP_SWIZZLE_128B
+    // the device of this thread's last launch
+    static thread_local int ready = -1;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);
     if (error == cudaSuccess && device != ready) {
         ready = -1;
         error =
-            cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+            cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
         if (error == cudaSuccess) ready = device;
     }
     if (error == cudaSuccess)
-        error = gg_encode_map(A_map, 9, A, {K, M}, {2LL * lda}, {BK, BM}, 2);
+        error = gg_encode_map(A_map, 7, A, {K, M}, {4LL * lda}, {32, BM}, 3);
     if (error == cudaSuccess)
-        error = gg_encode_map(B_map, 9, B, {K, N}, {2LL * ldb}, {BK, BN}, 2);
+        error = gg_encode_map(B_map, 7, B, {K, N}, {4LL * ldb}, {32, BN}, 3);
     if (error != cudaSuccess) return error;
-    const long long blocks = tiles < 2 * multiprocessors ? tiles : 2 * multiprocessors;
-    gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(
-        M, N, K, alpha, A_map, B_map, beta, C, ldc);
+    gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(
+        M, N, K, A_map, B_map, C, ldc, bias);
     return cudaGetLastError();
 }
 #endif

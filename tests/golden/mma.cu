@@ -74,7 +74,7 @@ __device__ __forceinline__ void gg_ldmatrix_x4(
 
 // ldmatrix.x4.trans: a warp loads four matrices of 8 x 8 elements of 16 bits, each to a register
 // of every lane, transposed.  Lane 8 * i + r names row r of matrix i: 16 bytes at a multiple of 16.
-__device__ __forceinline__ void gg_ldmatrix_x4_turned(
+__device__ __forceinline__ void gg_ldmatrix_x4_trans(
     unsigned *fragment, const unsigned short *row)
 {
     const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(row));
@@ -99,7 +99,7 @@ __device__ __forceinline__ void gg_mma_m16n8k16_f16(
 constexpr int BM = 64, BN = 32, BK = 64;  // threadblock tile of C, and its step along K
 constexpr int WM = 32, WN = 16;  // warp tile
 constexpr int TM = 4, TN = 4;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IM = 16, IN = 8, IK = 16;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
@@ -108,14 +108,14 @@ constexpr int STAGES = 3;  // tiles in shared memory
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / (BK / A_VEC), B_STEP = THREADS / (BN / B_VEC);
-constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int A_VECTORS = BM / A_STEP, B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
 static_assert(THREADS * C_VEC == (BM / WM) * LM * BN, "the threads copy whole tiles");
-static_assert(THREADS % (BK / A_VEC) == 0 && A_PIECES * A_STEP == BM,
+static_assert(THREADS % (BK / A_VEC) == 0 && A_VECTORS * A_STEP == BM,
     "the threads copy whole tiles of A");
-static_assert(THREADS % (BN / B_VEC) == 0 && B_PIECES * B_STEP == BK,
+static_assert(THREADS % (BN / B_VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
@@ -126,10 +126,11 @@ __device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK],
     const unsigned short *A, int lda, int M, int K, int tile_m, int tile_k, int A_m, int A_k)
 {
     #pragma unroll
-    for (int piece = 0; piece < A_PIECES; ++piece) {
-        const int m = tile_m + A_m + piece * A_STEP, k = tile_k + A_k;
+    for (int vector = 0; vector < A_VECTORS; ++vector) {
+        const int m = tile_m + A_m + vector * A_STEP, k = tile_k + A_k;
         const int valid = m < M && k < K ? (K - k < A_VEC ? K - k : A_VEC) : 0;
-        gg_copy_async_16(&A_shared[A_m + piece * A_STEP][A_k ^ (((A_m + piece * A_STEP) % 8) * 8)],
+        gg_copy_async_16(
+            &A_shared[A_m + vector * A_STEP][A_k ^ (((A_m + vector * A_STEP) % 8) * 8)],
             &A[(long long)m * lda + k], valid * sizeof(unsigned short));
     }
 }
@@ -141,11 +142,11 @@ __device__ __forceinline__ void copy_B_tile(unsigned short (&B_shared)[BK][BN],
     const unsigned short *B, int ldb, int K, int N, int tile_k, int tile_n, int B_k, int B_n)
 {
     #pragma unroll
-    for (int piece = 0; piece < B_PIECES; ++piece) {
-        const int k = tile_k + B_k + piece * B_STEP, n = tile_n + B_n;
+    for (int vector = 0; vector < B_VECTORS; ++vector) {
+        const int k = tile_k + B_k + vector * B_STEP, n = tile_n + B_n;
         const int valid = k < K && n < N ? (N - n < B_VEC ? N - n : B_VEC) : 0;
         gg_copy_async_16(
-            &B_shared[B_k + piece * B_STEP][B_n ^ (((B_k + piece * B_STEP) / 2 % 4) * 8)],
+            &B_shared[B_k + vector * B_STEP][B_n ^ (((B_k + vector * B_STEP) / 2 % 4) * 8)],
             &B[(long long)k * ldb + n], valid * sizeof(unsigned short));
     }
 }
@@ -218,7 +219,7 @@ gemm(int M, int N, int K,
         gg_ldmatrix_x4(&A_frag[0][frag_m * 4],
             &A_shared[0][A_row_m + frag_m * IM][A_row_k ^ ((A_row_m % 8) * 8)]);
     }
-    gg_ldmatrix_x4_turned(B_frag[0], &B_shared[0][B_row_k][B_row_n ^ ((B_row_k / 2 % 4) * 8)]);
+    gg_ldmatrix_x4_trans(B_frag[0], &B_shared[0][B_row_k][B_row_n ^ ((B_row_k / 2 % 4) * 8)]);
 
     // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
@@ -240,7 +241,7 @@ gemm(int M, int N, int K,
                         &A_shared[stage][A_row_m + frag_m * IM]
                         [(A_row_k + k + IK) ^ ((A_row_m % 8) * 8)]);
                 }
-                gg_ldmatrix_x4_turned(B_frag[(k / IK + 1) % 2],
+                gg_ldmatrix_x4_trans(B_frag[(k / IK + 1) % 2],
                     &B_shared[stage][B_row_k + k + IK][B_row_n ^ ((B_row_k / 2 % 4) * 8)]);
             } else {
                 // wait for the next tile, then read ahead into it
@@ -253,7 +254,7 @@ gemm(int M, int N, int K,
                     gg_ldmatrix_x4(&A_frag[(k / IK + 1) % 2][frag_m * 4],
                         &A_shared[stage][A_row_m + frag_m * IM][A_row_k ^ ((A_row_m % 8) * 8)]);
                 }
-                gg_ldmatrix_x4_turned(B_frag[(k / IK + 1) % 2],
+                gg_ldmatrix_x4_trans(B_frag[(k / IK + 1) % 2],
                     &B_shared[stage][B_row_k][B_row_n ^ ((B_row_k / 2 % 4) * 8)]);
             }
             #pragma unroll

@@ -160,7 +160,7 @@ __device__ __forceinline__ void gg_ldmatrix_x4(
 
 // ldmatrix.x4.trans: a warp loads four matrices of 8 x 8 elements of 16 bits, each to a register
 // of every lane, transposed.  Lane 8 * i + r names row r of matrix i: 16 bytes at a multiple of 16.
-__device__ __forceinline__ void gg_ldmatrix_x4_turned(
+__device__ __forceinline__ void gg_ldmatrix_x4_trans(
     unsigned *fragment, const unsigned short *row)
 {
     const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(row));
@@ -196,17 +196,17 @@ __device__ __forceinline__ void gg_stmatrix_x4(
 constexpr int BM = 128, BN = 128, BK = 128;  // threadblock tile of C, and its step along K
 constexpr int WM = 64, WN = 32;  // warp tile
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IM = 16, IN = 8, IK = 16;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
 constexpr int VEC = 2;  // elements of a vector access
-constexpr int A_SLAB = 64, B_SLAB = 64, C_SLAB = 64;  // elements of a swizzle atom's row
+constexpr int A_ATOM = 64, B_ATOM = 64, C_ATOM = 64;  // elements of a swizzle atom's row
 constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
 constexpr int STAGE_BYTES = BK * BM * 2 + BN * BK * 2;  // bytes of the tiles in a stage
-constexpr int SHARED_BYTES = 2 * (BM / A_SLAB) * BK * A_SLAB * sizeof(unsigned short) +
-    2 * (BK / B_SLAB) * BN * B_SLAB * sizeof(unsigned short) +
-    (BN / C_SLAB) * ((BM / WM) * LM) * C_SLAB * sizeof(unsigned short);
+constexpr int SHARED_BYTES = 2 * (BM / A_ATOM) * BK * A_ATOM * sizeof(unsigned short) +
+    2 * (BK / B_ATOM) * BN * B_ATOM * sizeof(unsigned short) +
+    (BN / C_ATOM) * ((BM / WM) * LM) * C_ATOM * sizeof(unsigned short);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
@@ -221,11 +221,11 @@ gemm(int M, int N, int K,
     // tiles in shared memory (cache_shared A[k, m] B[n, k] C[m, n]; swizzle A B C;
     // double_buffer A B; tensor_core via=mma)
     alignas(1024) extern __shared__ unsigned char shared_memory_1024[];
-    auto *const A_shared = reinterpret_cast<unsigned short(*)[BM / A_SLAB][BK][A_SLAB]>(
+    auto *const A_shared = reinterpret_cast<unsigned short(*)[BM / A_ATOM][BK][A_ATOM]>(
         shared_memory_1024);
-    auto *const B_shared = reinterpret_cast<unsigned short(*)[BK / B_SLAB][BN][B_SLAB]>(
+    auto *const B_shared = reinterpret_cast<unsigned short(*)[BK / B_ATOM][BN][B_ATOM]>(
         shared_memory_1024 + 2 * sizeof(A_shared[0]));
-    auto *const C_shared = reinterpret_cast<unsigned short(*)[(BM / WM) * LM][C_SLAB]>(
+    auto *const C_shared = reinterpret_cast<unsigned short(*)[(BM / WM) * LM][C_ATOM]>(
         shared_memory_1024 + 2 * sizeof(A_shared[0]) + 2 * sizeof(B_shared[0]));
 
     // mbarriers of each stage: full, a tile has arrived; empty, all warps have read it
@@ -254,12 +254,12 @@ gemm(int M, int N, int K,
             for (int tile_k = 0; tile_k < K; tile_k += BK) {
                 while (!gg_try_wait(empty[stage], phase)) {}
                 gg_expect_bytes(full[stage], STAGE_BYTES);
-                for (int box_m = 0; box_m < BM; box_m += A_SLAB) {
-                    gg_load_box_2d(A_shared[stage][box_m / A_SLAB], A, full[stage], tile_m + box_m,
+                for (int box_m = 0; box_m < BM; box_m += A_ATOM) {
+                    gg_load_box_2d(A_shared[stage][box_m / A_ATOM], A, full[stage], tile_m + box_m,
                         tile_k);
                 }
-                for (int box_k = 0; box_k < BK; box_k += B_SLAB) {
-                    gg_load_box_2d(B_shared[stage][box_k / B_SLAB], B, full[stage], tile_k + box_k,
+                for (int box_k = 0; box_k < BK; box_k += B_ATOM) {
+                    gg_load_box_2d(B_shared[stage][box_k / B_ATOM], B, full[stage], tile_k + box_k,
                         tile_n);
                 }
                 phase = stage < 1 ? phase : 1 - phase;
@@ -303,15 +303,15 @@ gemm(int M, int N, int K,
             for (int k = 0; k < BK; k += IK) {
                 #pragma unroll
                 for (int frag_m = 0; frag_m < FM; ++frag_m) {
-                    gg_ldmatrix_x4_turned(&A_frag[frag_m * 4],
-                        &A_shared[stage][(A_row_m + frag_m * IM) / A_SLAB][A_row_k + k]
-                        [((A_row_m + frag_m * IM) % A_SLAB) ^ ((A_row_k % 8) * 8)]);
+                    gg_ldmatrix_x4_trans(&A_frag[frag_m * 4],
+                        &A_shared[stage][(A_row_m + frag_m * IM) / A_ATOM][A_row_k + k]
+                        [((A_row_m + frag_m * IM) % A_ATOM) ^ ((A_row_k % 8) * 8)]);
                 }
                 #pragma unroll
                 for (int frag_n = 0; frag_n < FN; frag_n += 2) {
                     gg_ldmatrix_x4(&B_frag[frag_n * 2],
-                        &B_shared[stage][(B_row_k + k) / B_SLAB][B_row_n + frag_n * IN]
-                        [((B_row_k + k) % B_SLAB) ^ ((B_row_n % 8) * 8)]);
+                        &B_shared[stage][(B_row_k + k) / B_ATOM][B_row_n + frag_n * IN]
+                        [((B_row_k + k) % B_ATOM) ^ ((B_row_n % 8) * 8)]);
                 }
                 #pragma unroll
                 for (int frag_m = 0; frag_m < FM; ++frag_m) {
@@ -347,19 +347,19 @@ gemm(int M, int N, int K,
                     alignas(16) unsigned short out[4 * VEC] = {};
                     if (m < M) {
                         #pragma unroll
-                        for (int piece_n = 0; piece_n < 4; ++piece_n) {
-                            const int n = tile_n + thread_n + (reg_n + piece_n * VEC) * LN;
+                        for (int matrix_n = 0; matrix_n < 4; ++matrix_n) {
+                            const int n = tile_n + thread_n + (reg_n + matrix_n * VEC) * LN;
                             for (int e = 0; e < VEC; ++e) {
                                 const float value =
-                                    acc[reg_m][reg_n + piece_n * VEC + e] + (n + e < N ?
+                                    acc[reg_m][reg_n + matrix_n * VEC + e] + (n + e < N ?
                                         gg_from_bf16(bias[n + e]) : 0.0f);
-                                out[piece_n * VEC + e] = gg_to_bf16(value < 0.0f ? 0.0f : value);
+                                out[matrix_n * VEC + e] = gg_to_bf16(value < 0.0f ? 0.0f : value);
                             }
                         }
                     }
                     gg_stmatrix_x4(
-                        &C_shared[(slice_n + reg_n * LN) / C_SLAB][slice_m]
-                        [((slice_n + reg_n * LN) % C_SLAB) ^ ((slice_m % 8) * 8)], out);
+                        &C_shared[(slice_n + reg_n * LN) / C_ATOM][slice_m]
+                        [((slice_n + reg_n * LN) % C_ATOM) ^ ((slice_m % 8) * 8)], out);
                 }
             }
             gg_fence_async();
@@ -370,8 +370,8 @@ gemm(int M, int N, int K,
             // async_copy A B C via=tma)
             if (threadIdx.x == 0) {
                 for (int box_m = 0; box_m < (BM / WM) * LM; box_m += LM) {
-                    for (int box_n = 0; box_n < BN; box_n += C_SLAB) {
-                        gg_store_box_2d(C, C_shared[box_n / C_SLAB][box_m], tile_n + box_n,
+                    for (int box_n = 0; box_n < BN; box_n += C_ATOM) {
+                        gg_store_box_2d(C, C_shared[box_n / C_ATOM][box_m], tile_n + box_n,
                             tile_m + (box_m / LM) * WM + box_m % LM + reg_m * LM);
                     }
                 }

@@ -71,7 +71,7 @@ __device__ __forceinline__ void gg_mma_m16n8k32_i8(
 constexpr int BM = 64, BN = 32, BK = 64;  // threadblock tile of C, and its step along K
 constexpr int WM = 32, WN = 16;  // warp tile
 constexpr int TM = 4, TN = 4;  // micro-tile of a thread
-constexpr int PN = 2;  // in pieces of this many adjacent elements
+constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IM = 16, IN = 8, IK = 32;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
@@ -80,14 +80,14 @@ constexpr int B_PAD = 16;  // padding elements of each row
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / (BK / A_VEC), B_STEP = THREADS / BN;
-constexpr int A_PIECES = BM / A_STEP, B_PIECES = BK / B_STEP;  // a thread's copies of a tile
+constexpr int A_VECTORS = BM / A_STEP, B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
 static_assert(THREADS * C_VEC == (BM / WM) * LM * BN, "the threads copy whole tiles");
-static_assert(THREADS % (BK / A_VEC) == 0 && A_PIECES * A_STEP == BM,
+static_assert(THREADS % (BK / A_VEC) == 0 && A_VECTORS * A_STEP == BM,
     "the threads copy whole tiles of A");
-static_assert(THREADS % BN == 0 && B_PIECES * B_STEP == BK, "the threads copy whole tiles of B");
+static_assert(THREADS % BN == 0 && B_VECTORS * B_STEP == BK, "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
 // loads a vector of A; zeros outside the matrix
@@ -151,19 +151,19 @@ gemm(int M, int N, int K,
     unsigned A_frag[2][FM * 4];
     unsigned B_frag[2][FN * 2];
     int acc[TM][TN] = {};
-    alignas(16) signed char A_next[A_PIECES][A_VEC];
-    signed char B_next[B_PIECES];
+    alignas(16) signed char A_next[A_VECTORS][A_VEC];
+    signed char B_next[B_VECTORS];
 
     // load the first tile (cache_shared A[m, k] B[n, k] C[m, n])
     #pragma unroll
-    for (int piece = 0; piece < A_PIECES; ++piece) {
-        load_A(&A_shared[0][A_m + piece * A_STEP][A_k ^ (((A_m + piece * A_STEP) / 2 % 4) * 16)],
-            A, lda, M, K, tile_m + A_m + piece * A_STEP, A_k);
+    for (int vector = 0; vector < A_VECTORS; ++vector) {
+        load_A(&A_shared[0][A_m + vector * A_STEP][A_k ^ (((A_m + vector * A_STEP) / 2 % 4) * 16)],
+            A, lda, M, K, tile_m + A_m + vector * A_STEP, A_k);
     }
     #pragma unroll
-    for (int piece = 0; piece < B_PIECES; ++piece) {
-        const int k = B_k + piece * B_STEP, n = tile_n + B_n;
-        B_shared[0][B_n][B_k + piece * B_STEP] =
+    for (int vector = 0; vector < B_VECTORS; ++vector) {
+        const int k = B_k + vector * B_STEP, n = tile_n + B_n;
+        B_shared[0][B_n][B_k + vector * B_STEP] =
             k < K && n < N ? B[(long long)k * ldb + n] : 0;
     }
     int stage = 0;
@@ -184,20 +184,20 @@ gemm(int M, int N, int K,
         // load the next tile early (double_buffer A A.register B B.register)
         if (tile_m + BM <= M && next_k + BK <= K) {
             #pragma unroll
-            for (int piece = 0; piece < A_PIECES; ++piece) {
-                const int m = tile_m + A_m + piece * A_STEP, k = next_k + A_k;
-                copy16(A_next[piece], &A[(long long)m * lda + k]);
+            for (int vector = 0; vector < A_VECTORS; ++vector) {
+                const int m = tile_m + A_m + vector * A_STEP, k = next_k + A_k;
+                copy16(A_next[vector], &A[(long long)m * lda + k]);
             }
         } else {
             #pragma unroll
-            for (int piece = 0; piece < A_PIECES; ++piece) {
-                load_A(A_next[piece], A, lda, M, K, tile_m + A_m + piece * A_STEP, next_k + A_k);
+            for (int vector = 0; vector < A_VECTORS; ++vector) {
+                load_A(A_next[vector], A, lda, M, K, tile_m + A_m + vector * A_STEP, next_k + A_k);
             }
         }
         #pragma unroll
-        for (int piece = 0; piece < B_PIECES; ++piece) {
-            const int k = next_k + B_k + piece * B_STEP, n = tile_n + B_n;
-            B_next[piece] = k < K && n < N ? B[(long long)k * ldb + n] : 0;
+        for (int vector = 0; vector < B_VECTORS; ++vector) {
+            const int k = next_k + B_k + vector * B_STEP, n = tile_n + B_n;
+            B_next[vector] = k < K && n < N ? B[(long long)k * ldb + n] : 0;
         }
 
         // multiply the tile (tensor_core via=mma)
@@ -216,14 +216,14 @@ gemm(int M, int N, int K,
                 // store the prefetched tile to shared memory, then read ahead into it
                 // (double_buffer A A.register B B.register)
                 #pragma unroll
-                for (int piece = 0; piece < A_PIECES; ++piece) {
+                for (int vector = 0; vector < A_VECTORS; ++vector) {
                     copy16(
-                        &A_shared[next_stage][A_m + piece * A_STEP]
-                        [A_k ^ (((A_m + piece * A_STEP) / 2 % 4) * 16)], A_next[piece]);
+                        &A_shared[next_stage][A_m + vector * A_STEP]
+                        [A_k ^ (((A_m + vector * A_STEP) / 2 % 4) * 16)], A_next[vector]);
                 }
                 #pragma unroll
-                for (int piece = 0; piece < B_PIECES; ++piece)
-                    B_shared[next_stage][B_n][B_k + piece * B_STEP] = B_next[piece];
+                for (int vector = 0; vector < B_VECTORS; ++vector)
+                    B_shared[next_stage][B_n][B_k + vector * B_STEP] = B_next[vector];
                 __syncthreads();
                 #pragma unroll
                 for (int frag_m = 0; frag_m < FM; ++frag_m) {
