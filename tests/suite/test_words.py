@@ -71,7 +71,7 @@ LEFT: dict[str, dict[str, tuple[int, str]]] = {
         "integers of": (6, "integers of a number of bits, and a function's name"),
         "products of parts": (1, "``products_of(parts)``"),
         "sum registers": (4, "``sum(registers_of(x) for x in y)``"),
-        "sums": (126, _SUMS),
+        "sums": (128, _SUMS),
     },
     "emitted": {"sums": (6, _SUMS)},
     "pages": {
