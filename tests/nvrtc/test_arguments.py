@@ -188,7 +188,7 @@ def test_one_matrix_has_any_stride_and_no_matrix_no_block() -> None:
 
 @pytest.mark.parametrize("strides", [(0, 32, 1), (32, 32, 1), (224, 32, 1), (31, 96, 1)])
 def test_refuses_an_output_whose_matrices_overlap(strides: tuple[int, int, int]) -> None:
-    with pytest.raises(CallError, match="two of its elements are one"):
+    with pytest.raises(CallError, match="two of its elements have one address"):
         geometry(BATCHED, batches(Z=view(16384, 3, 8, 32, strides=strides)))
 
 

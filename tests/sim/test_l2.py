@@ -81,11 +81,11 @@ def test_nothing_else_changes(name: str) -> None:
 
 
 PLANTS = {
-    "no policy": ("gg_evict_last());", "0ull);", "no policy"),
+    "not a policy": ("gg_evict_last());", "0ull);", "no policy"),
     "a policy that is not set": (
         'asm("createpolicy.fractional.L2::evict_last.b64 %0;" : "=l"(policy));',
         "policy = 0;",
-        "no policy",
+        "not a policy",
     ),
     "half a policy": ("unsigned long long policy", "unsigned policy", "deleted"),
     "a hint without a policy": ("%2, %3;", "%2;", "no matching function"),

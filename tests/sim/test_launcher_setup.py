@@ -18,7 +18,7 @@ NAMES = ("hopper/cluster", "hopper/persistent", "hopper/tma", "persistent", "mma
 """Clusters counted, multiprocessors counted, each with more shared memory than is always there; the
 latter alone; multiprocessors alone; and no tensor maps."""
 PLANTS = {
-    "asked at each call": ("hopper/cluster", "ready = device;", "ready = -1;", "2 times, which"),
+    "asked at each call": ("hopper/cluster", "ready = device;", "ready = -1;", "2 times, although"),
     "the first device alone": ("hopper/cluster", "device != ready", "ready < 0", "returns cuda"),
     "another device's count": (
         "persistent",
