@@ -121,7 +121,7 @@ def test_tma_and_a_producer_are_candidates() -> None:
     found = json.loads(tune(path, "--shape", "4096", "--list", "--json", *sets).stdout)
     assert (found["points"], found["legal"]) == (4, 3)
     (reason,) = found["refused"]
-    assert reason.startswith("warp_specialize needs copies that end at a barrier")
+    assert reason.startswith("warp_specialize needs copies that complete an mbarrier")
     assert found["refused"][reason] == 1
     tried = {
         (p["settings"]["async_copy.via"], p["settings"]["warp_specialize.producers"])

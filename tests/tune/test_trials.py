@@ -152,7 +152,7 @@ def test_a_damaged_head_is_refused(tmp_path: Path, head: str) -> None:
     if head.startswith("{"):
         head = json.dumps({**json.loads(first), **json.loads(head)})
     path.write_text("\n".join([head, *rest]) + "\n")
-    with pytest.raises(UsageError, match="no file of trials"):
+    with pytest.raises(UsageError, match="not a file of trials"):
         trials.read(path)
 
 
