@@ -196,7 +196,7 @@ def test_a_kernel_that_no_model_covers_has_a_bound_alone(monkeypatch: pytest.Mon
     assert (own.basis, own.seconds) == ("bound", e.roofline.flops / e.attainable)
     rows = wording.conclusion(e, "tiled", own, None).rows
     said = " ".join(text for _, text in rows)
-    assert said.startswith("at most 10.2 TFLOP/s, ") and "unknown: no model covers such a " in said
+    assert said.startswith("at most 10.2 TFLOP/s, ") and "unknown: no model covers this " in said
 
 
 def test_another_gpus_figures_are_named() -> None:
@@ -226,7 +226,7 @@ def test_a_measured_schedule_is_said_to_be(monkeypatch: pytest.MonkeyPatch, tmp_
     record(e.kernel.emitted.schedule, 1e-6)
     own = expected(e)
     assert (own.seconds, next_step(e, own)) == (1e-6, None)
-    assert wording.sentence(e, own, None).startswith("nothing known is faster: no schedule was ")
+    assert wording.sentence(e, own, None).startswith("nothing known is faster: no measured schedule is ")
 
 
 def test_letters_and_tensors_are_the_schedules_own() -> None:
