@@ -226,7 +226,9 @@ def test_a_measured_schedule_is_said_to_be(monkeypatch: pytest.MonkeyPatch, tmp_
     record(e.kernel.emitted.schedule, 1e-6)
     own = expected(e)
     assert (own.seconds, next_step(e, own)) == (1e-6, None)
-    assert wording.sentence(e, own, None).startswith("nothing known is faster: no measured schedule is ")
+    assert wording.sentence(e, own, None).startswith(
+        "nothing known is faster: no measured schedule is "
+    )
 
 
 def test_letters_and_tensors_are_the_schedules_own() -> None:
