@@ -19,6 +19,7 @@ EXPONENT = re.compile(r"\d(\.\d+)?[eE][+-]?\d+\b")
 OWN = {
     "base/units.py": "what formats numbers for all others",
     "calling/launches.py": "a case's alpha and beta, which are small",
+    "draw/error.py": "rounding errors, which are tiny",
     "emit/ctext.py": "literals of C",
     "gpu/compare.py": "a bound of an error, which is tiny",
 }
