@@ -129,9 +129,14 @@ def _truncated(scene: Scene, a: Real, b: Real) -> np.ndarray:
 
 
 def _series(found: Mapping[str, Errors]) -> Iterator[Series]:
+    """A logarithmic axis has no place for a sum that is exact."""
     for name, errors in found.items():
-        yield Series(name, _points(errors.found))
-        yield Series(f"{name}, bound", _points(errors.bound), "bound")
+        line, bound = _points(errors.found), _points(errors.bound)
+        if line:
+            yield Series(name, line)
+            yield Series(f"{name}, bound", bound, "bound")
+        else:
+            yield Series(f"{name}: exact, bound", bound, "limit")
 
 
 def _points(values: Sequence[float]) -> tuple[tuple[float, float], ...]:
@@ -140,7 +145,8 @@ def _points(values: Sequence[float]) -> tuple[tuple[float, float], ...]:
 
 def _sentence(name: str, errors: Errors) -> str:
     at = DEPTHS.index(4096)
-    return f"{name} at K = 4096: {errors.found[at]:.1e}, at most {errors.bound[at]:.1e}."
+    lost = f"{errors.found[at]:.1e}" if errors.found[at] else "exact"
+    return f"{name} at K = 4096: {lost}, at most {errors.bound[at]:.1e}."
 
 
 def _table(found: Mapping[str, Errors]) -> Iterator[str]:

@@ -66,6 +66,14 @@ def test_the_plot_has_a_line_and_a_dotted_bound_for_each_kernel() -> None:
     assert ">gemm<" in text and "gemm, bound<" not in text  # in the legend
 
 
+def test_exact_sums_have_a_bound_alone() -> None:
+    """``mma`` keeps 24 bits of products of FP8, which have 8."""
+    drawing = drawn("mma/fp8", "error")
+    (series,) = drawing.plot[0].series
+    assert series.style == "limit" and "gemm at K = 4096: exact" in drawing.description
+    assert ">gemm: exact, bound<" in svg_of(drawing)
+
+
 def test_several_kernels_are_one_plot_and_one_table() -> None:
     message = gemmgen("draw", "hopper/fp8", "hopper/wgmma", "--what", "error").stdout
     rows = re.findall(r"^(\w+(?:, bound)?)  +\d", message, re.MULTILINE)
