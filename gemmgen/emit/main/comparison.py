@@ -35,6 +35,7 @@ def epilogue_view(problem: Problem) -> View:
         "expression": c_text(transform(problem.epilogue, partial(_in_double, problem.accumulate))),
         "edges": ([c_double(greatest)] if _is_partial(problem.epilogue) and not saturated else []),
         "saturated": saturated,
+        "unbounded": range(not saturated),
     }
 
 
@@ -121,7 +122,11 @@ def _integer_view(problem: Problem) -> View:
     dtype, whole = problem.c.dtype, problem.c.dtype == "i32"
     stored = DTYPES[dtype].digits
     terms = ["16 * 0x1p-24", *([f"2 * 0x1p-{stored}"] if stored not in (0, 24) else [])]
-    why: View = {"whole": range(whole), "nearest": range(dtype == "i8")}
+    why: View = {
+        "whole": range(whole),
+        "rounded": range(not whole),
+        "nearest": range(dtype == "i8"),
+    }
     return {
         "why": paragraph("main/integers.j2", why),
         "rounding": "0" if whole else f"({' + '.join(terms)})" if terms[1:] else terms[0],

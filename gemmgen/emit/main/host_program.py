@@ -23,7 +23,7 @@ from gemmgen.emit.main.layout import (
 from gemmgen.emit.main.rival import data_type, has_call, rival
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
-from gemmgen.ir.dtypes import FP8, INTEGERS, RAW, DType
+from gemmgen.ir.dtypes import INTEGERS, RAW, DType
 from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
@@ -87,6 +87,7 @@ def _head(wanted: MainProgram) -> View:
 def _program(wanted: MainProgram) -> View:
     interface, problem = wanted.interface, wanted.problem
     stored = {param.dtype for param in interface.tensors}
+    has_integers = not stored.isdisjoint(INTEGERS)
     own = [dtype for dtype in OWN if dtype in stored]
     includes = (printed(f"main/numbers/include_{x}.j2", {}) for x in own if x in RAW)
     epilogue = epilogue_view(problem)
@@ -109,7 +110,8 @@ def _program(wanted: MainProgram) -> View:
                 "main/tensor.j2",
                 {
                     "wide": wide(problem),
-                    "integers": [] if stored.isdisjoint(INTEGERS) else [_reach(problem)],
+                    "integers": [_reach(problem)] if has_integers else [],
+                    "fractions": range(not has_integers),
                 },
             ),
             *(printed("main/zeros.j2", {}) for _ in interface.scratch[:1]),
@@ -251,7 +253,7 @@ def _check(interface: Interface, problem: Problem, fits: bool) -> View:
         printed("main/loop.j2", {"letter": letter, "extent": interface.extent(letter)})
         for letter in problem.c.letters
     ]
-    depth, result = interface.extent(problem.k), problem.c.dtype
+    depth = interface.extent(problem.k)
     a, b = (_element(interface, tensors[x.name], x) for x in (problem.a, problem.b))
     scalars: dict[str, DType] = {param.name: param.dtype for param in interface.scalars}
     return {
@@ -266,7 +268,6 @@ def _check(interface: Interface, problem: Problem, fits: bool) -> View:
         "total": "totals[at]" if fits else "total",
         "arguments": arguments(interface, problem),
         "c": problem.c.name,
-        "found": f"static_cast<{wide(problem)}>(found[at])" if result in FP8 else "found[at]",
         "scalars": [
             {"name": name, "value": _literal(value, scalars[name])}
             for name, value in _CHECKED.items()
