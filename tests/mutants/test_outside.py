@@ -83,7 +83,10 @@ LAUNCHERS = {
         "where shared memory is refused: returns cudaErrorInvalidValue",
     ),
     "an error not asked for": Plant(
-        "vectorized", "return cudaGetLastError();", "return cudaSuccess;", "asks 0 times"
+        "vectorized",
+        "return cudaGetLastError();",
+        "return cudaSuccess;",
+        "the launch's error 0 times",
     ),
     "a bound left out": Plant("vectorized", " || N > 2147483567", "", "N <= 2147483567"),
     "a bound one off": Plant("vectorized", "M > 2147483599", "M >= 2147483599", "M <= 2147483599"),
