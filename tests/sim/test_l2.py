@@ -81,7 +81,7 @@ def test_nothing_else_changes(name: str) -> None:
 
 
 PLANTS = {
-    "not a policy": ("gg_evict_last());", "0ull);", "no policy"),
+    "not a policy": ("gg_evict_last());", "0ull);", "not a policy"),
     "a policy that is not set": (
         'asm("createpolicy.fractional.L2::evict_last.b64 %0;" : "=l"(policy));',
         "policy = 0;",

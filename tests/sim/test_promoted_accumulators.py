@@ -117,7 +117,7 @@ def test_every_pass_keeps_the_meaning(name: str) -> None:
 
 
 WAIT = "gg_wgmma_end(part);"
-NAMED = 'asm volatile("" : "+f"(sums[i / columns][i % columns]) :: "memory");'
+NAMED = 'asm volatile("" : "+f"(acc[i / columns][i % columns]) :: "memory");'
 RELEASE = """
 
                 // release the stage of this step
