@@ -118,7 +118,7 @@ def _array_view(array: SharedArray, unit: int) -> View:
 def _limit() -> Check:
     """That a block may have its dynamic shared memory."""
     kib = max(target.shared for target in TARGETS.values()) // 1024
-    bound = Binary("<=", SHARED_BYTES, Binary("*", Int(kib), Int(1024)))
+    bound = Binary("<=", SHARED_BYTES, Int(kib) * 1024)
     return Check(bound, f"a block has at most {kib} KiB")
 
 

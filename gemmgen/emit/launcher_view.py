@@ -116,9 +116,9 @@ def _walking_blocks(interface: Interface) -> Expr:
     tile."""
     held: Expr = Var("multiprocessors")
     if interface.cluster:
-        held = Binary("*", names.CLUSTER, Var("clusters"))
+        held = names.CLUSTER * Var("clusters")
     elif interface.resident > 1:
-        held = Binary("*", Int(interface.resident), held)
+        held = interface.resident * held
     return Select(Binary("<", Var("tiles"), held), Var("tiles"), held)
 
 
@@ -130,15 +130,12 @@ def _tiles(kernel: LoweredKernel) -> list[Expr]:
     """How many tiles, or clusters, cover each extent, as 64-bit integers: none of their products
     wraps."""
     extents = [Var(name) for name, _ in kernel.interface.tiles]
-    last = [Binary("-", extent, Int(1)) for extent in extents]
+    last = [extent - 1 for extent in extents]
     sizes: list[Expr] = [*kernel.launch.tiles]
     for at, name in enumerate(kernel.launch.cluster):
         if kernel.interface.cluster[at] > 1:
-            sizes[at] = Binary("*", sizes[at], name)
-    return [
-        Binary("+", Binary("/", index, size), Wide(Int(1)))
-        for index, size in zip(last, sizes, strict=True)
-    ]
+            sizes[at] = sizes[at] * name
+    return [index / size + Wide(Int(1)) for index, size in zip(last, sizes, strict=True)]
 
 
 def _launcher_rows(interface: Interface) -> list[list[str]]:
@@ -188,4 +185,4 @@ def _broken(requirement: Requirement) -> Expr:
 
 
 def _indivisible(number: Expr, divisor: int) -> Expr:
-    return Binary("!=", Binary("%", number, Int(divisor)), Int(0))
+    return Binary("!=", number % divisor, Int(0))

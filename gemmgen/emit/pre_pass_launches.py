@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.views import View
-from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
+from gemmgen.ir.expr import Expr, Int, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.param import Param
@@ -27,8 +27,8 @@ def splitting_view(kernel: LoweredKernel) -> View:
 
 def _sizes(param: Param, planes: Planes) -> View:
     size = Int(unit(param.dtype))
-    pitch = Binary("*", _covering(Var(planes.columns), size), size)
-    plane = Binary("*", Wide(Var(planes.rows)), Var(planes.pitch))
+    pitch = _covering(Var(planes.columns), size) * size
+    plane = Wide(Var(planes.rows)) * Var(planes.pitch)
     return {
         "name": param.name,
         "pitch": planes.pitch,
@@ -40,7 +40,7 @@ def _sizes(param: Param, planes: Planes) -> View:
 
 def _launch(interface: Interface, pre_pass: Interface, param: Param, planes: Planes) -> View:
     (_, _), (_, columns) = pre_pass.tiles
-    blocks = Binary("*", Wide(Var(planes.rows)), _blocks(Var(planes.columns), columns))
+    blocks = Wide(Var(planes.rows)) * _blocks(Var(planes.columns), columns)
     contracted = next(x for x in (planes.rows, planes.columns) if x not in interface.shaping())
     return {
         "kernel": pre_pass.name,
@@ -58,9 +58,9 @@ def _launch(interface: Interface, pre_pass: Interface, param: Param, planes: Pla
 
 
 def _covering(extent: Var, size: Int) -> Expr:
-    return Binary("/", Binary("+", extent, Int(size.value - 1)), size)
+    return (extent + (size.value - 1)) / size
 
 
 def _blocks(extent: Var, size: int) -> Expr:
     """How many blocks cover an extent that is not 0."""
-    return Binary("+", Binary("/", Binary("-", extent, Int(1)), Int(size)), Int(1))
+    return (extent - 1) / size + 1

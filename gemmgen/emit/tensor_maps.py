@@ -6,7 +6,7 @@ from gemmgen.emit.ctext import c_text
 from gemmgen.emit.printing import printed
 from gemmgen.ir import names
 from gemmgen.ir.dtypes import DTYPES
-from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
+from gemmgen.ir.expr import Expr, Int, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.param import Param
@@ -77,7 +77,7 @@ def _encoding(kernel: LoweredKernel, tensor_map: TensorMap) -> str:
     sides = zip(boxes, tensor_map.box, strict=True)
     lists = (
         [one.size for one in dimensions],
-        [c_text(Binary("*", Wide(Int(item)), stride)) for stride in strides],
+        [c_text(Wide(Int(item)) * stride) for stride in strides],
         [c_text(_side(kernel, letter, side, shared)) for letter, side in sides],
     )
     swizzle = [str(SWIZZLES[tensor_map.swizzle])] if has_swizzles(interface) else []
@@ -121,5 +121,5 @@ def _side(kernel: LoweredKernel, letter: str, side: int, shared: Var | None) -> 
     if extent == side:
         return tile
     if shared is not None and extent == side * known[shared.name]:
-        return Binary("/", tile, shared)
+        return tile / shared
     return Int(side)

@@ -40,7 +40,7 @@ def epilogue_store(kernel: Kernel, final: Map, outward: Copy) -> tuple[Timed, ..
 
 def _stage(kernel: Kernel, row: Expr, stages: int) -> Stage:
     """The slice that a row passes through, of the ``stages`` that those have who share a tile."""
-    in_turn = None if stages == 1 else Binary("%", row, Int(stages))
+    in_turn = None if stages == 1 else row % stages
     if kernel.producers.pingpong == 1:
         return in_turn
     first = mul(names.CONSUMER_NUMBER, Int(stages))

@@ -31,7 +31,7 @@ the next tile after the arithmetic."""
 
 
 def plus(left: Expr, right: Expr) -> Expr:
-    return Binary("+", left, right)
+    return left + right
 
 
 def step_of(loop: Loop) -> Expr:
@@ -45,7 +45,7 @@ def slot(kernel: Kernel, loop: Loop, fragment: str, k: Expr) -> Stage:
     if buffer.space is Space.REGISTER and buffer.stages > 1:
         if isinstance(k, Int):
             return Int(k.value // loop.step % 2)
-        return Binary("%", _number(loop, k), Int(2))
+        return _number(loop, k) % 2
     return None
 
 

@@ -47,8 +47,8 @@ def first_tile(program: Program, kernel: Kernel, letter: str) -> tuple[Timed, ..
     pipeline = pipeline_of(kernel)
     if pipeline is None or not begins_early(kernel):
         return ()
-    rest = Binary("%", Var(program.problem.extent(letter)), names.block(letter))
-    early = Binary("-", rest, names.block(letter))
+    rest = Var(program.problem.extent(letter)) % names.block(letter)
+    early = rest - names.block(letter)
     start = Select(Binary(">", rest, Int(0)), early, Int(0))
     origins = tuple(o for o in pipeline.origins if o.startswith("residue"))
     note = "the partial tile comes first: it starts before k = 0"

@@ -15,14 +15,14 @@ from gemmgen.ir import names
 from gemmgen.ir.barriers import BarrierArray, InitBarrier, WaitBarrier
 from gemmgen.ir.control import Assign, Block, Define, For
 from gemmgen.ir.expanded import Release, Timed
-from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
+from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.target import WARP
 
 TURN, TURN_PHASE, STEPS = "turn", Var("turn_phase"), Var("steps")
 """The barriers by which consumers alternate; the parity that a consumer waits for; the steps of
 a tile."""
-OTHER = Binary("-", Int(1), names.CONSUMER_NUMBER)
+OTHER = 1 - names.CONSUMER_NUMBER
 FIRST_GOES = OTHER
 """The parity of a consumer's first turn: the phase before the first one has ended, so that the
 first consumer goes at once, and the second one after it."""
@@ -44,7 +44,7 @@ def initialized(kernel: Kernel) -> tuple[Timed, ...]:
     """Each warp of a consumer hands the turn on."""
     if kernel.producers.pingpong == 1:
         return ()
-    number, warps = names.CONSUMER_NUMBER, Binary("/", names.CONSUMER, Int(WARP))
+    number, warps = names.CONSUMER_NUMBER, names.CONSUMER / WARP
     init = InitBarrier(Element(TURN, (number,)), warps)
     return (For(number.name, Int(0), Int(kernel.producers.pingpong), Int(1), (init,)),)
 
@@ -52,12 +52,12 @@ def initialized(kernel: Kernel) -> tuple[Timed, ...]:
 def begun(kernel: Kernel, ring: Ring, extent: Expr, step: Expr) -> tuple[Timed, ...]:
     """The ring's variables: the second consumer's first tile is after the first one's."""
     number = names.CONSUMER_NUMBER
-    steps = Binary("/", Binary("-", plus(extent, step), Int(1)), step)
-    before = Binary("*", number, STEPS)
-    rounds = Binary("%", Binary("/", before, ring.number()), Int(2))
+    steps = (plus(extent, step) - 1) / step
+    before = number * STEPS
+    rounds = before / ring.number() % 2
     body = (
         Define(STEPS.name, steps),
-        Define(ring.stage.name, Binary("%", before, ring.number()), mutable=True),
+        Define(ring.stage.name, before % ring.number(), mutable=True),
         Define(ring.phase.name, rounds, mutable=True),
         Define(TURN_PHASE.name, FIRST_GOES, mutable=True),
     )
@@ -68,7 +68,7 @@ def begun(kernel: Kernel, ring: Ring, extent: Expr, step: Expr) -> tuple[Timed, 
 def awaited(kernel: Kernel) -> Timed:
     """Until the other consumer has ended the steps of the tile before."""
     wait = WaitBarrier(Element(TURN, (names.CONSUMER_NUMBER,)), TURN_PHASE)
-    flipped = Assign(TURN_PHASE.name, Binary("-", Int(1), TURN_PHASE))
+    flipped = Assign(TURN_PHASE.name, 1 - TURN_PHASE)
     note = "wait until the other consumer has finished its main loop"
     return Block(note, kernel.producers.origins, (wait, flipped))
 
@@ -98,8 +98,8 @@ def _passed() -> Timed:
 
 def _skipped(ring: Ring) -> tuple[Timed, ...]:
     later = plus(ring.stage, STEPS)
-    rounds = plus(ring.phase, Binary("/", later, ring.number()))
+    rounds = plus(ring.phase, later / ring.number())
     return (
-        Assign(ring.phase.name, Binary("%", rounds, Int(2))),
-        Assign(ring.stage.name, Binary("%", later, ring.number())),
+        Assign(ring.phase.name, rounds % 2),
+        Assign(ring.stage.name, later % ring.number()),
     )

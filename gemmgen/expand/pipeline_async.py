@@ -16,7 +16,7 @@ from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Barrier, Block, Commit, Define, For, Wait
 from gemmgen.ir.expanded import CopyTileAsync, Edge, Timed
-from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.occupancy import registers_are_scarce
 
 
@@ -27,7 +27,7 @@ class AsyncPipeline(StagedPipeline):
     def _landed(self) -> tuple[Timed, ...]:
         """Waits until the oldest outstanding tile is complete, for all threads."""
         ring = self._ring()
-        pending = Int(0) if ring.stages == 2 else Binary("-", ring.count, Int(2))
+        pending = Int(0) if ring.stages == 2 else ring.count - 2
         return (Wait(pending), Barrier())
 
     def _prologue(self) -> tuple[Timed, ...]:
@@ -58,7 +58,7 @@ class AsyncPipeline(StagedPipeline):
             number,
             lambda at: _issues(ring, at, number, edge_of_first(self.kernel)),
         )
-        last = Binary("-", ring.count, Int(1))
+        last = ring.count - 1
         loop = For(number.name, Int(0), last, Int(1), (*issues, Commit()))
         return Block("copy the first tiles", self._copied_by(), (loop,))
 

@@ -17,7 +17,7 @@ from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
 from gemmgen.ir.control import Barrier, Block, Define, For
 from gemmgen.ir.expanded import Load, Stage, Store, Timed, Transfer
-from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.occupancy import registers_are_scarce
 
@@ -68,7 +68,7 @@ class RegisterPipeline(StagedPipeline):
         else:
             origin = self._first_origin(number)
             body = self._if_in_range(origin, transfer(origin, number))
-        last = Binary("-", ring.count, Int(1))
+        last = ring.count - 1
         loop = For(number.name, Int(0), last, Int(1), body)
         return Block("load the first tiles", origins, (loop,))
 

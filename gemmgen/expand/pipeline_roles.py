@@ -34,7 +34,7 @@ from gemmgen.ir.buffers import Origins
 from gemmgen.ir.clusters import ClusterBarrier
 from gemmgen.ir.control import Assign, Barrier, Block, Define, For
 from gemmgen.ir.expanded import OneThread, Release, Tiles, Timed
-from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.target import WARP
 
 EMPTY_AT_FIRST = Int(1)
@@ -50,10 +50,10 @@ class RolePipeline(TmaPipeline):
         """Two for each stage, initialized by one thread."""
         ring = self._ring()
         count, stage = ring.number(), ring.stage
-        warps: Expr = Binary("/", pingpong.consumers_of_a_tile(self.kernel), Int(WARP))
+        warps: Expr = pingpong.consumers_of_a_tile(self.kernel) / WARP
         barrier: Timed = Barrier()
         if self.kernel.work.cluster:
-            warps, barrier = Binary("*", names.CLUSTER, warps), ClusterBarrier()
+            warps, barrier = names.CLUSTER * warps, ClusterBarrier()
         each = (
             InitBarrier(ring.full_at(stage), ARRIVALS),
             InitBarrier(ring.empty_at(stage), warps),
@@ -118,8 +118,8 @@ class RolePipeline(TmaPipeline):
             tile = self.kernel.buffer(copy.dst)
             letter, outer = clusters.shared_along(work, tile), tile.letters[0]
             if letter is not None:
-                rows = Binary("/", names.block(outer), names.cluster(letter))
-                first = Binary("*", names.rank(letter), rows)
+                rows = names.block(outer) / names.cluster(letter)
+                first = names.rank(letter) * rows
                 found.append(Define(names.share_origin(copy.src, outer).name, first))
         note = "the first row that this block multicasts to its cluster, in each shared tile"
         return (Block(note, clusters.origins_of(work), tuple(found)),) if found else ()

@@ -20,7 +20,7 @@ from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Barrier, Block, Define, For, If
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Fetch, Stage, Timed
-from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
+from gemmgen.ir.expr import Expr, Int, Select, Var
 from gemmgen.ir.nodes import Copy, Init, Kernel, Loop, Pipeline, Program
 from gemmgen.ir.simplify import less
 
@@ -139,7 +139,7 @@ class StagedPipeline(ABC):
 
     def _first_origin(self, number: Expr) -> Expr:
         """First index of the ``number``-th tile."""
-        start, distance = self.k_range.start, Binary("*", number, names.block(self.letter))
+        start, distance = self.k_range.start, number * names.block(self.letter)
         return distance if start == Int(0) else plus(start, distance)
 
     def _ahead(self, ring: Ring) -> Expr:

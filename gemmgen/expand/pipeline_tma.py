@@ -24,7 +24,7 @@ from gemmgen.ir.barriers import (
 from gemmgen.ir.box_stores import FenceAsync
 from gemmgen.ir.control import Assign, Barrier, Block, Define, For, If
 from gemmgen.ir.expanded import CopyBox, OneThread, Timed
-from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.simplify import less
 
 LANDED = Var("landed")
@@ -140,13 +140,13 @@ class TmaPipeline(StagedPipeline):
             return Block("copy the first tile", self._copied_by(), (first,))
         number, origin = Var("ahead"), ring.next(self.letter)
         target = ring.write_stage if self._goes_on else number
-        there = Binary("%", plus(ring.stage, number), ring.count)
+        there = plus(ring.stage, number) % ring.count
         body = (
             Define(origin.name, self._first_origin(number)),
             *((Define(ring.write_stage.name, there),) if self._goes_on else ()),
             If(self._exists(origin), self._issues(ring, origin, target)),
         )
-        last = Binary("-", ring.count, Int(1))
+        last = ring.count - 1
         loop = For(number.name, Int(0), last, Int(1), body)
         return Block("copy the first tiles", self._copied_by(), (OneThread((loop,)),))
 

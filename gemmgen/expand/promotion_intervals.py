@@ -43,11 +43,11 @@ class PromotionIntervals:
     def goes_on(self, k: Expr) -> Expr:
         """Whether the step at ``k`` within a tile is not the first of its interval."""
         if self.ends_within:
-            return Binary(">", Binary("%", k, names.PROMOTE), Int(0))
+            return Binary(">", k % names.PROMOTE, Int(0))
         later = Binary(">", k, Int(0))
         if self.ends_each_tile:
             return later
-        before = Binary("%", self._summed(names.tile_origin(self.letter)), names.PROMOTE)
+        before = self._summed(names.tile_origin(self.letter)) % names.PROMOTE
         return Binary("||", later, Binary(">", before, Int(0)))
 
     def after_step(
@@ -57,7 +57,7 @@ class PromotionIntervals:
         ``begun``."""
         if not self.ends_within:
             return ()
-        last = Binary("==", Binary("%", Binary("+", k, step), names.PROMOTE), Int(0))
+        last = Binary("==", (k + step) % names.PROMOTE, Int(0))
         return (If(last, (self._promoted((*ended, self.promotion, *begun)),)),)
 
     def after_tile(self, stop: Expr) -> tuple[Timed, ...]:
@@ -67,15 +67,15 @@ class PromotionIntervals:
             return ()
         body: tuple[Timed, ...] = (self.promotion,)
         if not self.ends_each_tile:
-            following = Binary("+", names.tile_origin(self.letter), names.block(self.letter))
-            whole = Binary("==", Binary("%", self._summed(following), names.PROMOTE), Int(0))
+            following = names.tile_origin(self.letter) + names.block(self.letter)
+            whole = Binary("==", self._summed(following) % names.PROMOTE, Int(0))
             last = Binary(">=", following, stop)
             body = (If(Binary("||", whole, last), body),)
         return (self._promoted(body),)
 
     def _summed(self, index: Expr) -> Expr:
         """The block's terms before ``index``."""
-        return index if self.start == Int(0) else Binary("-", index, self.start)
+        return index if self.start == Int(0) else index - self.start
 
     def _promoted(self, body: tuple[Timed, ...]) -> Timed:
         return Block(NOTE, self.promotion.origins, body)

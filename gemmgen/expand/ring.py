@@ -75,8 +75,8 @@ class Ring:
 
     def turn_phase(self, stage: Expr) -> Assign:
         """After a wait for ``stage``: after the last one, the ring's next round begins."""
-        last = Binary("-", self.count, Int(1)) if self.stages > 2 else Int(1)
-        other = Binary("-", Int(1), self.phase)
+        last = self.count - 1 if self.stages > 2 else Int(1)
+        other = 1 - self.phase
         return Assign(self.phase.name, Select(less(stage, last), self.phase, other))
 
     def next(self, letter: str) -> Var:
@@ -90,15 +90,15 @@ class Ring:
     def distance(self, letter: str) -> Expr:
         """How far the tile to load now is ahead of the one in use: the prefetched tiles."""
         tile = names.block(letter)
-        return tile if self.stages == 2 else Binary("*", Binary("-", self.count, Int(1)), tile)
+        return tile if self.stages == 2 else (self.count - 1) * tile
 
     def before(self) -> Expr:
         """The stage before the current one, modulo the number of stages."""
         if self.stages == 2:
-            return Binary("-", Int(1), self.stage)
-        last = Binary("-", self.count, Int(1))
+            return 1 - self.stage
+        last = self.count - 1
         first = Binary(">", self.stage, Int(0))
-        return Select(first, Binary("-", self.stage, Int(1)), last)
+        return Select(first, self.stage - 1, last)
 
     def after(self) -> Expr:
         """The stage after the current one, modulo the number of stages."""
@@ -184,12 +184,12 @@ def _over_rounds(
     count: Expr = turns
     if len(found) == 1 and found[0].stages == pipeline.unroll:
         turn, count = found[0].stage, found[0].number()
-    stages = (Define(r.stage.name, Binary("%", turn, r.number())) for r in found if r.stage != turn)
+    stages = (Define(r.stage.name, turn % r.number()) for r in found if r.stage != turn)
     one = (
-        Define(tile.name, plus(first, Binary("*", turn, step))),
+        Define(tile.name, plus(first, turn * step)),
         Break(Binary(">=", tile, k_range.stop)),
         *stages,
         *body,
     )
     tiles = For(turn.name, Int(0), count, Int(1), one, unroll=True)
-    return For(first.name, k_range.start, k_range.stop, Binary("*", count, step), (tiles,))
+    return For(first.name, k_range.start, k_range.stop, count * step, (tiles,))

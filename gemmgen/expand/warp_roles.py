@@ -72,7 +72,7 @@ def _consumer_number(kernel: Kernel) -> tuple[Timed, ...]:
     """Which of the ping-pong consumers the thread belongs to."""
     if kernel.producers.pingpong == 1:
         return ()
-    number: Expr = Binary("/", Var("threadIdx.x"), names.CONSUMER)
+    number: Expr = Var("threadIdx.x") / names.CONSUMER
     if ATOMS[contraction(kernel).atom].in_place:
         number = Call("uniform", (number,))  # as addresses in descriptors follow from it
     return (Define(names.CONSUMER_NUMBER.name, number),)
@@ -84,7 +84,7 @@ def _among_consumers(kernel: Kernel, tiles: tuple[Timed, ...]) -> tuple[Timed, .
     several = kernel.producers.pingpong > 1
     number: Expr = CONSUMER_BARRIER
     if several:
-        number = Binary("+", number, names.CONSUMER_NUMBER)
+        number = number + names.CONSUMER_NUMBER
 
     def own(node: Any) -> Any:
         if isinstance(node, Barrier):

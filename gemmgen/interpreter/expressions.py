@@ -97,7 +97,7 @@ def compile_element(element: Element, scope: Scope) -> tuple[Memory, Callable[[M
     assert len(indices) == len(sizes), f"{buffer} has {len(sizes)} dimensions"
     flat: Expr = indices[0] if indices else Int(0)
     for index, size in zip(indices[1:], sizes[1:], strict=True):
-        flat = Binary("+", Binary("*", flat, Int(size)), index)
+        flat = flat * size + index
     index = compile_expression(flat, scope)
     assert index.kind == "int", f"an index of {buffer} is a {index.kind}"
     moved = index.run if array.first is None else from_first(array.first, index.run, scope)

@@ -9,7 +9,7 @@ non-negative integers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Literal, cast
 
 from gemmgen.base.record import record
 
@@ -26,15 +26,51 @@ FUNCTIONS = {
 """The functions of an epilogue, and how many arguments each takes."""
 
 
+class Arithmetic:
+    """``Var("m") * 4 + 1`` is the ``Binary`` that it says: an int is an ``Int``, ``/`` is C's.
+
+    Nothing is simplified (``ir.simplify``).  Comparisons are written as nodes: ``==`` compares
+    expressions in Python.
+    """
+
+    def __add__(self, other: Expr | int) -> Binary:
+        return Binary("+", cast("Expr", self), _node(other))
+
+    def __radd__(self, other: int) -> Binary:
+        return Binary("+", Int(other), cast("Expr", self))
+
+    def __sub__(self, other: Expr | int) -> Binary:
+        return Binary("-", cast("Expr", self), _node(other))
+
+    def __rsub__(self, other: int) -> Binary:
+        return Binary("-", Int(other), cast("Expr", self))
+
+    def __mul__(self, other: Expr | int) -> Binary:
+        return Binary("*", cast("Expr", self), _node(other))
+
+    def __rmul__(self, other: int) -> Binary:
+        return Binary("*", Int(other), cast("Expr", self))
+
+    def __truediv__(self, other: Expr | int) -> Binary:
+        return Binary("/", cast("Expr", self), _node(other))
+
+    def __mod__(self, other: Expr | int) -> Binary:
+        return Binary("%", cast("Expr", self), _node(other))
+
+
+def _node(operand: Expr | int) -> Expr:
+    return Int(operand) if isinstance(operand, int) else operand
+
+
 @record
-class Int:
+class Int(Arithmetic):
     """An integer literal."""
 
     value: int
 
 
 @record
-class Float:
+class Float(Arithmetic):
     """A finite number in the accumulator's precision: in lowered code ``dtype`` says which."""
 
     value: float
@@ -42,14 +78,14 @@ class Float:
 
 
 @record
-class Var:
+class Var(Arithmetic):
     """A name: an index, a loop variable, a local, a kernel parameter or a ``constexpr``."""
 
     name: str
 
 
 @record
-class Binary:
+class Binary(Arithmetic):
     """``left op right``."""
 
     op: BinaryOp
@@ -58,7 +94,7 @@ class Binary:
 
 
 @record
-class Unary:
+class Unary(Arithmetic):
     """``-operand`` or ``!operand``."""
 
     op: Literal["-", "!"]
@@ -66,7 +102,7 @@ class Unary:
 
 
 @record
-class Select:
+class Select(Arithmetic):
     """``condition ? yes : no``; written ``where(condition, yes, no)`` in a schedule.
 
     Only the chosen side is evaluated, so it may guard a read.
@@ -78,7 +114,7 @@ class Select:
 
 
 @record
-class Call:
+class Call(Arithmetic):
     """A function of the epilogue language (``relu``, ``exp``, ...), or ``fmaf`` and ``float``."""
 
     function: str
@@ -86,7 +122,7 @@ class Call:
 
 
 @record
-class Element:
+class Element(Arithmetic):
     """One element of a buffer: ``bias[n]``, ``A_shared[stage][k][m]``.
 
     Before lowering the indices are those of the tensor; in lowered code a global buffer has one
@@ -98,7 +134,7 @@ class Element:
 
 
 @record
-class Wide:
+class Wide(Arithmetic):
     """``operand`` as a 64-bit integer, so that a product with it cannot wrap."""
 
     operand: Expr

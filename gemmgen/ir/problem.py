@@ -7,7 +7,7 @@ from typing import Literal
 from gemmgen.base.record import record
 from gemmgen.base.source import indexed
 from gemmgen.ir.dtypes import DType, Types, computed_in, unstated
-from gemmgen.ir.expr import Binary, Element, Expr, Var
+from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.parameters import extent_of, ld_name, stride_name
 
 Role = Literal["a", "b", "c"]
@@ -118,4 +118,4 @@ class Problem:
 def default_epilogue(c: Tensor) -> Expr:
     """``alpha * acc + beta * C[m, n]``: what a schedule without ``fuse_epilogue`` computes."""
     old = Element(c.name, tuple(Var(letter) for letter in c.letters))
-    return Binary("+", Binary("*", Var("alpha"), Var("acc")), Binary("*", Var("beta"), old))
+    return Var("alpha") * Var("acc") + Var("beta") * old

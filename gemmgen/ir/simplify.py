@@ -94,4 +94,4 @@ def wide_product(row: Expr, pitch: Expr) -> Expr:
     """``(long long)row * pitch``: a row's offset, which may not fit in 32 bits."""
     if row == ZERO:
         return ZERO
-    return Binary("*", Wide(row), pitch)
+    return Wide(row) * pitch

@@ -77,7 +77,7 @@ def _offset(context: Context, tensor: Tensor) -> Expr:
     offsets: list[Expr] = []
     for letter in tensor.letters:
         if letter in strides:
-            offsets.append(Binary("*", Var(strides[letter]), Var(letter)))
+            offsets.append(Var(strides[letter]) * Var(letter))
         elif letter in context.kernel.work.batch:
             offsets.append(Var(letter))
     return add(*offsets)

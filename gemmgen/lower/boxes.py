@@ -65,7 +65,7 @@ def _range(context: Context, copy: Copy, letter: str) -> tuple[Expr, Expr]:
     if across is None or letter != tile.letters[0]:
         return Int(0), names.block(letter)
     first = names.share_origin(copy.src, letter)
-    return first, add(first, Binary("/", names.block(letter), names.cluster(across)))
+    return first, add(first, names.block(letter) / names.cluster(across))
 
 
 def _sharers(context: Context, copy: Copy) -> Expr | None:
@@ -79,7 +79,7 @@ def _sharers(context: Context, copy: Copy) -> Expr | None:
         return names.sharers(copy.src)
     first: Expr = names.rank(other)
     if other == row:
-        first = Binary("*", first, names.cluster(column))
+        first = first * names.cluster(column)
     return Binary("<<", names.sharers(copy.src), first)
 
 
@@ -130,7 +130,7 @@ def cluster_constants(context: Context) -> Iterator[Constant]:
 
 def _bits(count: Expr) -> Expr:
     """This many ones."""
-    return Binary("-", Binary("<<", Int(1), count), Int(1))
+    return Binary("<<", Int(1), count) - 1
 
 
 def constants(context: Context) -> Iterator[Constant]:

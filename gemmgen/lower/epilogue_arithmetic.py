@@ -138,7 +138,7 @@ def _negated(expr: Expr) -> Expr:
 
 
 def _times(left: Expr, right: Expr) -> Expr:
-    return Binary("*", left, right)
+    return left * right
 
 
 def _relu(spelling: Spelling, arguments: tuple[Expr, ...]) -> Expr:
@@ -165,29 +165,29 @@ def _clamp(spelling: Spelling, arguments: tuple[Expr, ...]) -> Expr:
 
 
 def _logistic(x: Expr) -> Expr:
-    return Binary("+", Float(1.0), Call("exp", (Unary("-", x),)))
+    return Float(1.0) + Call("exp", (Unary("-", x),))
 
 
 def _sigmoid(spelling: Spelling, arguments: tuple[Expr, ...]) -> Expr:
-    return Binary("/", Float(1.0), _logistic(arguments[0]))
+    return Float(1.0) / _logistic(arguments[0])
 
 
 def _silu(spelling: Spelling, arguments: tuple[Expr, ...]) -> Expr:
     x = spelling.name(arguments[0])
-    return Binary("/", x, _logistic(x))
+    return x / _logistic(x)
 
 
 def _gelu(spelling: Spelling, arguments: tuple[Expr, ...]) -> Expr:
     x = spelling.name(arguments[0])
-    bell = Binary("+", Float(1.0), Call("erf", (_times(x, Float(HALF_ROOT)),)))
+    bell = Float(1.0) + Call("erf", (_times(x, Float(HALF_ROOT)),))
     return _times(_times(Float(0.5), x), bell)
 
 
 def _gelu_tanh(spelling: Spelling, arguments: tuple[Expr, ...]) -> Expr:
     x = spelling.name(arguments[0])
     cube = _times(_times(_times(Float(CUBIC), x), x), x)
-    inner = _times(Float(ROOT_2_PI), Binary("+", x, cube))
-    return _times(_times(Float(0.5), x), Binary("+", Float(1.0), Call("tanh", (inner,))))
+    inner = _times(Float(ROOT_2_PI), x + cube)
+    return _times(_times(Float(0.5), x), Float(1.0) + Call("tanh", (inner,)))
 
 
 FUNCTIONS: dict[str, Callable[[Spelling, tuple[Expr, ...]], Expr]] = {

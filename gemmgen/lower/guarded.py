@@ -12,7 +12,7 @@ from gemmgen.ir import names
 from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.control import Assign, For, If
 from gemmgen.ir.edit import copies
-from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
+from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add, all_of, choose, less
 from gemmgen.ir.thread_code import Function, Invoke, Move, Node, Parameter
@@ -181,7 +181,7 @@ def _one(run: Run, target: Target) -> Node:
     e = context.element
     if bounds.runs_are_whole(context, column, run.width):
         return Assign(target(e), nothing)
-    in_column = less(Binary("+", run.index[column], e), bounds.stop(context, column))
+    in_column = less(run.index[column] + e, bounds.stop(context, column))
     exists = all_of(run.inside(run.row), in_column)
     return Assign(target(e), choose(exists, run.at(e), nothing))
 

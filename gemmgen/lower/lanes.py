@@ -143,8 +143,8 @@ def _along_k(context: Context) -> Iterator[Constant]:
 
 def number_of_threads(context: Context) -> Expr:
     m, n = context.letters
-    count = Binary("*", names.lanes(m), names.lanes(n))
-    return Binary("*", count, names.lanes(context.problem.k))
+    count = names.lanes(m) * names.lanes(n)
+    return count * names.lanes(context.problem.k)
 
 
 LOWER = {LoadLaneSlice: load_slice, Multiply: multiply, WarpReduce: reduce, Map: store}

@@ -124,7 +124,7 @@ def _blocks(context: Context) -> Iterator[Node]:
     for letter in needed:
         size: Expr = names.block(letter)
         if clusters.along(work, letter) > 1:
-            size = Binary("*", size, names.cluster(letter))
+            size = size * names.cluster(letter)
         last = div(sub(bounds.extent(context, letter), Int(1)), size)
         yield Define(counted(context, letter).name, add(last, Int(1)))
     if work.batch:
@@ -218,11 +218,11 @@ def _groups(context: Context) -> Iterator[Node]:
     rows, columns = counted(context, m), counted(context, n)
     full, group = Var("full_group"), Var("group")
     yield Define(full.name, Select(less(rows, GROUP), rows, GROUP))
-    yield Define(group.name, mul(div(number, Binary("*", full, columns)), full))
+    yield Define(group.name, mul(div(number, full * columns), full))
     left = sub(rows, group)
     yield Define("group_rows", Select(less(left, full), left, full))
     in_group = Var("tile_in_group")
-    yield Define(in_group.name, mod(number, Binary("*", full, columns)))
+    yield Define(in_group.name, mod(number, full * columns))
     if context.kernel.work.order == "hilbert":
         yield from _squares(in_group, Var("group_rows"), columns)
 
@@ -230,7 +230,7 @@ def _groups(context: Context) -> Iterator[Node]:
 def _squares(number: Var, rows: Expr, columns: Expr) -> Iterator[Node]:
     """Whole squares of a group are consecutive numbers column by column: a curve through each of
     them permutes those.  What is left of a group that has no more of them stays as it is."""
-    squares = Binary("*", Binary("/", columns, GROUP), Binary("*", GROUP, GROUP))
+    squares = columns / GROUP * (GROUP * GROUP)
     yield Define("in_squares", Select(less(rows, GROUP), Int(0), squares))
     curve = Call("hilbert", (number, GROUP))
     yield Define("tile_on_curve", Select(less(number, Var("in_squares")), curve, number))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gemmgen.ir.control import Assign
-from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
+from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.nodes import Promote
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower.context import Context
@@ -18,7 +18,7 @@ def promote(context: Context, node: Promote) -> tuple[Node, ...]:
     def one(total: Element | Var, _number: Expr) -> tuple[Node, ...]:
         assert isinstance(total, Element)
         part = replace(total, buffer=node.part)
-        added = Assign(total, Binary("+", total, part))
+        added = Assign(total, total + part)
         if not context.lowering.born_zero:
             return (added,)
         return (added, Assign(part, number(0, context.problem.accumulate)))

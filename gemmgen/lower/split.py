@@ -27,7 +27,7 @@ BLOCK = Var("blockIdx.x")
 TILES, TILE = Var("tiles"), Var("own_tile")
 PART, OWN_GROUP, GROUP = Var("own_part"), Var("own_group"), Var("group_tile")
 LAST, LAST_OF_GROUP = Var("is_last"), Var("is_last_of_group")
-PARTS_OF_GROUP = Binary("/", PARTS, GROUPS)
+PARTS_OF_GROUP = PARTS / GROUPS
 PLACE, OFFSET, SUM = Var("part_tile"), Var("part_at"), "part_sum"
 IN_FLIGHT = 16
 """Loads that a thread has in flight while it adds parts: more of them take registers, fewer leave

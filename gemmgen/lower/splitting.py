@@ -51,15 +51,15 @@ def splitting_kernel(interface: Interface) -> LoweredKernel:
 
 
 def _body(param: Param, count: int) -> tuple[Node, ...]:
-    blocks = Binary("+", Binary("/", Binary("-", _COLUMNS, Int(1)), Int(COLUMNS)), Int(1))
+    blocks = (_COLUMNS - 1) / COLUMNS + 1
     block = Var("blockIdx.x")
-    first = Binary("+", Binary("*", Binary("%", block, _BLOCKS), Int(COLUMNS)), X)
-    column = Binary("+", first, Binary("*", Var("e"), Int(THREADS)))
+    first = block % _BLOCKS * COLUMNS + X
+    column = first + Var("e") * THREADS
     here = If[Node](Binary("<", _COLUMN, _COLUMNS), _parts(param, count))
     each = (Define(_COLUMN.name, column), here)
     return (
         Define(_BLOCKS.name, blocks),
-        Define(_ROW.name, Binary("/", block, _BLOCKS)),
+        Define(_ROW.name, block / _BLOCKS),
         Block(
             f"x0 = {param.dtype}(x), x1 = {param.dtype}(x - x0) and so on, a plane each",
             (),
@@ -70,19 +70,17 @@ def _body(param: Param, count: int) -> tuple[Node, ...]:
 
 def _parts(param: Param, count: int) -> tuple[Node, ...]:
     """An element's parts to their planes."""
-    row = Binary("*", Wide(_ROW), _PITCH)
-    whole = Element(_SOURCE.name, (Binary("+", row, _COLUMN),))
+    row = Wide(_ROW) * _PITCH
+    whole = Element(_SOURCE.name, (row + _COLUMN,))
     size = Int(unit(param.dtype))
-    rows = Binary("+", Binary("*", Wide(_PART), _ROWS), _ROW)
-    columns = Binary(
-        "*", Binary("+", Binary("/", Binary("-", _COLUMNS, Int(1)), size), Int(1)), size
-    )
-    place = Element(_PARTS.name, (Binary("+", Binary("*", rows, columns), _COLUMN),))
+    rows = Wide(_PART) * _ROWS + _ROW
+    columns = ((_COLUMNS - 1) / size + 1) * size
+    place = Element(_PARTS.name, (rows * columns + _COLUMN,))
     stored: Expr = storable(_REST, param.dtype)
     rounded = computable(stored, param.dtype)
     steps = (
         Assign(place, stored),
-        Assign(_REST.name, Binary("-", _REST, rounded)),
+        Assign(_REST.name, _REST - rounded),
     )
     return (
         Define(_REST.name, whole, "float", mutable=True),

@@ -173,10 +173,10 @@ def threads(context: Context) -> Expr:
     """The number of threads, as the text computes it."""
     m, n = context.letters
     if context.scalar_accumulator:
-        return Binary("*", names.block(m), names.block(n))
+        return names.block(m) * names.block(n)
     if context.kernel.spread.by_warp:
         return warps.threads(context)
-    return Binary("*", names.lanes(m), names.lanes(n))
+    return names.lanes(m) * names.lanes(n)
 
 
 def checks(context: Context) -> Iterator[Check]:

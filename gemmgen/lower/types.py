@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 
 from gemmgen.ir.control import Define, DefineKind
 from gemmgen.ir.dtypes import INTEGERS, RAW, ROUNDED, DType
-from gemmgen.ir.expr import Binary, Call, Expr, Float, Int
+from gemmgen.ir.expr import Call, Expr, Float, Int
 from gemmgen.ir.traversal import rebuilt
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ def multiply_add(a: Expr, b: Expr, c: Expr, numbers: DType) -> Expr:
 
 def plus(a: Expr, b: Expr, numbers: DType) -> Expr:
     """``a + b``."""
-    return Call("mad", (b, Int(1), a)) if numbers == "i32" else Binary("+", a, b)
+    return Call("mad", (b, Int(1), a)) if numbers == "i32" else a + b
 
 
 def in_double(node: T) -> T:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gemmgen.ir import names
 from gemmgen.ir.control import Define
-from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.expr import Expr, Var
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.simplify import div, mod
 from gemmgen.ir.target import WARP
@@ -51,7 +51,7 @@ def threads(context: Context) -> Expr:
     """The number of threads, as the text computes it."""
     m, n = context.letters
     along = (div(names.block(letter), names.warp(letter)) for letter in (m, n))
-    return Binary("*", Binary("*", next(along), next(along)), Int(WARP))
+    return next(along) * next(along) * WARP
 
 
 def in_one_dimension(context: Context) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from gemmgen.ir.control import Define, For
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import DescribeOperands, Multiply, MultiplyAgain, Stage
-from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Var
+from gemmgen.ir.expr import Call, Element, Expr, Int, Var
 from gemmgen.ir.lowered import Check, Constant
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, div, mod, mul
@@ -92,9 +92,9 @@ def _descriptor(operand: WgmmaOperand, stage: Stage) -> Node:
     first = {operand.letter: _first(operand.letter), k: Int(0)}
     stride: Expr = Int(operand.group)
     if operand.mn_major:
-        stride = Binary("*", names.block(k), Int(operand.row))
+        stride = names.block(k) * operand.row
     elif operand.pieces > 1:
-        stride = Binary("*", names.fragments(operand.letter), stride)
+        stride = names.fragments(operand.letter) * stride
     begin = begin_of_box(tile, stage, first, part)
     return DescribeMatrix(operand.descriptor, begin, span_of(tile), stride, operand.mn_major)
 

@@ -162,7 +162,7 @@ def is_one(expr: Expr) -> bool:
 def plus(left: Expr, right: Expr) -> Expr:
     if is_zero(left):
         return right
-    return left if is_zero(right) else Binary("+", left, right)
+    return left if is_zero(right) else left + right
 
 
 def times(left: Expr, right: Expr) -> Expr:
@@ -171,7 +171,7 @@ def times(left: Expr, right: Expr) -> Expr:
         return ZERO
     if is_one(left):
         return right
-    return left if is_one(right) else Binary("*", left, right)
+    return left if is_one(right) else left * right
 
 
 def negative(expr: Expr) -> Expr:

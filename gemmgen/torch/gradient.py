@@ -186,7 +186,7 @@ def product(schedule: Schedule, problem: Problem, role: str) -> Product:
         (result, types[out.name]),
         ("acc", types["acc"]),
     )
-    scaled = Binary("*", Var("alpha"), Var("acc"))
+    scaled = Var("alpha") * Var("acc")
     found = Schedule(
         Gemm(Access(result, out.letters), first, second),
         schedule.kernel,

@@ -24,7 +24,7 @@ from gemmgen.emit.main.rival import data_type, has_call, rival
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
 from gemmgen.ir.dtypes import INTEGERS, RAW, DType
-from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
+from gemmgen.ir.expr import Expr, Int, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 from gemmgen.ir.planes import unit
@@ -215,8 +215,8 @@ def _tiles(interface: Interface) -> list[Expr]:
     """How many tiles cover each extent of C, and how many matrices there are."""
     found: list[Expr] = []
     for name, size in interface.tiles:
-        last = Binary("-", Var(name), Int(1))
-        found.append(Binary("+", Binary("/", last, Int(size)), Wide(Int(1))))
+        last = Var(name) - 1
+        found.append(last / size + Wide(Int(1)))
     return [*found, *(Var(name) for _, name in interface.batches)]
 
 

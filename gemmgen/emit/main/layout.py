@@ -85,7 +85,7 @@ def _span(interface: Interface, param: Param, at: int) -> Expr:
 
 
 def _times(number: Var, step: str) -> Expr:
-    return Binary("*", Wide(number), Var(step))
+    return Wide(number) * Var(step)
 
 
 def _rounded(size: Expr, divisor: int) -> str:
@@ -93,5 +93,5 @@ def _rounded(size: Expr, divisor: int) -> str:
     if divisor == 1:
         return c_text(size)
     by = Int(divisor)
-    up = Binary("/", Binary("+", size, Int(divisor - 1)), by)
-    return c_text(Binary("*", up, by))
+    up = (size + (divisor - 1)) / by
+    return c_text(up * by)

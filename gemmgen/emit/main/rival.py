@@ -8,7 +8,7 @@ from gemmgen.emit.main.layout import chain, elements, paragraph
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
 from gemmgen.ir.dtypes import DTYPES, DType, in_blas
-from gemmgen.ir.expr import Binary, Expr, Var, Wide
+from gemmgen.ir.expr import Expr, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 from gemmgen.ir.problem import Problem
@@ -114,7 +114,7 @@ def _matrix(
     start: Expr = Var(f"{buffer or param.name}.there")
     for letter in outer:
         if (stride := step.get(letter)) is not None:
-            start = Binary("+", start, Binary("*", Wide(Var(letter)), Var(stride)))
+            start = start + Wide(Var(letter)) * Var(stride)
     return _CublasMatrix(
         op="CUBLAS_OP_N" if param.indices[-1] == contiguous else "CUBLAS_OP_T",
         at=c_text(start),
