@@ -26,7 +26,7 @@ FUNCTIONS = {
 """The functions of an epilogue, and how many arguments each takes."""
 
 
-class Arithmetic:
+class ExprOperators:
     """``Var("m") * 4 + 1`` is the ``Binary`` that it says: an int is an ``Int``, ``/`` is C's.
 
     Nothing is simplified (``ir.simplify``).  Comparisons are written as nodes: ``==`` compares
@@ -63,14 +63,14 @@ def _node(operand: Expr | int) -> Expr:
 
 
 @record
-class Int(Arithmetic):
+class Int(ExprOperators):
     """An integer literal."""
 
     value: int
 
 
 @record
-class Float(Arithmetic):
+class Float(ExprOperators):
     """A finite number in the accumulator's precision: in lowered code ``dtype`` says which."""
 
     value: float
@@ -78,14 +78,14 @@ class Float(Arithmetic):
 
 
 @record
-class Var(Arithmetic):
+class Var(ExprOperators):
     """A name: an index, a loop variable, a local, a kernel parameter or a ``constexpr``."""
 
     name: str
 
 
 @record
-class Binary(Arithmetic):
+class Binary(ExprOperators):
     """``left op right``."""
 
     op: BinaryOp
@@ -94,7 +94,7 @@ class Binary(Arithmetic):
 
 
 @record
-class Unary(Arithmetic):
+class Unary(ExprOperators):
     """``-operand`` or ``!operand``."""
 
     op: Literal["-", "!"]
@@ -102,7 +102,7 @@ class Unary(Arithmetic):
 
 
 @record
-class Select(Arithmetic):
+class Select(ExprOperators):
     """``condition ? yes : no``; written ``where(condition, yes, no)`` in a schedule.
 
     Only the chosen side is evaluated, so it may guard a read.
@@ -114,7 +114,7 @@ class Select(Arithmetic):
 
 
 @record
-class Call(Arithmetic):
+class Call(ExprOperators):
     """A function of the epilogue language (``relu``, ``exp``, ...), or ``fmaf`` and ``float``."""
 
     function: str
@@ -122,7 +122,7 @@ class Call(Arithmetic):
 
 
 @record
-class Element(Arithmetic):
+class Element(ExprOperators):
     """One element of a buffer: ``bias[n]``, ``A_shared[stage][k][m]``.
 
     Before lowering the indices are those of the tensor; in lowered code a global buffer has one
@@ -134,7 +134,7 @@ class Element(Arithmetic):
 
 
 @record
-class Wide(Arithmetic):
+class Wide(ExprOperators):
     """``operand`` as a 64-bit integer, so that a product with it cannot wrap."""
 
     operand: Expr
