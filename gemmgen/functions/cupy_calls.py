@@ -51,7 +51,7 @@ class CupyReady:
         """The result; None if an address is less aligned, or another device is current."""
         addresses = [array.data.ptr for array in arrays]
         for address in addresses:
-            if address % ALIGNED:
+            if not address or address % ALIGNED:
                 return None
         if self._current() != self._gpu:
             return None

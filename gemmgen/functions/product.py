@@ -89,8 +89,7 @@ def matmul(
     Raises ``CallError`` (a ``ValueError``) for arrays that can't be multiplied, with what to do;
     ``ScheduleError`` for a mistake in the epilogue; ``CannotCheck`` without a GPU or g++.
     """
-    run = _handlers.get(type(a)) or _handler(a)
-    return run(a, b, bias, epilogue, out, fast, False)
+    return (_handlers.get(type(a)) or _handler(a))(a, b, bias, epilogue, out, fast, False)
 
 
 def linear(

@@ -47,10 +47,12 @@ class WrittenLaunch:
         """Launches, unless an address is less aligned or ``out`` may overlap an operand."""
         output = addresses[-1]
         end = output + self._sizes[-1]
-        if output % ALIGNED:
+        if not output or output % ALIGNED:  # 0: no memory, which a checked call refuses
             return False
         for address, size in zip(addresses[:-1], self._sizes, strict=False):
-            if address % ALIGNED or (address < end and output < address + size):
+            if not address or address % ALIGNED:
+                return False
+            if address < end and output < address + size:
                 return False
         self._start([addresses[at] for at in self._positions], self._numbers)
         return True

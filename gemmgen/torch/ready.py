@@ -64,10 +64,10 @@ class Ready:
         self._numbers = [known.index(param.name) for param in kernel.scalars]
 
     def __call__(self, tensors: Sequence[TorchTensor], given: Sequence[Any]) -> TorchTensor | None:
-        """The output of a call with matching tensors; None if an address is less aligned."""
+        """The output of a call with matching tensors; None if an address is less aligned, or 0."""
         addresses = [tensor.data_ptr() for tensor in tensors]
         for address in addresses:
-            if address & _ALIGNED:
+            if not address or address & _ALIGNED:
                 return None
         if self._current() != self._device:
             with self._guard(self._device):

@@ -10,6 +10,7 @@ import pytest
 
 import gemmgen
 from gemmgen.base.errors import CallError
+from gemmgen.sim.failures import KernelFault
 
 from .samples import EMPTY, SHAPES
 
@@ -244,6 +245,17 @@ def test_what_a_launch_with_out_does_not_see_is_checked(launched: list[str]) -> 
                 gemmgen.matmul(torch._neg_view(a), b, out=out)
             assert torch.equal(gemmgen.matmul(-a, b, out=out), wanted)
     assert launched == ["launch"] * 5
+
+
+def test_freed_storage_is_no_launch(launched: list[str]) -> None:
+    a, b, out = drawn(4, 4), drawn(4, 4, seed=1), torch.zeros(4, 4, dtype=torch.float64)
+    freed = torch.zeros(4, 4, dtype=torch.float64)
+    freed.untyped_storage().resize_(0)
+    for _ in range(2):
+        gemmgen.matmul(a, b, out=out)
+    with pytest.raises((CallError, KernelFault)):  # the checked call's, or the watched run's
+        gemmgen.matmul(a, b, out=freed)
+    assert launched == ["launch"]
 
 
 def test_a_gradient_goes_by_the_operator(launched: list[str]) -> None:

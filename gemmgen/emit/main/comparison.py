@@ -40,7 +40,7 @@ def epilogue_view(problem: Problem) -> View:
 
 
 def _saturated(dtype: DType) -> list[View]:
-    """What ``comparison.j2`` sees of a type that has no infinity: its ends, and NaN in it."""
+    """What ``comparison.j2`` sees of a type whose results saturate: its ends, and NaN in it."""
     traits = DTYPES[dtype]
     if not traits.saturates:
         return []

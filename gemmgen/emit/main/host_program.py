@@ -239,7 +239,7 @@ def _race(interface: Interface, problem: Problem) -> View:
             else ", the product alone"
         ),
         "why": (
-            "cuBLAS takes integers at some extents only, and is not called"
+            "cuBLAS is not called for integers"
             if problem.a.dtype in INTEGERS
             else f"cuBLAS has no call for {types}"
         ),
