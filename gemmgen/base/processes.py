@@ -65,8 +65,13 @@ def worker_pool(jobs: int, initializer: Callable[[], None]) -> Generator[Process
 
 
 def kill(pool: ProcessPoolExecutor) -> None:
-    """End the processes of ``pool``, whatever they are doing."""
+    """End the processes of ``pool``, whatever they are doing, and wait until they have ended.
+
+    After it, none of them writes to a folder that the caller removes.
+    """
     processes = list((pool._processes or {}).values())  # pyright: ignore[reportPrivateUsage]
     pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:
         process.kill()
+    for process in processes:
+        process.join()

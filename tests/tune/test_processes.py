@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import multiprocessing
 import os
 import time
 from functools import partial
@@ -64,32 +66,50 @@ def test_processes_count_the_same_points() -> None:
 
 @pytest.mark.proof
 @pytest.mark.skipif(compiler.available() is not None, reason="compiles")
-def test_points_are_compiled_to_files(tmp_path: Path) -> None:
+def test_points_are_compiled_to_files() -> None:
     _, known = fakes.points()
     points = known.legal[:3]
     with Workers(2) as workers:
-        found = CompilingBuilder(workers, "sm_90", tmp_path).submit(points)()
-    assert [one.number for one in found] == [point.number for point in points]
-    for one in found:
-        assert one.candidate is not None and one.candidate.number == one.number
-        assert one.candidate.files.cubin.read_bytes()[:4] == b"\x7fELF"
-        assert one.registers and one.spills == 0
-        assert code_of(one.candidate.files.source.read_text()) == one.code
-    assert len({one.code for one in found}) == 3
-    assert len(list(tmp_path.iterdir())) == 6
+        found = CompilingBuilder(workers, "sm_90").submit(points)()
+        assert [one.number for one in found] == [point.number for point in points]
+        for one in found:
+            assert one.candidate is not None and one.candidate.number == one.number
+            assert one.candidate.files.cubin.read_bytes()[:4] == b"\x7fELF"
+            assert one.registers and one.spills == 0
+            assert code_of(one.candidate.files.source.read_text()) == one.code
+        assert len({one.code for one in found}) == 3
+        assert len(list(workers.folder.iterdir())) == 6
 
 
 @pytest.mark.proof
 @pytest.mark.skipif(compiler.available() is not None, reason="compiles")
-def test_what_is_cancelled_is_not_compiled(tmp_path: Path) -> None:
+def test_what_is_cancelled_is_not_compiled() -> None:
     """The next search's points do not wait for those of one that has ended."""
     _, known = fakes.points()
     with Workers(1) as workers:
-        builder = CompilingBuilder(workers, "sm_90", tmp_path)
+        builder = CompilingBuilder(workers, "sm_90")
         builder.submit(known.legal[:40])
         builder.cancel()
         (found,) = builder.submit(known.legal[40:41])()
-    assert found.candidate is not None and len(list(tmp_path.iterdir())) < 20
+        assert found.candidate is not None and len(list(workers.folder.iterdir())) < 20
+
+
+def _write_for_ever(folder: Path) -> None:
+    for number in itertools.count():
+        (folder / str(number)).touch()
+
+
+def test_the_folder_of_workers_outlives_them() -> None:
+    """Removed while a process still wrote, it was not empty, and tune ended in a traceback."""
+    with Workers(2) as workers:
+        folder = workers.folder
+        for _ in range(2):
+            workers.submit(_write_for_ever, folder)
+        processes = multiprocessing.active_children()
+        while not any(folder.iterdir()):
+            time.sleep(0.01)
+    assert processes and not any(process.is_alive() for process in processes)
+    assert not folder.exists()
 
 
 def test_code_is_the_text_without_comments() -> None:

@@ -7,9 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
-from gemmgen.base import temporary
 from gemmgen.base.errors import UsageError
 from gemmgen.explore.autotune.judged_candidates import Judge, JudgingWorkers
 from gemmgen.explore.autotune.shape_tuning import Keeper, Lab, Tuning, Watch, tune_shapes
@@ -33,8 +31,8 @@ Requests = Callable[[Gpu], tuple[Request, ...]]
 class GpuLab:
     """The GPU of this machine: ``runner`` measures in one process for all requests."""
 
-    def __init__(self, first: Request, workers: Workers, folder: Path):
-        self._workers, self._folder = workers, folder
+    def __init__(self, first: Request, workers: Workers):
+        self._workers = workers
         self._remote = RemoteRunner(partial(GpuRunner, _problem(first), ()))
         self._builder: CompilingBuilder | None = None
 
@@ -50,7 +48,7 @@ class GpuLab:
     def builder(self) -> CompilingBuilder:
         if self._builder is None:
             arch = self.device_info.gpu.arch
-            self._builder = CompilingBuilder(self._workers, arch, self._folder)
+            self._builder = CompilingBuilder(self._workers, arch)
         return self._builder
 
     def searched(self) -> None:
@@ -90,8 +88,7 @@ def tune_here(
     first = requests(guess)[0]
     with ExitStack() as stack:
         workers = stack.enter_context(Workers(jobs or os.cpu_count() or 1))
-        folder = Path(stack.enter_context(temporary.folder("tune-")))
-        lab = GpuLab(first, workers, folder)
+        lab = GpuLab(first, workers)
         stack.callback(lab.end)
         here = lab.device_info
         compiler()  # raises CannotCheck if there is none

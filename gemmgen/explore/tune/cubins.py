@@ -1,6 +1,7 @@
 """Points compiled to cubins, in worker processes, each distinct code once.
 
-The cubins of a search are in a temporary folder: thousands of them would only fill the cache.
+The cubins of a search are in the temporary folder of its workers: thousands of them would only
+fill the cache.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ class Builder(Protocol):
 
 
 class CompilingBuilder:
-    """Compiles in the processes of ``workers``, into ``folder``, for ``arch`` or, of the same
+    """Compiles in the processes of ``workers``, into their folder, for ``arch`` or, of the same
     number, the target of a schedule that runs on it alone (sm_90a on sm_90)."""
 
-    def __init__(self, workers: Workers, arch: str, folder: Path):
-        self._workers, self._arch, self._folder = workers, arch, folder
+    def __init__(self, workers: Workers, arch: str):
+        self._workers, self._arch, self._folder = workers, arch, workers.folder
         self._cancelled = 0
 
     def submit(self, points: Sequence[SearchPoint]) -> Callable[[], tuple[Built, ...]]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from gemmgen.base import temporary
 from gemmgen.base.errors import UsageError
 from gemmgen.explore.tune.legal_points import CHUNK, Shape, census
 from gemmgen.explore.tune.search import SearchProgress
@@ -76,9 +75,8 @@ def search(
         device_info = runner.device_info
         compiler()  # raises CannotCheck if there is none
         log = Log(trials, about(task, device_info), resume=resume)
-        with temporary.folder("tune-") as folder:
-            builder = CompilingBuilder(workers, device_info.arch, Path(folder))
-            return tune(task, builder, runner, log, time.monotonic, watch)
+        builder = CompilingBuilder(workers, device_info.arch)
+        return tune(task, builder, runner, log, time.monotonic, watch)
     finally:
         runner.end()
         if log is not None:

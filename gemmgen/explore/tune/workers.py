@@ -6,8 +6,11 @@ import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Generic, ParamSpec, TypeVar
 
+from gemmgen.base import temporary
 from gemmgen.base.processes import interrupts_held, kill, serve_last
 
 T = TypeVar("T")
@@ -29,6 +32,8 @@ class Workers:
     A pool that lost a process (no memory left, say) loses all of its running jobs.  Each of them
     is repeated alone, which finds the one that ends its process.
     """
+
+    _folder: TemporaryDirectory[str] | None = None
 
     def __init__(self, jobs: int):
         self.jobs = jobs
@@ -54,11 +59,20 @@ class Workers:
             self._replace()
             return None
 
+    @property
+    def folder(self) -> Path:
+        """Where jobs write files: a temporary folder that is removed after the processes end."""
+        if self._folder is None:
+            self._folder = temporary.folder("tune-")
+        return Path(self._folder.name)
+
     def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
         kill(self.pool)
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def _started(self, start: Callable[[], Future[T]]) -> Future[T]:
         try:
