@@ -13,10 +13,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, overload
 
+from gemmgen import pipeline
 from gemmgen.api.builder import ScheduleBuilder
 from gemmgen.base.choices import check_choice
 from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.base.source import Source, digits, value_shown
+from gemmgen.ir.dtypes import ELEMENT_TYPES, ElementTypes
 from gemmgen.ir.target import TARGETS
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule
@@ -78,16 +80,28 @@ def compile(
 
 
 def emit_cuda(
-    schedule: AnySchedule, *, arch: str | None = None, set: Settings | None = None
+    schedule: AnySchedule,
+    *,
+    arch: str | None = None,
+    set: Settings | None = None,
+    types: ElementTypes = "bits",
+    header: bool = False,
 ) -> str:
     """The CUDA C text of ``schedule``, as ``gemmgen emit`` prints it.
+
+    ``types="cuda"``: the launcher takes ``__half``, ``__nv_bfloat16`` and FP8 types, whose headers
+    the text includes, in place of their bits.  ``header``: the text is a C++ header that declares
+    the launcher.
 
     Raises ``ScheduleError`` for mistakes, and for a ``require registers`` or ``require spills``
     that does not hold; ``CannotCheck`` if it has such lines and no compiler is installed.
     """
+    check_choice("types", types, ELEMENT_TYPES)
     emitted = compile_any(schedule, arch=arch, set=set)
     check_requirements(emitted)
-    return emitted.text
+    if header:
+        return pipeline.header(emitted, types)
+    return emitted.text if types == "bits" else pipeline.with_types(emitted, types)
 
 
 def compile_any(

@@ -11,10 +11,12 @@ from pathlib import PurePath
 
 import click
 
+from gemmgen import pipeline
 from gemmgen.base.errors import CannotCheck, ScheduleError, UsageError
 from gemmgen.base.source import Source, shown
 from gemmgen.cli import options, shape_option
 from gemmgen.cli.files import name_of, put, put_in, read_bytes, shown_path, writable
+from gemmgen.ir.dtypes import ELEMENT_TYPES, ElementTypes
 from gemmgen.ir.identifiers import NAME
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule, host_program
@@ -47,6 +49,13 @@ MOST = 1 << 16
 @click.option(
     "--main", "program", is_flag=True, help="Add a program that times the kernel against cuBLAS."
 )
+@click.option(
+    "--types",
+    type=click.Choice(ELEMENT_TYPES),
+    default="bits",
+    help="The launcher takes elements as bits (no include), or as CUDA's types (__nv_bfloat16).",
+)
+@click.option("--header", is_flag=True, help="Print a C++ header that declares the launcher.")
 @click.option("--format", "form", type=click.Choice(["cu", "ptx", "cubin", "sass"]), default="cu")
 @click.option(
     "--check",
@@ -63,6 +72,8 @@ def command(
     settings: Sequence[options.Setting],
     shape: shape_option.WrittenShape | None,
     program: bool,
+    types: ElementTypes,
+    header: bool,
     form: str,
     golden: str | None,
 ) -> None:
@@ -70,6 +81,10 @@ def command(
 
     With --shape the kernel is for extents with this shape's divisors, without the guards that these
     make unnecessary; its header lists the `assume` lines.
+
+    Without --main and --header the file is a kernel with its launcher.  --types cuda gives the
+    launcher CUDA's own types and includes their headers, for C++ that has them; --header prints
+    the declaration to include there.
 
     With --main the file is a whole program, which times the kernel and cuBLAS in turns, compares
     their results and says whether the kernel is right; its first lines say how it is compiled and
@@ -89,6 +104,12 @@ def command(
         raise UsageError("--check compares text and writes nothing: leave -o and cubin out")
     if program and form != "cu":
         raise UsageError(f"--main writes CUDA C, and {form} is none: leave --format out")
+    if header and (program or form != "cu"):
+        raise UsageError("--header is a file of its own: leave --main and --format out")
+    if types != "bits" and (program or form != "cu"):
+        raise UsageError(
+            f"--types {types} changes the launcher's signature alone: leave --main and --format out"
+        )
     if output not in (None, "-"):
         writable(output, path)
     schedule = options.load(path, settings, arch)
@@ -100,8 +121,12 @@ def command(
     unchecked = options.unchecked(emitted)
     if program:
         data = _program(emitted, shape, golden or output)
+    elif header:
+        data = pipeline.header(emitted, types)
+    elif form == "cu":
+        data = emitted.text if types == "bits" else pipeline.with_types(emitted, types)
     else:
-        data = emitted.text if form == "cu" else _compiled(emitted, form, output)
+        data = _compiled(emitted, form, output)
     if golden is not None:
         assert isinstance(data, str)
         _compare(data, golden, name_of(path))

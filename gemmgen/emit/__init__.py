@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmgen.emit.document import emit
+from gemmgen.emit.document import emit, emit_header
 from gemmgen.emit.scopes import names_of
 
-__all__ = ["emit", "names_of"]
+__all__ = ["emit", "emit_header", "names_of"]

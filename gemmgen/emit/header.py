@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gemmgen.emit.ctypes import STORED
+from gemmgen.emit.launcher_types import element_type
 from gemmgen.emit.line_breaks import SOFT, filled
-from gemmgen.ir.dtypes import RAW, ROUNDED, DType
+from gemmgen.ir.dtypes import RAW, ROUNDED, DType, ElementTypes
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.planes import unit
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
@@ -14,18 +15,20 @@ EXACT_DEPTH = (2**31 - 1) // 128**2
 """Products of i8 whose sum fits i32, whatever they are."""
 
 
-def types_text(interface: Interface) -> str:
+def types_text(interface: Interface, types: ElementTypes) -> str:
     """What the parameters are, by kind; tensors by their elements."""
     scalars: list[DType] = [p.dtype for p in interface.scalars] or ["f32"]
     stored: dict[str, list[str]] = {}
     for param in interface.params:
         if param.kind == "tensor":
-            bits = f" ({param.dtype} bits)" if param.dtype in RAW else ""
+            stored_as = element_type(param, types)
+            is_bits = param.dtype in RAW and stored_as == STORED[param.dtype]
+            bits = f" ({param.dtype} bits)" if is_bits else ""
             if param.dtype in ROUNDED:
                 bits = (
                     f" ({'cut off' if interface.arithmetic.cuts else 'rounded'} to {param.dtype})"
                 )
-            stored.setdefault(STORED[param.dtype] + bits, []).append(param.name)
+            stored.setdefault(stored_as + bits, []).append(param.name)
     listed = [f"{text} for {', '.join(names)}" for text, names in stored.items()]
     pointers = ", ".join(listed if len(listed) > 1 else stored)
     strides = "strides: long long; " if interface.strides else ""

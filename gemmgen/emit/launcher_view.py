@@ -6,6 +6,7 @@ from functools import reduce
 
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.kernel_view import SHARED_BYTES
+from gemmgen.emit.launcher_types import as_bits
 from gemmgen.emit.line_breaks import WIDTH, filled
 from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.emit.pre_pass_launches import splitting_view
@@ -13,6 +14,7 @@ from gemmgen.emit.printing import printed
 from gemmgen.emit.tensor_maps import encoding_calls, has_swizzles, type_notes
 from gemmgen.emit.views import View
 from gemmgen.ir import names
+from gemmgen.ir.dtypes import ElementTypes
 from gemmgen.ir.expr import Binary, BinaryOp, Call, Expr, Int, Select, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
@@ -29,8 +31,8 @@ _ROOM = 80
 """Columns of a line of conditions."""
 
 
-def launcher_view(kernel: LoweredKernel) -> View:
-    """What ``launcher.j2`` sees."""
+def launcher_view(kernel: LoweredKernel, types: ElementTypes) -> View:
+    """What ``launcher.j2`` sees; ``types`` are those of its parameters."""
     interface, threads = kernel.interface, kernel.launch.block
     dynamic = interface.dynamic_shared > 0
     misaligned = _lines(_pointer_conditions(interface))
@@ -46,7 +48,7 @@ def launcher_view(kernel: LoweredKernel) -> View:
     return {
         "name": interface.name,
         "namespace": namespace(interface.name),
-        "parameters": _launcher_rows(interface),
+        "parameters": launcher_rows(interface, types),
         "refused": _lines(_argument_conditions(interface)),
         "misaligned": [misaligned] if misaligned else [],
         "empty": c_text(_chain("||", *(Binary("==", Var(name), Int(0)) for name in extents))),
@@ -72,7 +74,7 @@ def launcher_view(kernel: LoweredKernel) -> View:
         "type_notes": [notes] if (notes := type_notes(interface)) else [],
         "maps": [map_name(one.tensor) for one in interface.maps],
         **splitting_view(kernel),
-        "arguments": _arguments(interface),
+        "arguments": _arguments(interface, types),
     }
 
 
@@ -103,11 +105,12 @@ def _encode(interface: Interface) -> list[str]:
     return [printed("encode_map.j2", view)] if interface.maps else []
 
 
-def _arguments(interface: Interface) -> list[str]:
+def _arguments(interface: Interface, types: ElementTypes) -> list[str]:
     """The launcher's variables that are the kernel's parameters."""
     maps = {one.parameter: map_name(one.tensor) for one in interface.maps}
     return [
-        maps[param.name] if param.kind == "map" else param.name for param in interface.kernel_params
+        maps[param.name] if param.kind == "map" else as_bits(param, types)
+        for param in interface.kernel_params
     ]
 
 
@@ -138,9 +141,9 @@ def _tiles(kernel: LoweredKernel) -> list[Expr]:
     return [index / size + Wide(Int(1)) for index, size in zip(last, sizes, strict=True)]
 
 
-def _launcher_rows(interface: Interface) -> list[list[str]]:
+def launcher_rows(interface: Interface, types: ElementTypes) -> list[list[str]]:
     """The launcher's parameters line by line; the stream is the last one."""
-    *rows, last = parameter_rows(interface.params, 92, restrict=False)
+    *rows, last = parameter_rows(interface.params, 92, restrict=False, types=types)
     stream = printed("parameters/stream.j2", {})
     with_stream = [*last, stream]
     if len("    " + ", ".join(with_stream) + ")") <= WIDTH:

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from gemmgen.emit.ctypes import STORED
+from gemmgen.emit.launcher_types import element_type
 from gemmgen.emit.line_breaks import filled
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import fields_view
+from gemmgen.ir.dtypes import ElementTypes
 from gemmgen.ir.param import Param
 from gemmgen.ir.tensor_map import map_name
 
 
-def parameter_rows(params: tuple[Param, ...], width: int, *, restrict: bool) -> list[list[str]]:
+def parameter_rows(
+    params: tuple[Param, ...], width: int, *, restrict: bool, types: ElementTypes = "bits"
+) -> list[list[str]]:
     """The parameters line by line: the extents, then what ``width`` columns of a kernel hold."""
     mapped = {param.name for param in params if param.kind == "map"}
 
     def text(param: Param) -> str:
         """TMA writes to what has a map beside its address: that is not restricted."""
-        return _text(param, restrict=restrict and map_name(param.name) not in mapped)
+        return _text(param, restrict and map_name(param.name) not in mapped, types)
 
-    texts = {_text(param, restrict=True): text(param) for param in params}
+    texts = {_text(param, True, types): text(param) for param in params}
     extents = sum(param.kind == "extent" for param in params)
     first, others = list(texts)[:extents], list(texts)[extents:]
     return [[texts[text] for text in row] for row in (first, *filled(others, ", ", width))]
 
 
-def _text(param: Param, *, restrict: bool) -> str:
+def _text(param: Param, restrict: bool, types: ElementTypes) -> str:
     """A parameter, by the template of its kind.  Other blocks write to scratch memory while this
     one runs: that is never restricted."""
-    view = {**fields_view(param), "type": STORED[param.dtype]}
+    view = {**fields_view(param), "type": element_type(param, types)}
     flags = {"constant": range(not param.written), "restrict": range(restrict)}
     return printed(f"parameters/{param.kind}.j2", {**view, **flags})
