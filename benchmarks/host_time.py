@@ -107,7 +107,7 @@ def _triton(a: object, b: object, c: object) -> Rows:
 def of_many_shapes(
     kernel: Callable[..., object], ones: Callable[[tuple[int, int]], object], of: str
 ) -> dict[str, float]:
-    """One shape repeatedly, and 300 shapes in turn."""
+    """One shape repeatedly, and 300 shapes, one after another."""
     calls: list[tuple[object, ...]] = []
     for m in range(16, 16 + SHAPES):
         calls.append(tuple(ones(shape) for shape in ((m, K), (K, N), (m, N))))
@@ -125,7 +125,7 @@ def of_many_shapes(
         return statistics.median(times)
 
     one, all_of_them = around(calls[:1] * SHAPES), around(calls)
-    return {f"{of}: one shape": one, f"{of}: {SHAPES} shapes in turn": all_of_them}
+    return {f"{of}: one shape": one, f"{of}: {SHAPES} shapes": all_of_them}
 
 
 def of_compile() -> dict[str, float]:

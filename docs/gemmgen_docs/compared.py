@@ -115,7 +115,7 @@ their pages."""
 
 
 FOLDERS = {"beyond": BEYOND, "hopper": HOPPER}
-"""By the folder of their pages, those of which the navigation names the first page alone."""
+"""Folders of pages: the navigation lists only the first page of each."""
 
 
 def pages_of(examples: Mapping[str, Compared]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ STATUSES: tuple[str, ...] = get_args(Status)
 
 @dataclass(frozen=True)
 class Row:
-    """One item of a document, and its counterpart, of which there is one.
+    """One item of a document and its one counterpart.
 
     - A ``command``: its output (or error) has what it ``holds``, and it ends with ``exit_code``.
       ``gpu``: it needs one, and says so where there is none.  ``needs_compiler``: what it

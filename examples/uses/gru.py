@@ -1,4 +1,4 @@
-"""A GRU cell in two launches, the second of which leaves nothing to be done.
+"""A GRU cell in two launches; the second one includes all that is left to compute.
 
     Gates[s, g] = XH[s, k] * W[g, k]        + bias[g] in the epilogue
     New[s, u]   = H[s, k] * W[u, k]         and the cell itself in the epilogue

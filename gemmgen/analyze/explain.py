@@ -241,8 +241,8 @@ def _shared_strips(kernel: AnalyzedKernel, values: Values, at_once: int) -> Shar
 
 
 def _conversions(kernel: AnalyzedKernel, launch: LaunchCounts) -> int:
-    """Elements of fewer bits that are read to be multiplied, each of which is converted; tensor
-    cores take them as they are, but rounded ones, and parts, of which each is a conversion."""
+    """Conversions before the multiply-adds.  CUDA cores convert each element of fewer bits; tensor
+    cores need conversions only for rounded types (tf32) and for each term of a split element."""
     problem, main, found = kernel.program.problem, kernel.program.main, 0
     contract = contraction(main)
     traits = ATOMS[contract.atom]

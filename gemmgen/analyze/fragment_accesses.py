@@ -18,7 +18,7 @@ Spans = tuple[tuple[Ints, Ints], ...]
 
 HALF = WMMA.m // 2
 MULTIPLY_ADDS = 64
-"""Of a lane, in one instruction of the machine: m16n8k16, of which a wmma takes two."""
+"""Multiply-adds per lane of the machine's m16n8k16; a WMMA multiplication issues two of them."""
 
 _LANE = np.arange(WARP)
 _QUARTERS = tuple((row, column) for row in (0, HALF) for column in (0, HALF))

@@ -1,4 +1,4 @@
-"""Loops of which only some trips are executed, and counted for all.
+"""Execute a few trips of a loop, and count them for all trips.
 
 Two trips have equal counts if they pass the same guards, and are a multiple of 32 elements (64 if
 an element has 2 bytes) and of the number of shared stages apart: a *period*.  Guards are

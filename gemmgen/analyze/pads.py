@@ -1,7 +1,7 @@
 """The smallest pad of each shared tile that leaves the fewest bank conflicts, and the swizzle.
 
 Only full tiles are looked at: the accesses of one block in its first steps, with the rows of the
-tile lengthened by every pad in turn, or permuted by every swizzle.  A tile that TMA
+tile lengthened by each pad, or permuted by each swizzle.  A tile that TMA
 copies has no pad, and TMA's swizzle alone.
 """
 

@@ -73,7 +73,7 @@ class Unwatched(Memory):
 
 
 class Watched(Unwatched):
-    """Global or shared memory, of which each access is shown."""
+    """Global or shared memory that reports each access to its ``Watch``."""
 
     recorded = True
 
@@ -142,7 +142,7 @@ class WatchedCopies:
 
 
 class WatchedBarriers:
-    """Barriers, of which nothing is counted but what copies move that they count."""
+    """Barriers: only the copies that complete on them are counted."""
 
     def __init__(self, lanes: Lanes):
         self._lanes = lanes

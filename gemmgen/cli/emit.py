@@ -86,9 +86,9 @@ def command(
     launcher CUDA's own types and includes their headers, for C++ that has them; --header prints
     the declaration to include there.
 
-    With --main the file is a whole program, which times the kernel and cuBLAS in turns, compares
-    their results and says whether the kernel is right; its first lines say how it is compiled and
-    called.  Without its own extents (--shape) it takes 1024.
+    With --main the file is a whole program, which times the kernel and cuBLAS alternately and
+    compares their results; its first lines say how to compile and call it.  Its extents are 1024
+    without --shape.
 
     --format sass is the disassembly by nvdisasm or cuobjdump: pip install nvidia-cuda-nvdisasm.
 

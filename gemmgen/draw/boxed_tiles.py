@@ -130,7 +130,7 @@ def _swizzled(tile: BoxedTile, swizzle: Swizzle, y: float) -> Iterator[Mark]:
 
 
 def _sentences(tiles: Sequence[BoxedTile]) -> Iterator[str]:
-    """How many boxes of which size, who requests them, and what the barrier counts."""
+    """The number and size of the boxes, who requests them, and what the barrier counts."""
     for tile in tiles:
         box, sides = tile.boxes[0], " x ".join(map(str, tile.shape))
         boxes = "one TMA box" if len(tile.boxes) == 1 else f"{len(tile.boxes)} TMA boxes"

@@ -138,7 +138,7 @@ def _barrier_texts(step: BlockStep) -> tuple[str, ...]:
 
 
 def awaits(step: BlockStep) -> str:
-    """Who waits for which phase of which barrier."""
+    """Who waits, for which barrier and phase."""
     who = step.role or "the block"
     verb = "wait" if who.endswith("s") else "waits"
     return f"{who} {verb} for {step.barrier}[{step.stage}], phase {step.phase}"

@@ -152,7 +152,7 @@ def launcher_rows(interface: Interface, types: ElementTypes) -> list[list[str]]:
 
 
 def _lines(conditions: list[Expr]) -> list[str]:
-    """Conditions of which none may hold, as few lines as there is room for."""
+    """Conditions that must all be false, joined into as few lines as possible."""
     return [" || ".join(row) for row in filled(list(map(c_text, conditions)), " || ", _ROOM)]
 
 

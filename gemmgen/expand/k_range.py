@@ -43,7 +43,7 @@ def begins_early(kernel: Kernel) -> bool:
 
 
 def first_tile(program: Program, kernel: Kernel, letter: str) -> tuple[Timed, ...]:
-    """The start of tiles of which the last one ends at K; empty if the first begins at k = 0."""
+    """The start of the tiles if the last one ends at K; empty if the first begins at k = 0."""
     pipeline = pipeline_of(kernel)
     if pipeline is None or not begins_early(kernel):
         return ()

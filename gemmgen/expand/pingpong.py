@@ -1,10 +1,10 @@
 """Ping-pong consumers: one runs its main loop while the other runs its epilogue.
 
 Both read the ring that one producer fills, each for the steps of its own tiles: at the end of a
-tile it skips as many as the other's tile takes.  A consumer begins the steps of a tile when the
-other has ended those of the tile before.  So multiplications do not compete for the tensor cores or
-the FMA units, and a stage's parity is not a question: all of its phases but the present one have
-been waited for by a thread that has said so.
+tile it skips the steps of the other's tile.  A consumer begins the steps of a tile when the other
+has finished those of the previous tile.  So their multiplications do not compete for the tensor
+cores or the FMA units, and a stage's parity is unambiguous: a thread has waited for all of its
+phases but the current one, and has arrived at the named barrier since.
 """
 
 from __future__ import annotations

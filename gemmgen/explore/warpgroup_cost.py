@@ -55,7 +55,7 @@ class WarpgroupSizes:
     the staged C, are narrower than 128 bytes.  ``staged``: C leaves through shared memory by TMA.
     ``item``: bytes of an element of A and B, and of C.  ``odd``: rows of C do not begin at
     multiples of 32 bytes.  ``planes``: tiles of each operand in a stage, one for each bf16 term of
-    its elements (``decompose``), of which ``products`` pairs are multiplied.
+    its elements (``decompose``); ``products``: the pairs of terms that are multiplied.
     """
 
     tile: tuple[int, int]
@@ -211,8 +211,8 @@ def _bytes(sizes: WarpgroupSizes, shape: tuple[int, ...]) -> float:
 
 @record
 class BlockLaunch:
-    """``blocks``, of which ``active`` run at a time, ``share`` on an SM, in this many ``waves``;
-    ``readers``: those that load the same tile of A, and of B, from L2, once for a cluster."""
+    """A grid of ``blocks``: ``active`` run at a time, ``share`` on an SM, in this many ``waves``.
+    ``readers``: blocks that load the same tile of A, and of B, from L2; a cluster counts once."""
 
     blocks: int
     active: float

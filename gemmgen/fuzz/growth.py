@@ -57,7 +57,7 @@ class Sketch:
         return self.legality.program(self.facts)
 
     def plan(self, threads: str) -> Plan:
-        """Its classes, of which that of the block's threads follows from its program."""
+        """Its classes; ``threads`` is the class of its program's threads per block."""
         return {**self.head.plan, "threads": threads, **classes_of(self.facts)}
 
 

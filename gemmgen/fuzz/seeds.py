@@ -46,8 +46,8 @@ _IN_TURN = """
 
 
 def seeds(dice: Dice) -> Iterator[Seed]:
-    """Consumers in turn and tensor cores as they are; the examples with sizes that can be run in an
-    interpreter."""
+    """Ping-pong consumers and tensor cores unchanged; the examples, with sizes that an interpreter
+    can run."""
     yield from _as_it_is(dice, parse_schedule(Source(dedent(_IN_TURN))))
     for text in multiplied():
         yield from _as_it_is(dice, parse_schedule(Source(text)))

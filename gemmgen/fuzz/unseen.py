@@ -23,7 +23,7 @@ class Unseen:
     pair, too."""
 
     def __init__(self, barred: Iterable[Class] = ()) -> None:
-        """``barred``: classes of which no pair is hoped for."""
+        """``barred``: classes whose pairs are left out."""
         every = {name: bits((name, label) for label in FACTORS[name]) for name in FACTORS}
         others = sum(every.values())
         self._unseen = {one: others - every[one[0]] + _BIT[one] for one in CLASSES}

@@ -189,5 +189,5 @@ class _Product:
 
 
 def _aligned(pointer: int) -> int:
-    """Bytes, up to 256, of which an address is a multiple."""
+    """The alignment of an address in bytes, at most 256."""
     return min(pointer & -pointer or _MOST_ALIGNED, _MOST_ALIGNED)

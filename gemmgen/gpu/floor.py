@@ -24,8 +24,8 @@ def lower_bound(
 ) -> float:
     """The roofline in milliseconds: max(operations / rate, bytes / bandwidth).
 
-    The rate is that of tensor cores for elements ``multiplied`` by them, of which parts are several
-    products in place of one; else that of the CUDA cores.
+    The rate is that of the tensor cores for elements of the type ``multiplied`` (a product of split
+    elements counts as several), and of the CUDA cores if it is None.
     """
     product = contraction(interface)
     if multiplied is None:

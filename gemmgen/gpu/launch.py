@@ -272,8 +272,8 @@ class Kernel:
         return self._pool.check(plan.scratch, views)
 
     def _reserve_shared(self) -> None:
-        """Allows dynamic shared memory, of which a block has 48 KiB without, static memory
-        included."""
+        """Allow the kernel's dynamic shared memory; without this a block has 48 KiB, including
+        static memory."""
         wanted = self.interface.dynamic_shared
         if not wanted:
             return

@@ -3,12 +3,12 @@
 Registers are in banks by their number.  A multiply-add reads three; those that one bank cannot
 deliver together take another clock.
 
-Volta and later (sm_70 on) have two banks, of even and of odd registers, each of which delivers 64
-bits a clock, two registers: three sources of one bank are a conflict (Jia, Maggioni, Staiger,
-Scarpazza, "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section
-"Register banks"; the same authors find the same on Turing, 2019).  Maxwell and Pascal have four, of
-which each delivers one: two sources of one bank are a conflict (S. Gray, "SGEMM", the notes on the
-assembler maxas, 2014).  Those tutorials that speak of four banks mean these.
+Volta and later (sm_70 on) have two banks, of even and of odd registers.  Each delivers 64 bits a
+clock, two registers: three sources of one bank are a conflict (Jia, Maggioni, Staiger, Scarpazza,
+"Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section "Register
+banks"; the same authors find the same on Turing, 2019).  Maxwell and Pascal have four, and each
+delivers one: two sources of one bank are a conflict (S. Gray, "SGEMM", the notes on the assembler
+maxas, 2014).  Tutorials that speak of four banks mean these.
 
 An operand that the instruction before read in the same position, marked ``.reuse`` there, comes
 from a small cache in front of the banks; a register that is read twice is fetched once.

@@ -15,7 +15,7 @@ CUBLAS, CUBLASLT = "cuBLAS", "cublasLt"
 RIVALS = (CUBLAS, CUBLASLT)
 _ROUNDS = 3
 _QUICK = 2.0
-"""Milliseconds of a sample of an algorithm, of which the fastest is timed with the kernels."""
+"""Milliseconds of a sample of each algorithm; the fastest one is timed with the kernels."""
 
 
 def names_of(interface: Interface) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def main_loop(code: Code) -> Code | None:
 
 
 def loop_around(code: Code, inner: Code) -> Code | None:
-    """The smallest loop of ``code`` of which its loop ``inner`` is a part."""
+    """The smallest loop of ``code`` that contains the loop ``inner``."""
     around = [body for body in loops(code) if _inside(inner, body)]
     return min(around, key=len, default=None)
 

@@ -79,13 +79,13 @@ def time_interleaved(
 ) -> dict[str, Timing]:
     """Times ``candidates``, each of which launches once on CuPy's current stream.
 
-    ``warmup`` seconds are spent on all candidates in turn, before the first of ``rounds``.  Each
-    sample takes ``SPAN`` milliseconds between two events, after ``LEAD`` milliseconds of the same
-    candidate.  ``quick``: a search, which compares many, has about this many milliseconds instead,
-    and none that lead.  A short kernel is launched many times, from a CUDA graph if ``graph``
-    (candidates that can't be captured, because they synchronize or allocate, need
-    ``graph=False``).  ``meter`` is read during each sample.  The results of the last launch stay
-    in the outputs, for the caller to check.
+    ``warmup`` seconds are spent on all candidates, one after another, before the first of
+    ``rounds``.  Each sample takes ``SPAN`` milliseconds between two events, after ``LEAD``
+    milliseconds of the same candidate.  ``quick``: a search, which compares many, has about this
+    many milliseconds instead, and none that lead.  A short kernel is launched many times, from a
+    CUDA graph if ``graph`` (candidates that can't be captured, because they synchronize or
+    allocate, need ``graph=False``).  ``meter`` is read during each sample.  The results of the last
+    launch stay in the outputs, for the caller to check.
     """
     cp = cupy()
     cp.cuda.runtime.deviceSynchronize()

@@ -45,7 +45,7 @@ def poisoned(count: int | tuple[int, ...], dtype: DType) -> Elements:
 
 
 class CheckedMemory(Memory):
-    """Elements of which each lane sees ``size``."""
+    """Memory in which each lane may access ``size`` elements."""
 
     def __init__(self, name: str, dtype: DType, size: int, lanes: Lanes):
         super().__init__(name, dtype)

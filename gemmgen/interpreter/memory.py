@@ -20,7 +20,7 @@ KINDS: dict[DType, Kind] = {
 
 
 class Memory(ABC):
-    """A named array, of which each lane accesses elements by their numbers."""
+    """A named array; each lane accesses elements by their indices."""
 
     known: Value | None = None
     """``UNKNOWN`` if it holds no values."""

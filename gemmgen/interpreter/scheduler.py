@@ -1,8 +1,8 @@
-"""The scheduler of machines: what the warps of a block do that run different programs.
+"""The scheduler of machines: warps of a block that run different programs.
 
-Each machine has its own host thread, of which one runs at a time.  It passes control on at
-waits alone, to the first machine that can go on, in an order that is chosen.  If none can, the
-program hangs: a ``Trap`` says who waits for what.
+Each machine has its own host thread, and one of them runs at a time.  It passes control only at
+waits, to the first machine that can continue, in a chosen order.  If none can, the program hangs:
+a ``Trap`` says who waits for what.
 """
 
 from __future__ import annotations

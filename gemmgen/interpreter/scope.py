@@ -84,9 +84,9 @@ class Array:
 @record
 class MatrixInTile:
     """An operand of tensor cores in shared memory, from the element that ``first`` holds on: rows
-    of ``row`` bytes, of which 8 lie one after another and the next 8 ``stride`` bytes further;
-    ``swizzle``: the bytes in which its chunks are permuted, or 0.  Where rows lie along m or n,
-    what is after their end is ``leading`` bytes further."""
+    of ``row`` bytes, 8 of them adjacent and the next 8 ``stride`` bytes further; ``swizzle``: the
+    bytes within which 16-byte chunks are permuted, or 0.  If the operand is MN-major, the next atom
+    column is ``leading`` bytes further."""
 
     tile: Memory
     first: FrameSlot

@@ -16,8 +16,8 @@ from gemmgen.numerics.operators import Bools, Ints
 NAMED = 16
 """Named barriers of a block."""
 CLUSTER = NAMED
-"""The number of a cluster's barrier, of which each block keeps its own count: blocks of a
-cluster come side by side."""
+"""The number of a cluster's barrier.  Each block counts its own arrivals, since the blocks of a
+cluster are interpreted side by side."""
 
 
 class NamedBarriers:

@@ -113,8 +113,8 @@ def _pieces(
 
 
 def _tiles_in_place(program: Program, kernel: Kernel, contract: Contract) -> Iterator[str]:
-    """Rows along k, or of types that may be MN-major in atom columns of which a warpgroup has whole
-    ones; permuted as TMA does if they are."""
+    """Tiles are K-major, or, for types that may be MN-major, in atom columns that divide a
+    warpgroup's share; their swizzle, if any, is TMA's."""
     atom = ATOMS[contract.atom]
     for name, (letter, side) in zip((contract.a, contract.b), _sides(program), strict=True):
         tile, axis = kernel.buffer(name), kernel.spread.axis(letter)

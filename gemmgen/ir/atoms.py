@@ -59,10 +59,11 @@ class AtomTraits:
     ``lanes`` threads together.
 
     Operands and accumulators are of one of ``products`` (none: of any types, converted to that of
-    the accumulators). ``line``: bytes of which the distance of an operand's lines in shared memory
-    is a multiple; ``aligned``: bytes to which what it loads and stores in shared memory begins. An
-    operand lies along k there, unless its type is one of ``mn_major``. With ``splits`` operands are
-    of that type there, and are split into parts of those of ``products`` as they are read.
+    the accumulators). ``line``: the distance of an operand's lines in shared memory is a multiple
+    of this many bytes; ``aligned``: the alignment of its loads and stores in shared memory, in
+    bytes. An operand lies along k there, unless its type is one of ``mn_major``. With ``splits``
+    operands are of that type there, and are split into parts of those of ``products`` as they are
+    read.
 
     ``accumulators``, ``a`` (its rows along m, its columns along k) and ``b`` (along k and n) are
     what a lane holds of each, where that is known; it ``loads`` operands so. Operands that no lane

@@ -61,8 +61,8 @@ class ExpectBytes:
 class WaitBarrier:
     """Until the phase of ``barrier`` with this ``parity`` (0 or 1) has ended.
 
-    What was written by copies that it counts is then visible to the thread.  There is nothing to
-    wait for if a ``TestBarrier`` of that phase has said so: ``unless`` is its name.
+    What was written by copies that it counts is then visible to the thread.  There is nothing
+    to wait for if the ``TestBarrier`` named ``unless`` found that phase complete.
     """
 
     SYNTAX = "{barrier} parity {parity}"

@@ -8,7 +8,7 @@ from gemmgen.base.record import record
 
 DType = Literal["f32", "f64", "f16", "bf16", "tf32", "e4m3", "e5m2", "i8", "i32"]
 """IEEE 754 binary32, binary64 and binary16, bfloat16 (the upper half of a binary32), FP8
-(OCP's, of which e4m3 has no infinity), and integers in two's complement.  tf32 is stored as
+(OCP's; e4m3 has no infinity), and integers in two's complement.  tf32 is stored as
 f32, and rounded to 10 bits after the point when it is read to be multiplied; an instruction that
 reads it in shared memory itself cuts it off there."""
 

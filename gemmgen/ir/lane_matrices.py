@@ -80,9 +80,9 @@ class StoreMatrices:
 
 @record
 class SplitMatrices:
-    """What ``ldmatrix`` loaded of f32, from ``source`` on, as ``parts`` in ``dtype``, of which two
-    fill a register: ``count`` registers of each part, from ``target`` on, a register of the first
-    part, whose last index but one is the part's."""
+    """Split the f32 registers that ``ldmatrix`` loaded, from ``source`` on, into ``parts`` terms of
+    type ``dtype``, two to a register: ``count`` registers of each term, from ``target`` on, which
+    is a register of the first term; its last index but one is the term's."""
 
     SYNTAX = "{target} = {source}"
 

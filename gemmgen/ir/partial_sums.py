@@ -1,4 +1,4 @@
-"""Nodes of the expanded IR for partial sums of blocks, of which the last to arrive adds them up."""
+"""Nodes of the expanded IR for partial sums of blocks; the last block to arrive adds them up."""
 
 from __future__ import annotations
 

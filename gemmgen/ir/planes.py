@@ -48,7 +48,7 @@ class Planes:
 
 
 def unit(dtype: DType) -> int:
-    """Elements of which a plane's rows have a multiple."""
+    """The length of a plane's rows is a multiple of this many elements."""
     return ALIGNMENT // BYTES[dtype]
 
 

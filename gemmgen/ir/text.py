@@ -145,7 +145,7 @@ def _child(notation: Notation, keyword: str, body: tuple[type, ...]) -> Child | 
 
 
 def _given(notation: Notation, child: Child, found: list[object] | None, above: Cursor) -> object:
-    """The value of the field ``child``, of which these nodes were read."""
+    """The value of the field ``child``, for which these nodes were read."""
     if found is None and child.default is not MISSING:
         return child.default
     if child.is_tuple:

@@ -13,7 +13,7 @@ _SHOWN = 24
 
 
 class IRTextError(ValueError):
-    """Text that is no IR: a line, a column, and what was expected there."""
+    """Text that is not IR: a line, a column, and what was expected there."""
 
     def __init__(self, line: int, column: int, message: str):
         super().__init__(f"line {line}, column {column}: {message}")

@@ -60,7 +60,7 @@ def _micro_tile(program: Program, tile: tuple[int, ...]) -> tuple[int, ...] | No
 
 
 def _of_block(main: Kernel, threads: int) -> int:
-    """All threads of a block, of which this many share a tile."""
+    """The threads of a block, if ``threads`` of them share a tile."""
     return threads * main.producers.pingpong + main.producers.threads
 
 

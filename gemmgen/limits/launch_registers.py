@@ -37,7 +37,7 @@ def check_blocks(schedule: Schedule, program: Program) -> Iterator[Mistake]:
     blocks = directive.argument("blocks")
     each = registers_at_launch(threads, asked)
     having = registers_when_multiplying(kernel.consumers, kernel.producers.threads, asked)
-    given = f", of which consumers get {having}" if having > each else ""
+    given = f"; consumers get {having}" if having > each else ""
     yield Mistake(
         f"launch_bounds blocks={asked}: a thread has too few registers for wgmma",
         blocks.span if blocks else directive.span,

@@ -14,8 +14,8 @@ from gemmgen.schedule.model import Schedule
 def check_residency(
     schedule: Schedule, program: Program, kernel: LoweredKernel, accumulators: int
 ) -> Iterator[Mistake]:
-    """The first resource of which the blocks need more than the target has; ``accumulators`` are
-    the registers of a thread's accumulators."""
+    """The first resource that the blocks exceed on the target; ``accumulators``: the registers of a
+    thread's accumulators."""
     asked = program.main.bounds.blocks
     directive = next((d for d in schedule.directives if d.name == "launch_bounds"), None)
     if directive is None or not asked:

@@ -1,4 +1,4 @@
-"""An operand of mma.sync by ldmatrix: rows of 16 bytes, of which each lane names one."""
+"""An operand of mma.sync by ldmatrix: each lane supplies the address of a row of 16 bytes."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _named_row(context: Context, count: int) -> Iterator[Define]:
 
 
 def matrix_of_lane(context: Context, count: int) -> Expr:
-    """Where the matrix begins, among those that are stored at once, of which a lane names a row."""
+    """The offset of the matrix whose row a lane addresses, among those that are stored at once."""
     number = div(LANE, Int(ROWS))
     row = Int(row_of(context.buffer(context.output).dtype))
     return mul(number if count == COUNTS[0] else mod(number, Int(count)), row)

@@ -151,7 +151,7 @@ DOUBLE: dict[str, Function] = {
 @cache
 def _curve(side: int) -> Ints:
     """The tiles of a square in the order of a Hilbert curve, numbered column by column: four curves
-    of half the side, of which the first and the last are rotated."""
+    of half the side; the first and the last one are rotated."""
     if side == 1:
         return np.zeros(1, np.int64)
     half = side // 2

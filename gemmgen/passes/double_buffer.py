@@ -4,10 +4,10 @@
 into registers, and stored late, after the arithmetic, which hides the loads' latency.
 ``A.register`` does the same for fragments: fragment k + 1 is read while fragment k is multiplied.
 
-``C``, where ``cache_shared C`` stages it, passes through ``stages`` slices in turn: with
+``C``, where ``cache_shared C`` stages it, alternates between ``stages`` slices: with
 ``async_copy C via=tma`` one is stored while the next one is written, and where threads store it
-there is one barrier for each slice in place of two.  They divide a tile's slices, of which a thread
-has one for each row of its micro-tile.
+there is one barrier for each slice in place of two.  ``stages`` divides the number of slices of a
+tile, which is the number of rows of a micro-tile.
 
     tile A_shared[k=8, m=16] f32 of=A
 ==> double_buffer A
@@ -85,8 +85,8 @@ def _buffer(kernel: Kernel, fact: OperandArgument) -> Kernel:
 
 
 def _check_slices(kernel: Kernel, fact: OperandArgument, slice_: Buffer) -> None:
-    """A tile ends with the last of its slices in turn, so that the next one begins with the first:
-    which of them a row passes through is a constant."""
+    """A tile ends with the last slice buffer, so that the next tile begins with the first: the
+    buffer of each row is a constant."""
     letter, stages = slice_.letters[0], fact.value
     rows = kernel.spread.axis(letter).registers
     if rows % stages == 0:

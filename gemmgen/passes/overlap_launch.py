@@ -4,8 +4,8 @@ A launch on a stream begins when the preceding one has ended: its blocks leave, 
 visible, the next blocks are set up.  With programmatic dependent launch (sm_90 on) the blocks of
 this kernel are set up meanwhile: what needs no global memory (index arithmetic, barriers in shared
 memory) comes before ``griddepcontrol.wait``, which every thread executes before it touches global
-memory. After the accumulators ``griddepcontrol.launch_dependents`` lets the dependent kernel begin
-in turn. The launcher asks for the overlap, and so do launches from Python.
+memory. After the main loop ``griddepcontrol.launch_dependents`` lets the dependent kernel begin.
+The launcher asks for the overlap, and so do launches from Python.
 
     work [m=16, n=16]
 ==> overlap_launch

@@ -22,8 +22,8 @@ class Decomposed:
     products: int
     atom: Atom
     step: int = 0
-    """Elements along k of which all products are multiplied before the next ones; 0: those of an
-    instruction."""
+    """Elements along k whose products are all computed before those of the next ones; 0: those of
+    one instruction."""
 
     @staticmethod
     def of(contract: Contract, step: int = 0) -> Decomposed | None:

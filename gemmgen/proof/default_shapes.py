@@ -103,7 +103,7 @@ def _band(emitted: Emitted) -> int:
 
 
 def _columns(emitted: Emitted) -> int:
-    """Block columns of which the order of the tiles shows: a square and one more along a curve."""
+    """Block columns that show the order of the tiles: a square and one more along a curve."""
     band = _band(emitted)
     if band > 1 and emitted.program.main.work.order == "hilbert":
         return band + 1
@@ -111,8 +111,8 @@ def _columns(emitted: Emitted) -> int:
 
 
 def few_terms(emitted: Emitted) -> tuple[Shape, ...]:
-    """More rows, then more columns, than a step has terms, of which there are less than one step:
-    an extent that is taken for K shows."""
+    """More rows, then more columns, than a step has terms, and less than one step along K: a kernel
+    that takes another extent for K fails."""
     m, n, k, _ = tile_of(emitted.program)
     terms = k // 2 + 1
     wanted: tuple[Shape, ...] = ((k + m, min(n, 5), terms), (min(m, 5), k + n, terms))

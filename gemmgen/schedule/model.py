@@ -59,8 +59,8 @@ class Operand:
 
 @record
 class Choice:
-    """``{64, 128}``: the values of a set, of which a search chooses one; a canonical schedule has
-    none."""
+    """``{64, 128}``: a set of values; a search chooses one of them.  A canonical schedule has no
+    sets."""
 
     values: tuple[int | str, ...]
 

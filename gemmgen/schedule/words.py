@@ -52,7 +52,7 @@ HEADS = {
     "dtype": Head(
         "element types: f32 if they are left out; `dtype f16` (f64, bf16) for A, B and C; "
         "`dtype i8` for A=i8 B=i8 C=i32, with accumulators in i32; `dtype e4m3` (e5m2) for "
-        "A=e4m3 B=e4m3 C=f32; `dtype tf32`: A and B are f32, of which 10 bits are multiplied",
+        "A=e4m3 B=e4m3 C=f32; `dtype tf32`: f32 A and B, multiplied with 10 fraction bits",
         "dtype A=f16 B=f16 C=f32 acc=f32",
         Elsewhere("a tensor's type", "type types accumulate accumulator acc"),
     ),

@@ -17,7 +17,7 @@ unsigned present, arrived;  // threads that have not left, and of them those tha
 bool has_to_wait[MAX_RESIDENT];  // a thread that has arrived
 uint32_t awaits[MAX_RESIDENT];   // the phase that it has arrived in
 bool in_phase[MAX_RESIDENT];     // it is the present one
-Clock clocks[2];                 // of the phases in turn
+Clock clocks[2];                 // of even and odd phases
 
 bool is_over(const Wait &wait) { return phase != wait.number; }
 

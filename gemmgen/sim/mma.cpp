@@ -1,5 +1,5 @@
-// The model of mma.sync: a warp multiplies 16 x k by k x 8, of which each lane holds what the PTX ISA
-// states ("Matrix Fragments for mma.m16n8k16 with floating point type", "for mma.m16n8k32", "for
+// The model of mma.sync: a warp multiplies 16 x k by k x 8. Each lane holds what the PTX ISA states
+// ("Matrix Fragments for mma.m16n8k16 with floating point type", "for mma.m16n8k32", "for
 // mma.m16n8k8"): registers of 4 bytes, neighbours along k.
 //
 // Products are summed by fmaf in the order of k; hardware adds them in an unspecified one.

@@ -1,5 +1,5 @@
-// The model of mma.sync of f64: a warp multiplies 8 or 16 x k by k x 8, of which each lane holds what
-// the PTX ISA states ("Matrix Fragments for mma.m8n8k4 with .f64 floating point type", and for
+// The model of mma.sync of f64: a warp multiplies 8 or 16 x k by k x 8. Each lane holds the elements
+// that the PTX ISA states ("Matrix Fragments for mma.m8n8k4 with .f64 floating point type", and for
 // m16n8k4, m16n8k8 and m16n8k16): single elements, of columns of A 4 apart.
 //
 // Products are summed by fma in the order of k; hardware adds them in an unspecified one.

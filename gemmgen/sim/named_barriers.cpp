@@ -29,8 +29,8 @@ struct Part {
 
 Barrier barriers[MAX_CLUSTER][BARRIERS];  // of each block
 Part parts[MAX_WARPS];
-Clock clocks[MAX_CLUSTER][BARRIERS][2];  // of the phases in turn
-int votes[MAX_CLUSTER][2];               // at barrier 0, of its phases in turn
+Clock clocks[MAX_CLUSTER][BARRIERS][2];  // of even and odd phases
+int votes[MAX_CLUSTER][2];               // at barrier 0, of its even and odd phases
 
 unsigned number_of(const Barrier &barrier) {
   return static_cast<unsigned>(&barrier - barriers[0]) % BARRIERS;

@@ -464,7 +464,7 @@ GG_MODEL void wmma_store_d_sync_aligned_col_m16n16k16_shared_f32(Shared to, Vect
   for (int i = 0; i < 8; ++i) target[(mine % 2 * 8 + i) * stride + mine / 2] = *sum.elements[i];
 }
 
-// ldmatrix, stmatrix and mma.sync, of which PTX states what each lane holds.
+// ldmatrix, stmatrix and mma.sync: PTX states what each lane holds.
 
 template <int count>
 GG_MODEL void load_matrices(Vector<b32, count> d, Shared row, bool is_transposed) {

@@ -14,7 +14,7 @@
 namespace gg {
 namespace {
 
-// Two sets, used in turn: a lane can deposit again while others still read, but is never two
+// Two sets, used alternately: a lane can deposit again while others still read, but is never two
 // exchanges ahead, since the next one waits for all.
 struct alignas(16) Deposit {
   unsigned char bytes[GG_DEPOSIT];
@@ -38,8 +38,8 @@ struct Path {
 Path paths[MAX_RESIDENT];
 unsigned waiting;  // lanes of all warps
 
-// What a warp's lanes know at its barriers, in turn: a lane may come to the next one while others
-// still leave this one.
+// What a warp's lanes know at its barriers, of which two alternate: a lane may arrive at the next
+// one while others still leave this one.
 Clock syncs[MAX_WARPS][2];
 unsigned char sync_set[MAX_RESIDENT];
 

@@ -51,13 +51,13 @@ using uint2 = Wide<8>;
 using uint4 = Wide<16>;
 using Word = Wide<4>;  // what moves two halves
 
-// What the numbers are is no matter.
+// The values do not matter.
 inline float gg_from_f16(unsigned short bits) { return bits; }
 inline float gg_from_bf16(unsigned short bits) { return bits; }
 inline unsigned short gg_to_f16(float number) { return static_cast<unsigned short>(number != 0); }
 inline unsigned short gg_to_bf16(float number) { return static_cast<unsigned short>(number != 0); }
 
-// Asynchronous copies; a piece of which something exists is counted whole.
+// Asynchronous copies; a vector that is partly inside counts as a whole one.
 inline void copy(void *target, const void *source, int bytes, int valid, const void *statement) {
     if (valid > 0) see(source, bytes, false, statement);
     see(target, bytes, true, statement);

@@ -103,7 +103,7 @@ def test_more_matrices_than_a_grid_dimension_has_blocks(name: str) -> None:
 
 
 def test_strides_beyond_an_int() -> None:
-    """Two matrices 2^31 elements apart, in memory of which a few pages exist."""
+    """Two matrices 2^31 elements apart, in memory where only a few pages exist."""
     kernel = emitted("naive")
     apart = 2**31 + 64
     steps = {"stride_A_b": apart, "stride_B_b": 0, "stride_C_b": apart}

@@ -230,9 +230,8 @@ class LoggedMachine(CheckedMachine):
 
 
 def run(kernel: AnalyzedKernel, shape: Shape) -> Log:
-    """What block 0 does at ``shape``, or those of its warps that multiply, if in turn the first
-    ones; each element of a tensor holds its own number.  The blocks of its cluster run beside
-    it."""
+    """What block 0 (or its consumers; with ping-pong, its first one) does at ``shape``.  Each
+    element of a tensor holds its own number.  The other blocks of its cluster run, too."""
     logs = run_roles(kernel, shape)
     return logs.get(PINGPONG[0]) or list(logs.values())[-1]
 

@@ -55,7 +55,7 @@ def lines(text: str, tensor: str) -> list[str]:
 
 
 def test_reuse_is_that_of_the_tiles() -> None:
-    """vectorized: tiles of 128 x 128, of which a thread has 8 x 8."""
+    """vectorized: tiles of 128 x 128; a thread computes 8 x 8."""
     text = drawn("vectorized", "hierarchy", (1024, 1024, 1024)).text
     assert [line.split()[-1] for line in lines(text, "A")] == ["8", "16", "8"]
     assert [line.split()[-1] for line in lines(text, "B")] == ["8", "16", "8"]

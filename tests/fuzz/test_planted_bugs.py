@@ -183,7 +183,7 @@ def sums_read_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def steps_of_the_other_not_skipped(patch: pytest.MonkeyPatch) -> None:
-    """Consumers in turn go on where they were in the ring."""
+    """Ping-pong consumers continue where they were in the ring."""
     patch.setattr(pingpong, "_skipped", lambda ring: ())
 
 

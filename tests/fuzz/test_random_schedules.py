@@ -15,7 +15,7 @@ from gemmgen.fuzz.trial import compile_text
 
 SEED, SCHEDULES, PART = 1, 90, 6
 DRAWN = 60
-"""Schedules of which a share says something."""
+"""Schedules: enough for a share to mean something."""
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="runs kernels, with g++")
 

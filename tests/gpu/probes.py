@@ -51,7 +51,7 @@ probe(int M, int N, const {STORED[self.dtype]} *__restrict__ A, {STORED[self.res
 
 
 def copies(dtype: DType, size: int) -> Probe:
-    """Each lane copies ``size`` bytes, of which its source has as many as its number, at most all;
+    """Each lane copies ``size`` bytes; its source has as many as the lane's index, at most all;
     C is what the lane's part of shared memory then holds."""
     elements = size // BYTES[dtype]
     stored = STORED[dtype]

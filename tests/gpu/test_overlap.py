@@ -28,7 +28,7 @@ def emitted() -> Emitted:
 
 
 def chain(kernel: Kernel) -> tuple[Callable[[], None], cp.ndarray, cp.ndarray]:
-    """Launches of which each reads what the one in front wrote, their last matrix, and what it
+    """Launches that each read what the one before wrote, their last matrix, and what it
     must be: a product by A permutes rows, so all are exact."""
     drawing = np.random.default_rng(5)
     rows = drawing.permutation(SIZE)

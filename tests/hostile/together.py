@@ -108,7 +108,7 @@ def _in_turn(among: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
 
 
 def _has_room(group: Words, place: str, word: str) -> bool:
-    """Can the word join a group, which hides nothing of it and of which it hides nothing?"""
+    """Can the word join a group, so that neither hides the other?"""
     if place in group or word in group.values() or held(word) & group.keys():
         return False
     return not any(place in held(other) for other in group.values())

@@ -21,7 +21,7 @@ from gemmgen.pipeline import compile_schedule, make_concrete
 from gemmgen.proof.equivalence import same_meaning
 
 SHAPE = (35, 140, 20)
-"""A cluster along m, and two along n, the second of which has tiles beyond C."""
+"""A cluster along m, and two along n; the second one has tiles beyond C."""
 
 
 def difference(rule: Callable[[Any], Any] = lambda node: None) -> str:

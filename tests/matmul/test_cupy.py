@@ -182,7 +182,7 @@ def test_a_less_aligned_out_is_checked_in_full(cupy: FakeCupy) -> None:
 
 @pytest.mark.proof
 def test_strides_types_and_the_bias_tell_calls_apart(cupy: FakeCupy) -> None:
-    """All of these have the same shapes, in turns."""
+    """All of these have the same shapes, alternately."""
     for seed in range(2):
         for name in ("float32", "float16"):
             a, b = (orders(drawn((8, 8), name, seed + at)) for at in range(2))

@@ -296,7 +296,7 @@ def test_numbers_of_a_call_are_its_own() -> None:
 
 
 def test_strides_and_types_tell_calls_apart(launched: list[str]) -> None:
-    """All of these have the same shapes, in turns."""
+    """All of these have the same shapes, alternately."""
     for seed in range(2):
         for dtype in (torch.float64, torch.float32):
             a, b, bias = (drawn(*x, dtype=dtype, seed=seed) for x in ((8, 8), (8, 8), (16,)))

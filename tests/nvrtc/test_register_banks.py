@@ -33,7 +33,7 @@ def test_sources_have_positions_and_marks() -> None:
         ("R0, R2, R4, R7", False, False),
         ("R0, R1, R3, R5", True, True),
         ("R0, R1, R5, R2", False, True),
-        ("R0, R2, R2, R4", False, False),  # two registers, of which one is fetched once
+        ("R0, R2, R2, R4", False, False),  # two registers, and one is fetched once
         ("R0, R2, R4, RZ", False, False),
         ("R0, R2, c[0x0][0x4], R6", False, True),
     ],

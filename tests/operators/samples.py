@@ -23,7 +23,7 @@ def samples(
     """(PyTorch's function, its arguments, keyword arguments), also with strides of all kinds."""
     try:
         import expecttest  # noqa: F401
-    except ImportError:  # of which torch.testing's own tests alone have need
+    except ImportError:  # needed only by torch.testing's own tests
         sys.modules["expecttest"] = stub = types.ModuleType("expecttest")
         stub.TestCase = unittest.TestCase
     from torch.testing._internal.common_methods_invocations import op_db

@@ -28,7 +28,7 @@ SCHEDULES = {
     "128 rows": HIGH + THREE + PRODUCER,
     "parts of k": f"{BASE}{THREE}split_k parts=3\n",
     "groups of terms": BASE.replace("via=wgmma", "via=wgmma promote=64") + THREE + PRODUCER,
-    "in turn": f"{BASE}{THREE}persistent\nwarp_specialize producers=1 order=pingpong\n",
+    "ping-pong": f"{BASE}{THREE}persistent\nwarp_specialize producers=1 order=pingpong\n",
     "cluster": BASE.replace("tile m=64 n=16 k", "tile m=128 n=16 k")
     + f"{THREE}{PRODUCER}persistent\ncluster m=2\n",
     "epilogue": f"{BASE}{THREE}{PRODUCER}fuse_epilogue relu(acc + bias[n]) + row[m]\n",

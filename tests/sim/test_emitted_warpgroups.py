@@ -40,7 +40,7 @@ SCHEDULES = {
     "atom columns": HEAD.replace("k=64", "k=128") + THREE + PRODUCER,
     "rows of 32 bytes": HEAD.replace("k=64", "k=16") + THREE + PRODUCER,
     "persistent": f"{HEAD}{THREE}{PRODUCER}persistent\nraster group=2\n",
-    "in turn": f"{HEAD}{THREE}persistent\nwarp_specialize producers=1 order=pingpong\n",
+    "ping-pong": f"{HEAD}{THREE}persistent\nwarp_specialize producers=1 order=pingpong\n",
     "cluster": f"{FOUR}{THREE}{PRODUCER}persistent\ncluster m=2\n",
     "staged output": HEAD.replace("A B\nwarp", "A B C\nwarp") + THREE + PRODUCER,
     "epilogue": f"{HEAD}{THREE}{PRODUCER}fuse_epilogue relu(acc + bias[n]) + row[m]\n",

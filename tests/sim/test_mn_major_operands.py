@@ -40,9 +40,9 @@ SCHEDULES = {
     "128 rows": HIGH + THREE + PRODUCER,
     "128 rows, two": HIGHEST + THREE + PRODUCER,
     "128 rows, staged output": HIGHEST.replace("A B\nwarp", "A B C\nwarp") + THREE,
-    "128 rows, in turn": f"{HIGH}{THREE}persistent\nwarp_specialize producers=1 order=pingpong\n",
+    "128 rows, ping-pong": f"{HIGH}{THREE}persistent\nwarp_specialize producers=1 order=pingpong\n",
     "both": TN + THREE + PRODUCER,
-    "both, in turn": f"{TN}{THREE}persistent\nwarp_specialize producers=1 order=pingpong\n",
+    "both, ping-pong": f"{TN}{THREE}persistent\nwarp_specialize producers=1 order=pingpong\n",
     "both, cluster": f"{TWO_HIGH}{THREE}{PRODUCER}persistent\ncluster m=2 n=2\n",
 }
 ORDERS = tuple(product(("f16", "bf16"), ("A[m, k]", "A[k, m]"), ("B[n, k]", "B[k, n]")))

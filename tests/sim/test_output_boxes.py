@@ -25,8 +25,8 @@ BLOCK, WARPS, ROLES, SLICES, ONCE, THREADS = (
     "C by TMA, rows of warps",
     "consumers that store by TMA",
     "consumers that alternate slices of C",
-    "two slices of C in turn by TMA",
-    "C by way of two slices in turn",
+    "two slices of C by TMA",
+    "C by way of two slices",
 )
 
 

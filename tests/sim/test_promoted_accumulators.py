@@ -64,7 +64,7 @@ SCHEDULES = {
     "producer": f"{GROUPS}{PRODUCER}persistent\n",
     "producer, each tile": f"{every(GROUPS, 64)}{PRODUCER}persistent\n",
     "producer, within a tile": f"{every(GROUPS, 16)}{PRODUCER}",
-    "in turn": f"{GROUPS}persistent\nwarp_specialize producers=1 order=pingpong\n",
+    "ping-pong": f"{GROUPS}persistent\nwarp_specialize producers=1 order=pingpong\n",
     "cluster": f"{GROUPS}{PRODUCER}persistent\ncluster m=2\n",
     "128 rows": f"{HIGH}{PRODUCER}fuse_epilogue relu(acc + bias[n])\n",
     "bytes": every(GROUPS.replace("A=bf16 B=bf16 C", "A=e4m3 B=e5m2 C"), 128) + PRODUCER,
@@ -84,7 +84,7 @@ def emitted(name: str) -> Emitted:
 
 
 def complaint(name: str, text: str | None = None) -> str | None:
-    """What runs find wrong: of several tiles of C with groups of which the last one is shorter and
+    """What runs find wrong: of several tiles of C with intervals, the last one shorter, and
     ends in a ragged tile, with one group, and of sums of nothing."""
     known = emitted(name)
     kernel = CompiledKernel(text or known.text, known.interface, checked=True, warn=text is None)

@@ -29,7 +29,7 @@ NAMES = {
     "passes/fragments.py",
     "passes/split_in_memory.py",
     "passes/tensor_core.py",
-    # Registers of what an epilogue reads, which are no buffers.
+    # Registers of what an epilogue reads, which are not buffers.
     "lower/epilogue.py",
     # What a schedule can't name otherwise.
     "schedule/reserved.py",

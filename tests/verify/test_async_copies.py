@@ -124,7 +124,7 @@ def not_zero_filled(patch: Patch) -> None:
 
 
 def rounded_up(patch: Patch) -> None:
-    """A piece of which something exists is copied whole."""
+    """A vector that is partly inside is copied as a whole one."""
     valid = lowering._valid
 
     def whole(context: Context, node: CopyTileAsync, row: str, column: str) -> Expr:

@@ -123,7 +123,7 @@ def complaint_of(text: str) -> str | None:
 
 
 def greatest(text: str) -> np.ndarray:
-    """A product of numbers that bf16 rounds to infinity, of which f32 has the sums."""
+    """A product of numbers that bf16 rounds to infinity and f32 can sum."""
     interface = subject(PLAIN).emitted.interface
     a, b = np.full((3, 20), 0.5, np.float32), np.full((20, 5), 2.0**-10, np.float32)
     a[1], c = np.finfo(np.float32).max, np.zeros((3, 5), np.float32)

@@ -59,7 +59,7 @@ COUNTS = {
     "base": (SCHEDULE, 4),
     "tall": (TALL, 8),
     "long": (LONG, 8),
-    "in turn": (PINGPONG, 8),
+    "ping-pong": (PINGPONG, 8),
     "transposed": (TRANSPOSED, 4),
     "transposed, tall": (TRANSPOSED.replace("m=64 n=128", "m=128 n=128"), 8),
 }
@@ -83,7 +83,7 @@ def test_the_loop_has_what_is_promised(name: str) -> None:
     assert findings(name=name) == Findings()
 
 
-@pytest.mark.by_default("in turn")
+@pytest.mark.by_default("ping-pong")
 @pytest.mark.parametrize("name", COUNTS)
 def test_a_schedule_says_how_many(name: str) -> None:
     schedule, count = COUNTS[name]

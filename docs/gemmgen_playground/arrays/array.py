@@ -70,7 +70,7 @@ class ndarray:
         base: ndarray | None = None,
     ):
         self._data, self.shape, self.dtype, self._start = data, shape, kind, start
-        self.base = base  # the array of which this is a view
+        self.base = base  # the array that this is a view of
 
     @classmethod
     def __class_getitem__(cls, _: object) -> type[ndarray]:

@@ -24,7 +24,7 @@ class Elementwise:
         return self._op(left, right)
 
     def at(self, target: ndarray, places: ndarray, values: ndarray) -> None:
-        """Changes the element at each place in turn, one that comes twice twice."""
+        """Changes the element at each index, in order, and twice if the index occurs twice."""
         for place, value in zip(places.flat_list(), values.flat_list(), strict=True):
             target[place] = self._op(target[place], value)
 

@@ -70,7 +70,7 @@ def _head(wanted: MainProgram) -> View:
     is_own = wanted.target.endswith("a")  # no other architecture has all of its instructions
     return {
         "name": wanted.interface.name,
-        "beside": f" and {CUBLAS}, timed in turns" if has_call(wanted.problem) else ", timed",
+        "beside": f" and {CUBLAS}, timed alternately" if has_call(wanted.problem) else ", timed",
         "program": PurePath(wanted.file).stem,
         "file": wanted.file,
         "letters": letters,

@@ -21,7 +21,7 @@ from gemmgen.schedule.roles import extents
 TRIES = 3
 """Numbers of stages that are tried for a tile of another size, the largest first."""
 Alternatives = tuple[str, ...]
-"""Texts of schedules of which the first legal one is taken."""
+"""Texts of schedules; the first legal one is taken."""
 
 
 @record

@@ -134,7 +134,7 @@ def _instead(e: Explanation, step: NextStep) -> str:
 
 
 ONE = ("tile", "register_block", "warp_tile", "bind", "raster", "split_k", "residue")
-"""Statements of which a schedule has one."""
+"""Statements that a schedule has at most once."""
 
 
 def _lines(text: str) -> Iterator[str]:

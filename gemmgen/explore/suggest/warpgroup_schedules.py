@@ -12,7 +12,7 @@ from gemmgen.schedule.model import Directive, Schedule
 COOPERATIVE = (None, "together", "cooperative")
 """The orders of consumers that share each tile."""
 NARROWEST = 8
-"""Columns of which a tile has a multiple."""
+"""The number of columns of a tile is a multiple of this."""
 
 
 def plan_of(schedule: Schedule, request: Request) -> WarpgroupPlan | None:

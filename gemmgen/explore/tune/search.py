@@ -68,7 +68,7 @@ class SearchProgress:
 class State:
     """The results of a search: its trials by point, and the kernels that can be timed again.
 
-    ``measured`` are the seconds of all batches, of which ``waited`` were spent waiting for the
+    ``measured``: seconds of all batches; ``waited``: seconds of these spent waiting for the
     compiler.
     """
 
