@@ -1,4 +1,5 @@
-"""Pictures of which thread touches what: a request of a warp, sector by sector, bank by bank."""
+"""Pictures that show which thread touches what: a request of a warp, sector by sector, bank by
+bank."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def instruction_tiles(scene: Scene) -> Drawing:
             box = (left + column * wide, top + row * _CELL * 2, wide, _CELL * 2)
             about = f"warpgroup {group}: {tile.m} x {tile.n} of {problem.c.name}"
             marks.append(Cell(*box, warp(group), f"warpgroup {group}", about))
-    sums = tile.m * tile.n // (WARPS * 32)
+    accumulators = tile.m * tile.n // (WARPS * 32)
     pieces = m * n // len({int(g) for g in groups.reshape(-1)})
     name = f"m{tile.m}n{tile.n}k{tile.k}"
     each = f"{steps * pieces} wgmma {name} per warpgroup"
@@ -90,7 +90,7 @@ def instruction_tiles(scene: Scene) -> Drawing:
     each += f" for each of {products} products of terms" if products > 1 else ""
     description = (
         f"A step of {step} along k is {each}. Descriptors name A and B in shared memory; "
-        f"a thread holds {sums * pieces} accumulators."
+        f"a thread holds {accumulators * pieces} accumulators."
     )
     title = f"{scene.kernel.emitted.name}: the instruction tiles of a step"
     return Drawing(title, description, left + wide * n + 16, top + _CELL * 2 * m + 16, tuple(marks))

@@ -40,11 +40,11 @@ def epilogue_store(kernel: Kernel, final: Map, outward: Copy) -> tuple[Timed, ..
 
 def _stage(kernel: Kernel, row: Expr, stages: int) -> Stage:
     """The slice that a row passes through, of the ``stages`` that those have who share a tile."""
-    in_turn = None if stages == 1 else row % stages
+    slot = None if stages == 1 else row % stages
     if kernel.producers.pingpong == 1:
-        return in_turn
+        return slot
     first = mul(names.CONSUMER_NUMBER, Int(stages))
-    return first if in_turn is None else add(first, in_turn)
+    return first if slot is None else add(first, slot)
 
 
 def _again(outward: Copy, stages: int) -> tuple[Timed, ...]:

@@ -31,7 +31,7 @@ from gemmgen.schedule.model import Schedule
 
 Seed = tuple[Sketch, Plan]
 
-_IN_TURN = """
+_PINGPONG = """
     gemm C[m, n] = A[k, m] * B[k, n]
     target sm_90a
     tile m=32 n=64 k=8
@@ -48,7 +48,7 @@ _IN_TURN = """
 def seeds(dice: Dice) -> Iterator[Seed]:
     """Ping-pong consumers and tensor cores unchanged; the examples, with sizes that an interpreter
     can run."""
-    yield from _as_it_is(dice, parse_schedule(Source(dedent(_IN_TURN))))
+    yield from _as_it_is(dice, parse_schedule(Source(dedent(_PINGPONG))))
     for text in multiplied():
         yield from _as_it_is(dice, parse_schedule(Source(text)))
     for name in examples.names():

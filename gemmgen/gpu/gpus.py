@@ -36,7 +36,7 @@ class SmTraits:
     """An SM of an architecture.
 
     ``lanes`` and ``double_lanes``: FP32 and FP64 multiply-adds a clock.  ``shared``: bytes that
-    its blocks may have together, of which each block takes ``reserved`` for the system.
+    its blocks may use together, including ``reserved`` bytes per block for the system.
     ``threads`` and ``blocks``: the most at once.  ``halves``, ``integers`` and ``double_tensor``:
     multiply-adds a clock of its tensor cores, of f16 or bf16 with f32 accumulators, of i8, and of
     f64.

@@ -175,7 +175,7 @@ class CheckedMultiplies:
         for number, own in self._taking_part(mask):
             lanes = slice(number * WARPGROUP, (number + 1) * WARPGROUP)
             if keeps[lanes].any() != keeps[lanes].all():
-                raise self._trap(number, "some of its threads keep their sums")
+                raise self._trap(number, "some of its threads keep their accumulators")
             a = self._place(instruction.a, lanes, traits, traits.m)
             b = self._place(instruction.b, lanes, traits, instruction.n)
             accumulators = _accumulators_of(own, instruction, lanes)

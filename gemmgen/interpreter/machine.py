@@ -157,8 +157,8 @@ class OperandInTile:
 
 @record
 class Instruction:
-    """``sums = a * b`` of a warpgroup, for ``n`` columns, with the old accumulators where it
-    ``keeps`` them; ``first``: a thread's first register in each of its rows."""
+    """``accumulators = a * b`` of a warpgroup, for ``n`` columns, with the old accumulators where
+    it ``keeps`` them; ``first``: a thread's first register in each of its rows."""
 
     atom: Atom
     n: int

@@ -81,8 +81,8 @@ class DescribeMatrix:
 
 @record
 class MultiplyAsync:
-    """Begins ``sums = a * b``, with the old accumulators added where ``accumulate`` is not zero, by
-    ``atom`` for ``n`` columns.
+    """Begins ``accumulators = a * b``, with the old accumulators added where ``accumulate`` is not
+    zero, by ``atom`` for ``n`` columns.
 
     ``a`` and ``b`` are names of descriptors, whose first byte is ``a_step`` and ``b_step`` times
     ``UNIT`` bytes further on. ``upper`` is the first of a thread's accumulators in the first of the

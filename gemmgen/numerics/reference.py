@@ -52,7 +52,7 @@ def promoted(a: Real, b: Real, terms: int) -> Real:
     if not terms:
         return sequential(a, b)
     ranges = [slice(first, first + terms) for first in range(0, max(1, a.shape[-1]), terms)]
-    return _in_turn([sequential(a[..., r], b[..., r, :]) for r in ranges])
+    return _sum_in_order([sequential(a[..., r], b[..., r, :]) for r in ranges])
 
 
 def split(
@@ -78,7 +78,7 @@ def split(
         ranges.reverse()
     sums = [promoted(a[..., r], b[..., r, :], terms) for r in ranges]
     size = parts // groups
-    return _in_turn([_in_turn(sums[at : at + size]) for at in range(0, parts, size)])
+    return _sum_in_order([_sum_in_order(sums[at : at + size]) for at in range(0, parts, size)])
 
 
 def lanes(a: Real, b: Real, step: int, width: int, count: int = 32) -> Real:
@@ -101,7 +101,7 @@ def lanes(a: Real, b: Real, step: int, width: int, count: int = 32) -> Real:
     return sums[0]
 
 
-def _in_turn(sums: list[Real]) -> Real:
+def _sum_in_order(sums: list[Real]) -> Real:
     """The first of ``sums``, and the others added to it one after another."""
     total = sums[0]
     with np.errstate(all="ignore"):

@@ -38,7 +38,7 @@ struct Path {
 Path paths[MAX_RESIDENT];
 unsigned waiting;  // lanes of all warps
 
-// What a warp's lanes know at its barriers, of which two alternate: a lane may arrive at the next
+// What a warp's lanes know at its barriers; two sets alternate: a lane may arrive at the next
 // one while others still leave this one.
 Clock syncs[MAX_WARPS][2];
 unsigned char sync_set[MAX_RESIDENT];

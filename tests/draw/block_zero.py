@@ -208,7 +208,7 @@ class LoggedMachine(CheckedMachine):
             store, log = memory.store, self.log
 
             def logged(index: Index, value: Value, mask: Mask) -> None:
-                if np.ndim(value):  # else one 0 for all threads: the sums of a tile begin
+                if np.ndim(value):  # else one 0 for all threads: the accumulators of a tile begin
                     log.events.append(("multiply", ""))
                 store(index, value, mask)
 

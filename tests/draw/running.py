@@ -1,4 +1,4 @@
-"""Emitted texts run on the CPU with sums that tell who computed them, and when."""
+"""Emitted texts run on the CPU with accumulators that tell who computed them, and when."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gemmgen.sim.allocation import scratch_of
 from gemmgen.sim.run import CompiledKernel
 
 SUMS = re.compile(r"((?:float|double) acc(?:\[\w+\])*) = (?:\{\}|0\.0f?);")
-"""Where the text's sums begin with zeros."""
+"""Where the text's accumulators begin with zeros."""
 
 
 def arguments(scene: Scene, kind: Callable[[DType], object]) -> dict[str, object]:
-    """Matrices of zeros at the shape of one tile, sums scaled by 1; ``kind`` gives the type of an
-    array."""
+    """Matrices of zeros at the shape of one tile, accumulators scaled by 1; ``kind`` gives the type
+    of an array."""
     interface, problem, shape = scene.kernel.lowered.interface, scene.problem, scene.least()
     sizes = dict(zip(problem.letters, shape, strict=True))
     found: dict[str, object] = {}

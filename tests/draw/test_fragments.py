@@ -24,7 +24,7 @@ register_block  m=8 n=4 order=zigzag
 
 
 def counted(text: str) -> str:
-    """The text with sums that become the number of their last multiply-add."""
+    """The text with accumulators that become the number of their last multiply-add."""
     text, begins = SUMS.subn(r"\1 = {}; int count = 0;", text)
     text, adds = ADD.subn(r"\1 = count++;", text)
     text, products = MULTIPLY.subn(r"{ for (auto &x : \1) x = count; ++count; }", text)

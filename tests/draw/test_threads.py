@@ -82,7 +82,7 @@ def test_a_thread_stores_the_elements_drawn_as_its_own(name: str) -> None:
 
 
 def computed_by(scene: Scene) -> Ints:
-    """The sums of the emitted text begin with the number of their thread, and C has nothing
+    """The accumulators of the emitted text begin with the number of their thread, and C has nothing
     else."""
     x, lanes = scene.kernel.lowered.interface.block[0], scene.main.spread.lanes_per_piece
     own = f"(threadIdx.y * {x} + threadIdx.x) / {lanes} * {lanes}"
@@ -105,8 +105,8 @@ def test_a_thread_computes_the_elements_drawn_as_its_own(name: str) -> None:
 
 
 def had_by(scene: Scene) -> Ints:
-    """Whose sums come to C by stmatrix: the lanes and the warps, one after the other, as their
-    numbers are exact in bf16; C has nothing else."""
+    """Whose accumulators come to C by stmatrix: the lanes and the warps, one after the other, as
+    their numbers are exact in bf16; C has nothing else."""
 
     def owners_by(number: str) -> Ints:
         sums = re.compile(r"\bacc\[reg_m\]\[reg_n \+ matrix_n \* VEC \+ e\]")

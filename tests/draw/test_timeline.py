@@ -79,9 +79,9 @@ def taken(
     kernel: AnalyzedKernel, tiles: int, order: Order = "ascending", outputs: int = 1
 ) -> dict[str, list[Event]]:
     """What the interpreter's memories and barriers saw of the operands, and of stores to the slice
-    of C, by role.  Of tiles that are multiplied in place a sum is written by a fold, which is no
-    multiplication; of tiles of parts threads load only what sums that are not finite are computed
-    again from."""
+    of C, by role.  Of tiles that are multiplied in place a sum is written by a promotion, which is
+    no multiplication; of tiles of parts threads load only what accumulators that are not finite are
+    computed again from."""
     problem = kernel.program.problem
     names = [name for t in (problem.a, problem.b) for name in (t.name, f"{t.name}_shared")]
     staged = ("store", f"{problem.c.name}_shared")
@@ -135,7 +135,7 @@ def test_a_persistent_block_goes_on_as_in_the_interpreter(order: Order) -> None:
 
 @pytest.mark.proof
 @pytest.mark.parametrize("order", ["ascending", "descending"])
-def test_consumers_in_turn_go_on_as_in_the_interpreter(order: Order) -> None:
+def test_ping_pong_consumers_run_as_in_the_interpreter(order: Order) -> None:
     """Three tiles of C: of two consumers the first has two of them, and they pass on the turn."""
     kernel = compiled("hopper/pingpong")
     found = taken(kernel, 3, order, outputs=3)

@@ -65,7 +65,7 @@ TEXTS = {
     "old elements not converted": (
         "wide", "f16", "gg_from_f16(old[e])", "old[e]", "C: wrong bits",
     ),
-    "sums in single precision": ("register_blocked", "f64", "double acc[", "float acc[", "C: "),
+    "acc in single precision": ("register_blocked", "f64", "double acc[", "float acc[", "C: "),
     "a multiply-add in single precision": (
         "register_blocked", "f64", "fma(A_frag", "fmaf(A_frag", "C: wrong bits",
     ),

@@ -189,7 +189,8 @@ def test_tensor_cores_take_few_more_lines_than_multiply_adds() -> None:
 
 
 def test_a_persistent_block_takes_few_more_lines_than_one_of_a_tile() -> None:
-    """The loop, the sums' zeros, a barrier; in the launcher the device's multiprocessors."""
+    """The loop, the accumulators' zeros, a barrier; in the launcher the device's
+    multiprocessors."""
     text = EXAMPLES["persistent"].text
     without = text.replace("\npersistent", "")
     ours, theirs = (lines_of_code(emitted(schedule).text) for schedule in (text, without))

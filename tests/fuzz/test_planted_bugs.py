@@ -178,7 +178,7 @@ def rows_taken_for_columns(patch: pytest.MonkeyPatch) -> None:
 
 
 def sums_read_at_once(patch: pytest.MonkeyPatch) -> None:
-    """A warp's lanes do not wait for one another where sums pass through shared memory."""
+    """A warp's lanes do not wait for one another where accumulators pass through shared memory."""
     patch.setattr(wmma, "WarpBarrier", lambda: Block("", (), ()))
 
 

@@ -69,7 +69,7 @@ def test_results_are_exact_at_every_edge(shape: tuple[int, int, int]) -> None:
     check(kernel()(a, b), a, b)
 
 
-def test_addresses_extents_and_pitches_in_turn(encoded: list[str]) -> None:
+def test_addresses_extents_and_pitches(encoded: list[str]) -> None:
     """A map of the call before would be of another matrix."""
     run = kernel()
     first, second, b = drawn(40, 70), drawn(40, 70, seed=1), drawn(40, 90)

@@ -32,7 +32,7 @@ DEPTH, PITCH = 64, 24
 
 @dataclass(frozen=True)
 class Variant:
-    """How A, B and the sums lie: by rows or by columns."""
+    """How A, B and the accumulators lie: by rows or by columns."""
 
     a: str
     b: str

@@ -50,7 +50,7 @@ def _check_refusal(error: ScheduleError) -> None:
 
 
 def _is_space(data: bytes) -> bool:
-    """Is it a search space, every value of which is a schedule or a located error?"""
+    """Is it a search space, where every value gives a schedule or a located error?"""
     try:
         source = decode(data, "x.sched")
         sets = choices(source)

@@ -71,7 +71,7 @@ def groups(among: Mapping[str, list[str]]) -> list[Words]:
     A word that holds a place's usual word is not tried there, where nothing else holds it.  Words
     that are refused whatever the others are have their own groups.
     """
-    every = list(_in_turn(among))
+    every = list(_interleaved(among))
     hopeless = [pair for pair in every if _is_hopeless(*pair)]
     return packed(hopeless) + packed([pair for pair in every if not _is_hopeless(*pair)])
 
@@ -92,7 +92,7 @@ def packed(pairs: Iterable[tuple[str, str]]) -> list[Words]:
     return found
 
 
-def _in_turn(among: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
+def _interleaved(among: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
     """The places and words, ordered so that few groups take them."""
     words = sorted({word for some in among.values() for word in some})
     there = {place: {*some} for place, some in among.items()}

@@ -88,7 +88,7 @@ TILED_BUGS: dict[str, tuple[object, object]] = {
         Element("A_shared", (STAGE, Var("k"), of("+", Y, 1))),
     ),
     "the guard of k dropped": (K_INSIDE, of("==", 0, 0)),
-    "sums that begin as they were": (
+    "accumulators that begin as they were": (
         RegisterArray("acc", "f32", (Int(2),), (2,), zero=True),
         RegisterArray("acc", "f32", (Int(2),), (2,)),
     ),

@@ -25,7 +25,7 @@ NEVER_MADE: dict[Holding, set[type]] = {
     "warpgroup": {LoadLaneSlice, WarpReduce, Fetch},
     "lanes": {Fetch, DescribeOperands, MultiplyAgain},
 }
-"""What expansion does not make where the sums are held so."""
+"""What expansion does not make where the accumulators are held so."""
 
 
 def test_every_holding_has_a_lowering() -> None:

@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--budget", type=float, default=float("inf"), help="seconds to try them for"
     )
-    parser.add_argument("--each", type=int, help="mutants of each kernel, of all kinds in turn")
+    parser.add_argument("--each", type=int, help="mutants of each kernel, of all kinds")
     parser.add_argument("--most", type=int, help="mutants to try at most (default: all)")
     parser.add_argument("--allow", type=Path, default=EQUIVALENT, help="mutants known equivalent")
     parser.add_argument(

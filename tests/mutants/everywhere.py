@@ -47,8 +47,8 @@ def sampled(found: Sequence[Mutant], count: int, seed: int) -> tuple[Mutant, ...
     dice.shuffle(each)
     for of_kind in each:
         dice.shuffle(of_kind)
-    turns = zip_longest(*each)
-    chosen = [mutant for turn in turns for mutant in turn if mutant is not None][:count]
+    rounds = zip_longest(*each)
+    chosen = [mutant for round_ in rounds for mutant in round_ if mutant is not None][:count]
     return tuple(sorted(chosen, key=lambda mutant: (mutant.start, mutant.after)))
 
 

@@ -174,7 +174,7 @@ def test_a_few_are_found_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert " 0 survive" in message
 
 
-def test_a_sample_has_kinds_in_turn() -> None:
+def test_a_sample_alternates_between_kinds() -> None:
     found = everywhere(text_of("vectorized"))
     kinds = {mutant.kind for mutant in found}
     chosen = sampled(found, len(kinds) + 5, 1)

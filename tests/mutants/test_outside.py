@@ -214,17 +214,19 @@ FUNCTIONS = {
     "by rows": Plant(
         "tensor_core bf16", "wmma.mma.sync.aligned.col.col", "wmma.mma.sync.aligned.row.col", "C: "
     ),
-    "sums by columns": Plant(
+    "accumulators by columns": Plant(
         "tensor_core", "wmma.store.d.sync.aligned.row", "wmma.store.d.sync.aligned.col", "C: "
     ),
-    "sums by rows": Plant(
+    "accumulators by rows": Plant(
         "tensor_core bf16", "wmma.store.d.sync.aligned.col", "wmma.store.d.sync.aligned.row", "C: "
     ),
     "halves of another type": Plant(
         "tensor_core", "m16n16k16.shared.f16", "m16n16k16.shared.bf16", "error"
     ),
     "products of another type": Plant("tensor_core bf16", "f32.bf16.bf16.f32", "f32.f32", "error"),
-    "sums restart": Plant("tensor_core", '"+f"(sum[0])', '"=f"(sum[0])', 'constrained by "="'),
+    "accumulators restart": Plant(
+        "tensor_core", '"+f"(sum[0])', '"=f"(sum[0])', 'constrained by "="'
+    ),
     "registers exchanged": Plant("tensor_core", '"r"(a[0]), "r"(a[1])', '"r"(a[1]), "r"(a[0])', ""),
     "a register twice": Plant("tensor_core", '"r"(b[4]), "r"(b[5])', '"r"(b[4]), "r"(b[4])', ""),
     "A times A": Plant(

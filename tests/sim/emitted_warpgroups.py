@@ -34,7 +34,7 @@ def emitted(schedule: str) -> Emitted:
 
 def complaint(schedule: str, text: str | None = None) -> str | None:
     """What runs find wrong: several tiles of 4 steps, the last one ragged, in every order; and
-    sums of nothing.  ``text`` is another one than what is emitted."""
+    an empty sum.  ``text`` is another one than what is emitted."""
     known = emitted(schedule)
     kernel = CompiledKernel(text or known.text, known.interface, checked=True, warn=text is None)
     try:

@@ -137,7 +137,7 @@ PLANTS = {
         ("race: workspace",),
         "atomic",
     ),
-    "sums are not reset": Plant(
+    "accumulators are not reset": Plant(
         "workspace[(long long)own_tile * (BM * BN) + part_at] = 0.0f;",
         "",
         ("in workspace[0], and the next launch needs 0",),

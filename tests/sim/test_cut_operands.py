@@ -1,4 +1,4 @@
-"""Warpgroups multiply f32 of which they drop bits (tf32): right in every order, and who reads an
+"""Warpgroups multiply f32 that they truncate (tf32): right in every order, and who reads an
 element otherwise is found."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PLANTS = {
     "another step along k of B": ("producer", "B_matrix + k * 4 / 16", "B_matrix + k / 16"),
     "a descriptor of other rows": ("rows of 64 bytes", "2ULL << 62", "1ULL << 62"),
     "the next atom column": ("atom columns", "(k / A_ATOM) * BM", "(k / A_ATOM) * BN"),
-    "sums are read before the wait": ("producer", "gg_wgmma_end(acc);", ""),
+    "accumulators are read before the wait": ("producer", "gg_wgmma_end(acc);", ""),
 }
 
 

@@ -81,8 +81,8 @@ PLANTS = {
     "a descriptor of other rows": ("persistent", "1ULL << 62", "2ULL << 62", 1),
     "a map that is not swizzled": ("persistent", "{BK, BM}, 3)", "{BK, BM}, 0)", 1),
     "eight rows in another place": ("persistent", "[warpgroup_m], 1024)", "[warpgroup_m], 512)", 1),
-    "sums are read before the wait": ("persistent", "gg_wgmma_end(acc);", "", 1),
-    "sums are read after a wait for all but one": (
+    "accumulators are read before the wait": ("persistent", "gg_wgmma_end(acc);", "", 1),
+    "accumulators are read after a wait for all but one": (
         "persistent",
         "gg_wgmma_end(acc);",
         WAIT,
@@ -94,8 +94,8 @@ PLANTS = {
     "no stage is released after the first step": ("persistent", "if (tile_k > 0) {", "{", 1),
     "the last stage is not released": ("persistent", "if (K > 0) {", "if (K < 0) {", 1),
     "no fence in front": ("persistent", "gg_wgmma_fence();", "", 1),
-    "sums restart with each tile of k": ("persistent", "tile_k + k > 0)", "k > 0)", 1),
-    "sums go on from tile to tile": ("persistent", "tile_k + k > 0)", "1)", 1),
+    "accumulators restart with each tile of k": ("persistent", "tile_k + k > 0)", "k > 0)", 1),
+    "accumulators go on from tile to tile": ("persistent", "tile_k + k > 0)", "1)", 1),
     "a step along k of bytes": ("persistent", "A_matrix + k * 2 / 16", "A_matrix + k * 2", 1),
     "another step along k of B": ("persistent", "B_matrix + k * 2 / 16", "B_matrix + k / 16", 1),
     "a stage of B off by one": (
@@ -111,7 +111,7 @@ PLANTS = {
         1,
     ),
     "no commit": ("persistent", "gg_wgmma_commit();", "", 1),
-    "sums of nothing": ("persistent", "if (K == 0)", "if (K < 0)", 1),
+    "an empty sum": ("persistent", "if (K == 0)", "if (K < 0)", 1),
     "some lanes do not multiply": (
         "persistent",
         "gg_wgmma_fence();",
@@ -123,7 +123,7 @@ PLANTS = {
     "a scale of another row": ("FP8", "* SA[m] * SB_", "* SA[tile_m] * SB_", 1),
     "a step of k of halves": ("integers", "IK = 32", "IK = 16", 1),
     "bytes along k as halves": ("integers", "A_matrix + k / 16", "A_matrix + k * 2 / 16", 1),
-    "sums of integers are read before the wait": ("integers", "gg_wgmma_end(acc);", "", 1),
+    "accumulators of integers are read before the wait": ("integers", "gg_wgmma_end(acc);", "", 1),
     "the next atom column of bytes": (
         "atom columns of bytes",
         "(k / A_ATOM) * BM",
@@ -132,7 +132,7 @@ PLANTS = {
     ),
     "the next atom column": ("atom columns", "(k / A_ATOM) * BM", "(k / A_ATOM) * BN", 1),
     "rows of the other instruction": ("128 rows", "FM * 1024", "1024", 1),
-    "sums of the other instruction": ("128 rows", "acc[inst_m + FM]", "acc[inst_m + 1]", 1),
+    "accumulators of the other instruction": ("128 rows", "acc[inst_m + FM]", "acc[inst_m + 1]", 1),
     "another warpgroup's rows": (
         "four warpgroups",
         "warpgroup_m = (first_warp % (BM / WM)) * WM",
@@ -162,7 +162,9 @@ PLANTS = {
 }
 
 
-@pytest.mark.by_default("sums are read before the wait", "a stage is released that is read yet")
+@pytest.mark.by_default(
+    "accumulators are read before the wait", "a stage is released that is read yet"
+)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth = PLANTS[plant]

@@ -1,4 +1,4 @@
-"""Lanes that share sums: the order of their additions, and mistakes in it are found."""
+"""Lanes that share accumulators: the order of their additions, and mistakes in it are found."""
 
 from __future__ import annotations
 

@@ -110,7 +110,11 @@ PLANTS = {
     "a box of other columns": ("B along n, in atom columns", "tile_n + box_n", "tile_n"),
     "another block's share of k": ("both, cluster", "tile_k + A_k", "tile_k"),
     "rows of the other instruction": ("128 rows, two", "(BM / FM) / A_ATOM", "A_ATOM / A_ATOM"),
-    "sums of the other instruction": ("128 rows, two", "acc[inst_m * (TM / FM)]", "acc[inst_m]"),
+    "accumulators of the other instruction": (
+        "128 rows, two",
+        "acc[inst_m * (TM / FM)]",
+        "acc[inst_m]",
+    ),
     "rows as along k": ("128 rows, two", "* (WM / FM) + lane", "* WM + lane"),
     "a map that is not swizzled": ("A along m", "{BM, BK}, 3)", "{BM, BK}, 0)"),
 }

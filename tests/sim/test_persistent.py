@@ -99,12 +99,12 @@ def test_any_number_of_blocks_computes_every_tile(name: str) -> None:
 ZERO = "acc[reg_m][reg_n] = 0.0f;"
 STRIDE = "own_tile += gridDim.x"
 PLANTS = {
-    "the sums zeroed at the first tile alone": (
+    "the accumulators zeroed at the first tile alone": (
         "cp_async",
         ZERO,
         "if (own_tile < (int)gridDim.x) " + ZERO,
     ),
-    "the sums of tensor cores zeroed at the first tile alone": (
+    "the accumulators of tensor cores zeroed at the first tile alone": (
         "tensor_core",
         "acc[frag_m][frag_n][reg] = 0.0f;",
         "if (own_tile < (int)gridDim.x) acc[frag_m][frag_n][reg] = 0.0f;",

@@ -1,5 +1,5 @@
-"""Emitted kernels that fold the sums of their tensor cores into others: right however many terms
-the last group has, and what goes wrong between groups is found."""
+"""Emitted kernels that promote the accumulators of their tensor cores: right for any number of
+terms the last group has, and what goes wrong between groups is found."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def emitted(name: str) -> Emitted:
 
 def complaint(name: str, text: str | None = None) -> str | None:
     """What runs find wrong: of several tiles of C with intervals, the last one shorter, and
-    ends in a ragged tile, with one group, and of sums of nothing."""
+    ends in a ragged tile, with one group, and of an empty sum."""
     known = emitted(name)
     kernel = CompiledKernel(text or known.text, known.interface, checked=True, warn=text is None)
     try:
@@ -130,14 +130,24 @@ FOLDED = "acc[reg_m][reg_n] += part[reg_m][reg_n];"
 PLANTS = {
     "the last group is forgotten": ("producer", RAGGED, "", 1),
     "only the last group is folded": ("producer", WHOLE, "false", 1),
-    "sums go on after a fold": ("producer", "tile_k % PROMOTE > 0", "tile_k > 0", 1),
-    "sums restart with each tile": ("producer", " || tile_k % PROMOTE > 0", "", 1),
-    "sums go on from tile to tile of C": ("producer", "k > 0 || tile_k % PROMOTE > 0", "1", 1),
+    "accumulators go on after a promotion": ("producer", "tile_k % PROMOTE > 0", "tile_k > 0", 1),
+    "accumulators restart with each tile": ("producer", " || tile_k % PROMOTE > 0", "", 1),
+    "accumulators go on from tile to tile of C": (
+        "producer",
+        "k > 0 || tile_k % PROMOTE > 0",
+        "1",
+        1,
+    ),
     "a group is folded after each of its tiles": ("producer", WHOLE, "true", 1),
-    "a fold takes the place of the sums": ("producer", FOLDED, FOLDED.replace("+=", "="), 1),
-    "a fold counts twice": ("producer", FOLDED, FOLDED.replace("+= ", "+= 2.0f * "), 1),
-    "a fold before the wait": ("producer", WAIT, "", 1),
-    "a fold after a wait that names no sums": ("producer", NAMED, ";", 1),
+    "a promotion takes the place of the accumulators": (
+        "producer",
+        FOLDED,
+        FOLDED.replace("+=", "="),
+        1,
+    ),
+    "a promotion counts twice": ("producer", FOLDED, FOLDED.replace("+= ", "+= 2.0f * "), 1),
+    "a promotion before the wait": ("producer", WAIT, "", 1),
+    "a promotion after a wait that names no accumulators": ("producer", NAMED, ";", 1),
     "totals go on from tile to tile of C": (
         "producer",
         "acc[reg_m][reg_n] = 0.0f;",
@@ -145,12 +155,17 @@ PLANTS = {
         1,
     ),
     "groups are counted from k = 0": ("parts of k", "(tile_k - start_k) %", "tile_k %", 1),
-    "sums go on within a tile": ("producer, within a tile", "k % PROMOTE > 0", "k > 0", 1),
-    "no fence after a fold": ("producer, within a tile", "gg_wgmma_fence();", "", 2),
+    "accumulators go on within a tile": ("producer, within a tile", "k % PROMOTE > 0", "k > 0", 1),
+    "no fence after a promotion": ("producer, within a tile", "gg_wgmma_fence();", "", 2),
     "the stage is released before it is read": ("producer", WAIT + RELEASE, RELEASE + WAIT, 1),
     "the last group of lanes is forgotten": ("lanes", RAGGED, "", 1),
-    "lanes' sums go on after a fold": ("lanes", "part[reg_m][reg_n] = 0.0f;", "", 1),
-    "lanes' sums are not zero at first": ("lanes", "part[TM][TN] = {};", "part[TM][TN];", 1),
+    "lanes' accumulators go on after a promotion": ("lanes", "part[reg_m][reg_n] = 0.0f;", "", 1),
+    "lanes' accumulators are not zero at first": (
+        "lanes",
+        "part[TM][TN] = {};",
+        "part[TM][TN];",
+        1,
+    ),
     "promotions of the step before": (
         "lanes, within a tile",
         "(k + IK) % PROMOTE",
@@ -160,7 +175,7 @@ PLANTS = {
 }
 
 
-@pytest.mark.by_default("the last group is forgotten", "a fold before the wait")
+@pytest.mark.by_default("the last group is forgotten", "a promotion before the wait")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth = PLANTS[plant]

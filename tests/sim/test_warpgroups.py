@@ -61,7 +61,7 @@ def outcomes(kernel: CompiledKernel, name: str, shape: Shape) -> tuple[bool, lis
 
 @pytest.mark.by_default(
     "the fence dropped",
-    "sums read without their names",
+    "accumulators read without their names",
     "operands written without a fence",
     "a stage released before it is read",
 )

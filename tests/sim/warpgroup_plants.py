@@ -22,7 +22,7 @@ GROUPS = {
     "the fence after the multiplications": BoxPlant(
         WRITTEN, FENCE, "", WRONG, MULTIPLY, "accounting", also=(COMMIT, f"{FENCE} {COMMIT}")
     ),
-    "sums set while they are summed": BoxPlant(
+    "accumulators set while they are summed": BoxPlant(
         WRITTEN, FENCE, f"{FENCE} acc[1][3] = 1.0f;", WRONG, MULTIPLY, "accounting"
     ),
     "the commit dropped": BoxPlant(WRITTEN, COMMIT, "", WRONG, MULTIPLY, "clocks, accounting"),
@@ -39,10 +39,10 @@ GROUPS = {
     "the end waits for all groups but one": BoxPlant(
         WRITTEN, END, WAIT, WRONG, MULTIPLY, "accounting"
     ),
-    "sums read without their names": BoxPlant(
+    "accumulators read without their names": BoxPlant(
         WRITTEN, END, "gg_wgmma_wait<0>();", "", "", "values"
     ),
-    "sums read before the end": BoxPlant(
+    "accumulators read before the end": BoxPlant(
         WRITTEN,
         END,
         "const float sum = acc[0][0];",
@@ -55,7 +55,9 @@ GROUPS = {
         WRITTEN, WAIT, "gg_wgmma_wait<2>();", "race", OF_A, "values, clocks"
     ),
     "the wait in the loop dropped": BoxPlant(WRITTEN, WAIT, "", "race", OF_B, "values, clocks"),
-    "each tile begins new sums": BoxPlant(WRITTEN, "tile_k + k > 0", "k > 0", "", "", "values"),
+    "each tile begins new accumulators": BoxPlant(
+        WRITTEN, "tile_k + k > 0", "k > 0", "", "", "values"
+    ),
     "a warp does not take part": BoxPlant(
         WRITTEN,
         MULTIPLY,
@@ -141,7 +143,7 @@ OPERANDS = {
     "the stage of b off by one": BoxPlant(
         WRITTEN, "(B_shared[stage])", "(B_shared[stage ^ 1])", "race", MULTIPLY, "values, clocks"
     ),
-    "halves of the sums exchanged": BoxPlant(
+    "halves of the accumulators exchanged": BoxPlant(
         WRITTEN, "acc[0], acc[1]", "acc[1], acc[0]", "", "", "values"
     ),
 }

@@ -63,7 +63,7 @@ PLANTED = {
     "the name of the pre-pass": ('extern "C" __global__ void __launch', "__global__ void __launch"),
     "a device that threads share": ("static thread_local int", "static int"),
     "a wait that may be moved": ('asm volatile("wgmma.wait', 'asm("wgmma.wait'),
-    "sums that may be read early": ('asm volatile("" : "+f"', 'asm("" : "+f"'),
+    "accumulators that may be read early": ('asm volatile("" : "+f"', 'asm("" : "+f"'),
     "a wait that memory passes": ('0;" ::: "memory"', '0;" ::'),
     "an arrival that memory passes": ('"r"(at), "r"(rank) : "memory"', '"r"(at), "r"(rank)'),
     "registers that are set anywhere": ('asm volatile("setmaxnreg', 'asm("setmaxnreg'),

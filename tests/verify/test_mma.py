@@ -172,7 +172,7 @@ def k_off_by_a_step(patch: Patch) -> None:
 
 
 def sums_of_another_row(patch: Patch) -> None:
-    """A pair of fragments is added to the sums of the next pair."""
+    """A pair of fragments is added to the accumulators of the next pair."""
     multiply = mma.multiply
 
     def shift(node: Node) -> Node:
@@ -261,7 +261,7 @@ FUNCTIONS = {
     "not transposed": ("x4.trans.shared", "x4.shared"),
     "fragments of A exchanged": ('"r"(a[0]), "r"(a[1]),', '"r"(a[1]), "r"(a[0]),'),
     "fragments of B exchanged": ('"r"(b[0]), "r"(b[1])', '"r"(b[1]), "r"(b[0])'),
-    "sums exchanged": ('"+f"(upper[0]), "+f"(upper[1])', '"+f"(upper[1]), "+f"(upper[0])'),
+    "accumulators exchanged": ('"+f"(upper[0]), "+f"(upper[1])', '"+f"(upper[1]), "+f"(upper[0])'),
 }
 """Of the functions above it."""
 

@@ -100,7 +100,7 @@ MISTAKES = {
         "continue;",
         "C: ",
     ),
-    "an operand of which bits are cut off": (
+    "a truncated operand": (
         "tf32",
         'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(fragment[i]) : "r"(fragment[i]));',
         "fragment[i] &= 0xffffe000u;",

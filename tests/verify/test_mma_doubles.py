@@ -78,8 +78,8 @@ EXCHANGED = "lane % 8;\n    const int {x}_lane_k = lane / 8;"
 MISTAKES = {
     "rows and k of A": ("m8n8k4", LANES.format(x="A"), EXCHANGED.format(x="A")),
     "columns and k of B": ("m8n8k4", LANES.format(x="B"), EXCHANGED.format(x="B")),
-    "columns of sums": ("m8n8k4", '(acc[0]), "+d"(acc[1])', '(acc[1]), "+d"(acc[0])'),
-    "rows of sums": (
+    "columns of accumulators": ("m8n8k4", '(acc[0]), "+d"(acc[1])', '(acc[1]), "+d"(acc[0])'),
+    "rows of accumulators": (
         "m16n8k4",
         '(upper[0]), "+d"(upper[1]), "+d"(lower[0])',
         '(lower[0]), "+d"(upper[1]), "+d"(upper[0])',
@@ -97,7 +97,7 @@ MISTAKES = {
 """Of the text, by the kernel that it is of."""
 
 
-@pytest.mark.by_default("columns of sums")
+@pytest.mark.by_default("columns of accumulators")
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_run_of_the_text_shows_it(name: str) -> None:
     of, before, after = MISTAKES[name]

@@ -20,7 +20,7 @@ ERRORS = {
     "half as many": ("k < BK; k += 16", "k < BK; k += 32", "has 2 HGMMA"),
 }
 NOTES = {
-    "sums read between": (
+    "accumulators read between": (
         "gg_wgmma_end(acc);",
         "if (acc[0][0] == 1.0f) C[0] = 1.0f;\n    gg_wgmma_end(acc);",
         "serialized",
@@ -99,7 +99,7 @@ def test_other_multiplications_are_errors(name: str) -> None:
     assert message in error
 
 
-@pytest.mark.by_default("sums read between")
+@pytest.mark.by_default("accumulators read between")
 @pytest.mark.parametrize("name", NOTES)
 def test_what_is_only_slow_is_a_note(name: str) -> None:
     before, after, message = NOTES[name]

@@ -149,7 +149,7 @@ def half_of_the_steps(patch: Patch) -> None:
 
 
 def no_warp_barriers(patch: Patch) -> None:
-    """Sums are read before they are there, and overwritten before they are read."""
+    """Accumulators are read before they are there, and overwritten before they are read."""
     store = wmma.store
 
     def bare(context: Context, node: object) -> tuple[Node, ...]:
@@ -210,8 +210,8 @@ MUTANTS = {
         "&A_shared[write_stage][warp_m]",
         "under way: ",
     ),
-    "no barrier before the sums are read": ("__syncwarp();", "", "race: "),
-    "sums of the other warps": ("acc_shared[slice_m][warp_n", "acc_shared[slice_m][0", "race: "),
+    "no barrier before the accumulators are read": ("__syncwarp();", "", "race: "),
+    "acc of the other warps": ("acc_shared[slice_m][warp_n", "acc_shared[slice_m][0", "race: "),
     "lanes in each other's place": ("* 32 + lane;", "* 32 + lane / 2;", "two owners: "),
     "some lanes do not multiply": (
         "gg_wmma_multiply_row", "if (lane < 31) gg_wmma_multiply_row", "divergent warp in ",
