@@ -19,12 +19,6 @@ from gemmgen.ir.expr import Expr
 from gemmgen.ir.nodes import Copy, Kernel, Map, Promote
 from gemmgen.ir.output_slices import StageSlice, StoreBoxes, StoreSlice
 from gemmgen.ir.partial_sums import Arrive, ReducePartials, StorePartial
-from gemmgen.ir.warpgroup_matrices import (
-    AwaitMultiplies,
-    CommitMultiplies,
-    EndMultiplies,
-    FenceMultiplies,
-)
 
 Content = tuple[int, int | None]
 """A tile, and the element along k within it; None for all of it."""
@@ -32,10 +26,6 @@ Content = tuple[int, int | None]
 
 MOVES_NOTHING = (
     expanded.DescribeOperands,
-    FenceMultiplies,
-    CommitMultiplies,
-    AwaitMultiplies,
-    EndMultiplies,
     expanded.MultiplyAgain,
     Promote,
 )

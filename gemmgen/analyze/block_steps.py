@@ -18,21 +18,12 @@ from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.whole_tiles import whole_tiles
 from gemmgen.expand import expand
 from gemmgen.ir import expanded
-from gemmgen.ir.barriers import (
-    BarrierArray,
-    ExpectBytes,
-    FenceBarriers,
-    InitBarrier,
-    TestBarrier,
-    WaitBarrier,
-)
-from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
-from gemmgen.ir.clusters import ClusterBarrier
-from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
-from gemmgen.ir.dependent_launch import LaunchDependents
+from gemmgen.ir.barriers import BarrierArray
+from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.nodes import Init
-from gemmgen.ir.warp_roles import NamedBarrier, SetRegisters, WarpRoles
+from gemmgen.ir.warp_roles import WarpRoles
 from gemmgen.schedule.extents import Shape
 
 
@@ -88,12 +79,8 @@ class _Walk(BlockContents):
             case Break(condition):
                 if self.value(condition):
                     raise _Break
-            case Barrier() | NamedBarrier() | ClusterBarrier():
-                yield BlockStep("barrier")
-            case Commit():
-                yield BlockStep("commit")
-            case Wait(pending):
-                yield BlockStep("wait", pending=self.value(pending))
+            case Instruction():
+                yield from self.instruction(node)
             case expanded.OneThread(inner, condition):
                 if condition is None or self.value(condition):
                     yield from self.of(inner)
@@ -103,28 +90,29 @@ class _Walk(BlockContents):
                 yield replace(begun, barrier=name, phase=self.phases[name, number] - 1)
             case WarpRoles():
                 yield from self.roles(node)
-            case WaitBarrier(barrier, parity):
-                yield from self.awaited(barrier, parity)
-            case ExpectBytes(barrier):
-                yield self.arrival("expect", barrier)
             case expanded.Release(barrier):
                 yield self.arrival("release", barrier)
                 yield OTHERS
-            case (
-                Init()
-                | BarrierArray()
-                | InitBarrier()
-                | FenceBarriers()
-                | SetRegisters()
-                | TestBarrier()
-                | LaunchDependents()
-                | FenceAsync()
-                | CommitBoxes()
-                | AwaitBoxes()
-            ):
+            case Init() | BarrierArray():
                 pass
             case _:
                 yield from self.operation(node)
+
+    def instruction(self, node: Instruction) -> Iterator[BlockStep]:
+        """What the block's threads wait for, and the groups of its copies to shared memory."""
+        match node:
+            case Instruction("commit_group"):
+                yield BlockStep("commit")
+            case Instruction("wait_group", (pending,)):
+                yield BlockStep("wait", pending=self.value(pending))
+            case Instruction("try_wait", (Element() as barrier, parity)):
+                yield from self.awaited(barrier, parity)
+            case Instruction("expect_bytes", (Element() as barrier, _)):
+                yield self.arrival("expect", barrier)
+            case _ if node.row.effect == "barrier":
+                yield BlockStep("barrier")
+            case _:
+                pass
 
     def roles(self, node: WarpRoles[expanded.Timed]) -> Iterator[BlockStep]:
         """Each role until it has to wait for another, or has something for it."""

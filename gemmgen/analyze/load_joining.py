@@ -16,10 +16,10 @@ from typing import TypeVar
 import numpy as np
 
 from gemmgen.analyze.accesses import Site
-from gemmgen.ir.control import Barrier, For
+from gemmgen.ir.control import For
 from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.ir.thread_code import Node, contains
+from gemmgen.ir.thread_code import Node, executes
 from gemmgen.numerics.operators import Ints
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ def trips_joined(loop: For[Node]) -> int:
     """Trips of a loop whose reads the compiler sees at once; 0 for all.  A loop without a barrier
     that says nothing is unrolled by the compiler."""
     if loop.unroll is False:
-        return int(contains(loop.body, Barrier))
+        return int(executes(loop.body, "sync_block"))
     return 0 if loop.unroll is True else loop.unroll
 
 

@@ -12,7 +12,7 @@ from gemmgen.analyze.accesses import Rows, See, SeeBoxes, Site, Space
 from gemmgen.analyze.fragment_accesses import spans_of
 from gemmgen.base.record import record
 from gemmgen.interpreter.control_flow import less
-from gemmgen.interpreter.machine import Boxes, Instruction, Lines
+from gemmgen.interpreter.machine import Boxes, Lines, WarpgroupProduct
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import UNKNOWN
 from gemmgen.interpreter.simt import Index, Lanes, Mask, where
@@ -280,7 +280,7 @@ class WatchedWarps:
 class WatchedMultiplies:
     """Multiplications of warpgroups: their instructions read the operands, and no thread does."""
 
-    def issue(self, instruction: Instruction, mask: Mask) -> None: ...
+    def issue(self, instruction: WarpgroupProduct, mask: Mask) -> None: ...
 
     def commit(self, mask: Mask) -> None: ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def trace(scene: Scene, values: Values) -> Trace:
     """Of thread 0 of the first block."""
     kernel = scene.kernel.lowered
     tracer = _Tracer(scene, values)
-    nodes = {
+    nodes: dict[type[Any] | str, Any] = {
         **NODES,
         LoadFragment: tracer.load_fragment,
         MultiplyFragments: tracer.multiply,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from pathlib import Path
 from string import Template
 
@@ -19,8 +21,25 @@ class DeviceFunction:
 
     def text(self) -> str:
         """Its CUDA C."""
-        source = (FILES / f"{self.file}.cuh").read_text(encoding="utf-8")
-        return Template(source).substitute(dict(self.names)).rstrip("\n")
+        return Template(_source(self.file)).substitute(dict(self.names)).rstrip("\n")
+
+    @property
+    def name(self) -> str:
+        """The name by which kernels call it."""
+        return Template(_declared_name(self.file)).substitute(dict(self.names))
+
+
+@cache
+def _source(file: str) -> str:
+    return (FILES / f"{file}.cuh").read_text(encoding="utf-8")
+
+
+@cache
+def _declared_name(file: str) -> str:
+    """The name of a file's function, with the ``$names`` in it."""
+    found = re.search(r"^\w+device__ [^(]*?(\w*gg_[\w${}]+)\(", _source(file), re.MULTILINE)
+    assert found, file
+    return found[1]
 
 
 def function(file: str, **names: object) -> DeviceFunction:

@@ -8,26 +8,18 @@ instruction needs one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
 from gemmgen.emit import matrix_functions, warpgroup_functions
 from gemmgen.emit.ctypes import STORED, vector_type
 from gemmgen.emit.device_function import DeviceFunction, function
-from gemmgen.ir.barriers import (
-    ExpectBytes,
-    FenceBarriers,
-    InitBarrier,
-    TestBarrier,
-    WaitBarrier,
-)
-from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync, StoreBox
-from gemmgen.ir.clusters import ClusterBarrier
-from gemmgen.ir.control import Commit, Wait
-from gemmgen.ir.dependent_launch import LaunchDependents, WaitGrid
+from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType, widths
 from gemmgen.ir.expr import Call
+from gemmgen.ir.instruction import Instruction
+from gemmgen.ir.instruction_table import INSTRUCTIONS
 from gemmgen.ir.lane_matrices import (
     LoadMatrices,
     MultiplyMatrices,
@@ -40,15 +32,7 @@ from gemmgen.ir.tensor_map import RANKS
 from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Move, Point
 from gemmgen.ir.traversal import inside
 from gemmgen.ir.warp_matrices import Line, LoadFragment, MultiplyFragments, StoreFragment
-from gemmgen.ir.warp_roles import ArriveBarrier, NamedBarrier, SetRegisters
-from gemmgen.ir.warpgroup_matrices import (
-    AwaitMultiplies,
-    CommitMultiplies,
-    DescribeMatrix,
-    EndMultiplies,
-    FenceMultiplies,
-    MultiplyAsync,
-)
+from gemmgen.ir.warpgroup_matrices import DescribeMatrix, MultiplyAsync
 
 TENSOR_MAP = DeviceFunction("tensor_map")
 """The type of tensor maps, which is not a function."""
@@ -58,10 +42,17 @@ def called(body: object) -> list[str]:
     """The texts of the functions that a kernel's lowered body calls, in a fixed order."""
     nodes = tuple(inside(body))
     found = {_CALLED[type(node)](node) for node in nodes if type(node) in _CALLED}
+    issued = {node.name: node for node in nodes if isinstance(node, Instruction)}
+    found |= {function_of(node) for node in issued.values() if not node.row.builtin}
     hinted = (node.evict for node in nodes if isinstance(node, CopyAsync | LoadBox))
     found |= {_evict(when) for when in hinted if when != "normal"}
     ours = [each for each in found if each.file in _FIRST]
     return [each.text() for each in sorted(ours, key=_place)]
+
+
+def function_of(node: Instruction) -> DeviceFunction:
+    """The device function of an instruction that is not CUDA's own."""
+    return DeviceFunction(node.name)
 
 
 def above(kernel: LoweredKernel) -> list[str]:
@@ -154,13 +145,6 @@ def _wmma_store(line: Line) -> DeviceFunction:
     return function("wmma_store", line=line, lines=_LINES[line])
 
 
-def _set_registers(more: bool) -> DeviceFunction:
-    if more:
-        how = " (waits until free)."
-        return function("set_registers", way="more", change="inc", how=how)
-    return function("set_registers", way="fewer", change="dec", how=".")
-
-
 _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     Call: lambda node: DeviceFunction(node.function),
     CopyAsync: lambda node: _copy_async(
@@ -168,26 +152,10 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     ),
     Move: lambda node: _copy(node.dtype, node.width),
     Point: lambda node: _base(STORED[node.dtype]),
-    Commit: lambda node: DeviceFunction("commit_group"),
-    Wait: lambda node: DeviceFunction("wait_group"),
-    InitBarrier: lambda node: DeviceFunction("init_barrier"),
-    FenceBarriers: lambda node: DeviceFunction("fence_barrier_init"),
-    ExpectBytes: lambda node: DeviceFunction("expect_bytes"),
-    WaitBarrier: lambda node: DeviceFunction("try_wait"),
-    TestBarrier: lambda node: DeviceFunction("test_wait"),
     LoadBox: lambda node: _load_box(len(node.at), node.evict != "normal", node.blocks is not None),
     StoreBox: lambda node: _store_box(len(node.at)),
-    FenceAsync: lambda node: DeviceFunction("fence_async"),
-    CommitBoxes: lambda node: DeviceFunction("commit_boxes"),
-    AwaitBoxes: lambda node: DeviceFunction("await_boxes"),
     AtomicAdd: lambda node: _add(node.dtype),
     CountArrival: lambda node: DeviceFunction("count_in"),
-    ArriveBarrier: lambda node: DeviceFunction("arrive" if node.block is None else "arrive_at"),
-    ClusterBarrier: lambda node: DeviceFunction("sync_cluster"),
-    NamedBarrier: lambda node: DeviceFunction("sync_warps"),
-    WaitGrid: lambda node: DeviceFunction("wait_grid"),
-    LaunchDependents: lambda node: DeviceFunction("launch_dependents"),
-    SetRegisters: lambda node: _set_registers(node.more),
     LoadFragment: lambda node: _wmma_load(node.side, node.line, node.dtype),
     MultiplyFragments: lambda node: _wmma_multiply(node.a_line, node.b_line, node.dtype),
     StoreFragment: lambda node: _wmma_store(node.line),
@@ -196,17 +164,20 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     MultiplyMatrices: lambda node: matrix_functions.mma(node.atom, node.types),
     StoreMatrices: lambda node: warpgroup_functions.stmatrix(node.count, transposed=False),
     DescribeMatrix: lambda node: warpgroup_functions.matrix(node.swizzle, node.mn_major),
-    FenceMultiplies: lambda node: DeviceFunction("wgmma_fence"),
     MultiplyAsync: lambda node: warpgroup_functions.multiply(
         node.n, node.types, (node.a_mn_major, node.b_mn_major)
     ),
-    CommitMultiplies: lambda node: DeviceFunction("wgmma_commit"),
-    AwaitMultiplies: lambda node: DeviceFunction("wgmma_wait"),
-    EndMultiplies: lambda node: warpgroup_functions.end(node.dtype),
 }
 """The function that a node calls; a ``Call`` of one that CUDA itself has is not a file's."""
 
 _TYPES = tuple(dict.fromkeys(STORED.values()))
+
+
+def _rows(first: str, last: str) -> Iterator[DeviceFunction]:
+    """The functions of the table's rows from ``first`` to ``last``."""
+    names = list(INSTRUCTIONS)
+    return map(DeviceFunction, names[names.index(first) : names.index(last) + 1])
+
 
 FUNCTIONS: tuple[DeviceFunction, ...] = (
     *dict.fromkeys(_copy(dtype, width) for dtype in STORED for width in widths(dtype)),
@@ -233,16 +204,10 @@ FUNCTIONS: tuple[DeviceFunction, ...] = (
         for hinted in (False, True)
     ),
     *map(_base, _TYPES),
-    DeviceFunction("commit_group"),
-    DeviceFunction("wait_group"),
-    *map(DeviceFunction, ("init_barrier", "fence_barrier_init", "expect_bytes", "try_wait")),
-    DeviceFunction("test_wait"),
-    *map(DeviceFunction, ("arrive", "arrive_at", "sync_warps", "sync_cluster")),
-    *map(_set_registers, (False, True)),
-    *map(DeviceFunction, ("wait_grid", "launch_dependents")),
+    *_rows("commit_group", "launch_dependents"),
     *(_load_box(*choice) for choice in product(RANKS, (False, True), (False, True))),
     *map(_store_box, RANKS),
-    *map(DeviceFunction, ("fence_async", "commit_boxes", "await_boxes")),
+    *_rows("fence_async", "await_boxes"),
     _add("f32"),
     _add("f64"),
     _add("i32"),

@@ -14,8 +14,7 @@ from gemmgen.ir.dtypes import ACCESS
 from gemmgen.ir.expr import Binary, Int, Var
 from gemmgen.ir.lowered import Check, Constant, LoweredKernel, SharedArray, ends_at
 from gemmgen.ir.target import STATIC_SHARED, TARGETS
-from gemmgen.ir.thread_code import contains
-from gemmgen.ir.warp_roles import SetRegisters
+from gemmgen.ir.thread_code import executes
 
 BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
 """The lines around the text that is the same for every compiler: NVRTC, nvcc and the host's C++."""
@@ -64,7 +63,7 @@ def _pre_pass(kernel: LoweredKernel) -> str:
 def _sets_registers(kernel: LoweredKernel) -> bool:
     """Whether warpgroups share out registers.  Unless the blocks of a multiprocessor are stated,
     ptxas gives the threads that take some no more than they began with."""
-    return contains(kernel.body, SetRegisters)
+    return executes(kernel.body, "more_registers")
 
 
 def _constants(constants: tuple[Constant, ...]) -> list[str]:

@@ -10,11 +10,13 @@ from collections.abc import Callable
 
 from gemmgen.emit.ctext import c_text, increment
 from gemmgen.emit.ctypes import STORED
+from gemmgen.emit.instruction_view import instruction_view
 from gemmgen.emit.line_breaks import WIDTH, comment_lines, plain
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import VIEWS, View, fields_view
 from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.expr import Select, walk
+from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.thread_code import (
     Function,
     Node,
@@ -68,7 +70,7 @@ def _text(*nodes: Node) -> str:
     """One statement, or the declarations that share one."""
     kind = type(nodes[0])
     template = f"nodes/{kind.__name__}.j2"
-    view = {**fields_view(nodes[0]), **(_MORE[kind](*nodes) if kind in _MORE else {})}
+    view = _view(*nodes)
     if (short := view.get("short")) is not None:
         text = printed(template, {**view, "body": short})
         if len(plain(text.rpartition("\n")[2])) <= SHORT + len(" "):
@@ -76,6 +78,13 @@ def _text(*nodes: Node) -> str:
         if len(plain(str(short))) <= SHORT:
             return printed(template, {**view, "body": printed("below.j2", {"text": short})})
     return printed(template, view)
+
+
+def _view(*nodes: Node) -> View:
+    kind = type(nodes[0])
+    if isinstance(nodes[0], Instruction):
+        return instruction_view(nodes[0])
+    return {**fields_view(nodes[0]), **(_MORE[kind](*nodes) if kind in _MORE else {})}
 
 
 def function_text(function: Function) -> str:

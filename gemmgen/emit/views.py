@@ -21,7 +21,7 @@ from gemmgen.emit.ctypes import (
 )
 from gemmgen.emit.warpgroup_functions import mn_major_suffix
 from gemmgen.ir.atoms import ATOMS
-from gemmgen.ir.barriers import BARRIER, BarrierArray, WaitBarrier
+from gemmgen.ir.barriers import BARRIER, BarrierArray
 from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.control import Assign, Define
 from gemmgen.ir.dtypes import BYTES
@@ -37,7 +37,6 @@ from gemmgen.ir.shared_copies import CopyAsync, LoadBox
 from gemmgen.ir.simplify import add
 from gemmgen.ir.thread_code import Advance, Invoke, Move, Point, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray
-from gemmgen.ir.warp_roles import ArriveBarrier, SetRegisters
 from gemmgen.ir.warpgroup_matrices import DescribeMatrix, MultiplyAsync
 
 View = dict[str, object]
@@ -204,15 +203,6 @@ def _load_box(node: LoadBox) -> View:
     }
 
 
-def _arrive_barrier(node: ArriveBarrier) -> View:
-    name = "arrive" if node.block is None else "arrive_at"
-    return {"name": name, "block": _optional(node.block)}
-
-
-def _wait_barrier(node: WaitBarrier) -> View:
-    return {"unless": _optional(node.unless)}
-
-
 def _optional(expr: Expr | None) -> list[str]:
     """One item or none."""
     return [] if expr is None else [c_text(expr)]
@@ -228,10 +218,6 @@ def _begin(element: Element) -> str:
     while begin.indices[-1:] == (Int(0),):
         begin = Element(begin.buffer, begin.indices[:-1])
     return c_text(begin) if len(begin.indices) < len(element.indices) else address(begin)
-
-
-def _set_registers(node: SetRegisters) -> View:
-    return {"way": "more" if node.more else "fewer"}
 
 
 VIEWS: dict[type, Callable[..., View]] = {
@@ -252,10 +238,7 @@ VIEWS: dict[type, Callable[..., View]] = {
     Point: _point,
     CopyAsync: _copy_async,
     LoadBox: _load_box,
-    WaitBarrier: _wait_barrier,
-    ArriveBarrier: _arrive_barrier,
     StoreBox: _store_box,
     BarrierArray: _barrier_array,
-    SetRegisters: _set_registers,
 }
 """What a template needs besides the fields of its node, which has no statements within it."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gemmgen.ir import names
-from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
-from gemmgen.ir.control import Barrier, Block, For, If
+from gemmgen.ir.control import Block, For, If
 from gemmgen.ir.edit import copy_outward
 from gemmgen.ir.expanded import OneThread, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.names import registers
 from gemmgen.ir.nodes import Copy, Kernel, Map
 from gemmgen.ir.output_slices import StageSlice, StoreBoxes, StoreSlice
@@ -54,8 +54,8 @@ def _again(outward: Copy, stages: int) -> tuple[Timed, ...]:
     barrier after that one is enough.
     """
     if outward.mode != "tma":
-        return (Barrier(),) if stages == 1 else ()
-    return (*_has_left(outward, stages - 1), Barrier())
+        return (instruction("sync_block"),) if stages == 1 else ()
+    return (*_has_left(outward, stages - 1), instruction("sync_block"))
 
 
 def epilogue_drain(kernel: Kernel) -> tuple[Timed, ...]:
@@ -69,14 +69,16 @@ def epilogue_drain(kernel: Kernel) -> tuple[Timed, ...]:
 def _slice(final: Map, outward: Copy, row: Expr, stage: Stage = None) -> tuple[Timed, ...]:
     staged = Block[Timed](IN, final.origins, (StageSlice(final, row, stage),), scoped=True)
     if outward.mode == "tma":
-        sent = OneThread((StoreBoxes(outward, row, stage), CommitBoxes()))
+        sent = OneThread((StoreBoxes(outward, row, stage), instruction("commit_boxes")))
         stored = Block[Timed](BY_ENGINE, outward.origins, (sent,))
-        return (staged, FenceAsync(), Barrier(), stored)
+        return (staged, instruction("fence_async"), instruction("sync_block"), stored)
     stored = Block[Timed](OUT, outward.origins, (StoreSlice(outward, row, stage),), scoped=True)
-    return (staged, Barrier(), stored)
+    return (staged, instruction("sync_block"), stored)
 
 
 def _has_left(outward: Copy, pending: int = 0) -> tuple[Timed, ...]:
     """The thread that asks TMA to store slices waits until all but the last
     ``pending`` are read."""
-    return (OneThread((AwaitBoxes(Int(pending)),)),) if outward.mode == "tma" else ()
+    if outward.mode != "tma":
+        return ()
+    return (OneThread((instruction("await_boxes", Int(pending)),)),)

@@ -15,10 +15,10 @@ from gemmgen.ir.decompositions import products_of
 from gemmgen.ir.edit import contraction, pipeline_of, promotion_of
 from gemmgen.ir.expanded import DescribeOperands, Fetch, Multiply, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
+from gemmgen.ir.instruction import Instruction, instruction
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Loop, Program
 from gemmgen.ir.occupancy import registers_are_scarce
 from gemmgen.ir.simplify import div, less
-from gemmgen.ir.warpgroup_matrices import CommitMultiplies, EndMultiplies, FenceMultiplies
 
 StageOf = Callable[[str], Stage]
 """The stage that a shared tile is read from, by the tile's name."""
@@ -127,8 +127,8 @@ def group(
     """Begins the multiplications of one tile, whose operands are in these ``stages``, as a group;
     ends them, too, if their accumulators are promoted into others."""
     contract, (a, b), k = contraction(kernel), stages, Var(loop.letter)
-    groups, begun = groups_of(kernel), FenceMultiplies()
-    ended: tuple[Timed, ...] = (CommitMultiplies(),)
+    groups, begun = groups_of(kernel), instruction("wgmma_fence")
+    ended: tuple[Timed, ...] = (instruction("wgmma_commit"),)
     each: tuple[Timed, ...] = ()
     if groups:
         accumulate, ended = groups.goes_on(k), (*ended, end_multiplies(kernel))
@@ -158,10 +158,11 @@ def _products(kernel: Kernel, loop: Loop, one: Multiply) -> tuple[Timed, ...]:
     return tuple(_steps(kernel, loop, (each,)) for each in (first, *always))
 
 
-def end_multiplies(kernel: Kernel) -> EndMultiplies:
+def end_multiplies(kernel: Kernel) -> Instruction:
     """Waits for all groups, and has the accumulators of their type."""
     acc = kernel.buffer(contraction(kernel).acc)
-    return EndMultiplies(acc.name, acc.dtype)
+    name = "wgmma_end_i32" if acc.dtype == "i32" else "wgmma_end"
+    return instruction(name, Var(acc.name))
 
 
 def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ...]:

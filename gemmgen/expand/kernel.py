@@ -15,7 +15,6 @@ from gemmgen.expand.split import reduction
 from gemmgen.expand.warp_roles import with_producers
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.control import Block
-from gemmgen.ir.dependent_launch import LaunchDependents
 from gemmgen.ir.edit import contraction, copy_outward, pipeline_of
 from gemmgen.ir.expanded import (
     ExpandedKernel,
@@ -26,6 +25,7 @@ from gemmgen.ir.expanded import (
     Transfer,
 )
 from gemmgen.ir.expr import Int
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.nodes import (
     Contract,
     Copy,
@@ -100,7 +100,7 @@ def _launched(kernel: Kernel) -> tuple[Timed, ...]:
         Block(
             "the dependent kernel may start: it waits before it reads C",
             origins,
-            (LaunchDependents(),),
+            (instruction("launch_dependents"),),
         ),
     )
 

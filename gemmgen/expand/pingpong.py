@@ -12,10 +12,11 @@ from __future__ import annotations
 from gemmgen.expand.inner_loop import plus
 from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
-from gemmgen.ir.barriers import BarrierArray, InitBarrier, WaitBarrier
+from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.control import Assign, Block, Define, For
 from gemmgen.ir.expanded import Release, Timed
 from gemmgen.ir.expr import Element, Expr, Int, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.target import WARP
 
@@ -45,7 +46,7 @@ def initialized(kernel: Kernel) -> tuple[Timed, ...]:
     if kernel.producers.pingpong == 1:
         return ()
     number, warps = names.CONSUMER_NUMBER, names.CONSUMER / WARP
-    init = InitBarrier(Element(TURN, (number,)), warps)
+    init = instruction("init_barrier", Element(TURN, (number,)), warps)
     return (For(number.name, Int(0), Int(kernel.producers.pingpong), Int(1), (init,)),)
 
 
@@ -67,7 +68,7 @@ def begun(kernel: Kernel, ring: Ring, extent: Expr, step: Expr) -> tuple[Timed, 
 
 def awaited(kernel: Kernel) -> Timed:
     """Until the other consumer has ended the steps of the tile before."""
-    wait = WaitBarrier(Element(TURN, (names.CONSUMER_NUMBER,)), TURN_PHASE)
+    wait = instruction("try_wait", Element(TURN, (names.CONSUMER_NUMBER,)), TURN_PHASE)
     flipped = Assign(TURN_PHASE.name, 1 - TURN_PHASE)
     note = "wait until the other consumer has finished its main loop"
     return Block(note, kernel.producers.origins, (wait, flipped))

@@ -14,9 +14,10 @@ from gemmgen.expand.k_range import edge_of_first, edge_of_others
 from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
-from gemmgen.ir.control import Assign, Barrier, Block, Commit, Define, For, Wait
+from gemmgen.ir.control import Assign, Block, Define, For
 from gemmgen.ir.expanded import CopyTileAsync, Edge, Timed
 from gemmgen.ir.expr import Expr, Int, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.occupancy import registers_are_scarce
 
 
@@ -28,7 +29,7 @@ class AsyncPipeline(StagedPipeline):
         """Waits until the oldest outstanding tile is complete, for all threads."""
         ring = self._ring()
         pending = Int(0) if ring.stages == 2 else ring.count - 2
-        return (Wait(pending), Barrier())
+        return (instruction("wait_group", pending), instruction("sync_block"))
 
     def _prologue(self) -> tuple[Timed, ...]:
         ring = self._ring()
@@ -44,13 +45,14 @@ class AsyncPipeline(StagedPipeline):
 
     def _drain(self) -> tuple[Timed, ...]:
         # Copies past the last tile are waited for too: no thread may end with outstanding copies.
-        return (Block("drain the outstanding cp.async groups", (), (Wait(Int(0)),)),)
+        wait = instruction("wait_group", Int(0))
+        return (Block("drain the outstanding cp.async groups", (), (wait,)),)
 
     def _issue_first(self, ring: Ring) -> Timed:
         if ring.stages == 2:
             start = self.k_range.start
             first = _issues(ring, start, Int(0), edge_of_first(self.kernel))
-            body = (*self._if_in_range(start, first), Commit())
+            body = (*self._if_in_range(start, first), instruction("commit_group"))
             return Block("copy the first tile", self._copied_by(), body)
         number = Var("ahead")
         issues = self._fill_in_any_case(
@@ -59,7 +61,7 @@ class AsyncPipeline(StagedPipeline):
             lambda at: _issues(ring, at, number, edge_of_first(self.kernel)),
         )
         last = ring.count - 1
-        loop = For(number.name, Int(0), last, Int(1), (*issues, Commit()))
+        loop = For(number.name, Int(0), last, Int(1), (*issues, instruction("commit_group")))
         return Block("copy the first tiles", self._copied_by(), (loop,))
 
     def _body(self) -> tuple[Timed, ...]:
@@ -97,7 +99,7 @@ class AsyncPipeline(StagedPipeline):
         return (
             *(() if self._keeps_origin() else (computed,)),
             *ring.neighbours(self._crosses()),
-            Block("copy a tile ahead", self._copied_by(), (*issues, Commit())),
+            Block("copy a tile ahead", self._copied_by(), (*issues, instruction("commit_group"))),
         )
 
 

@@ -15,9 +15,10 @@ from gemmgen.expand.k_range import edge_of_first, edge_of_others
 from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
-from gemmgen.ir.control import Barrier, Block, Define, For
+from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.expanded import Load, Stage, Store, Timed, Transfer
 from gemmgen.ir.expr import Expr, Int, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.occupancy import registers_are_scarce
 
@@ -44,7 +45,7 @@ class RegisterPipeline(StagedPipeline):
         body: list[Timed] = [self._fill_first(ring) for ring in self.rings]
         body.extend(start for ring in self.rings for start in ring.begin())
         if self.rings and not self._present():
-            body.append(Barrier())
+            body.append(instruction("sync_block"))
         if self._crosses():
             body.append(self._first_fragments())
         return tuple(body)
@@ -90,21 +91,21 @@ class RegisterPipeline(StagedPipeline):
         for ring in self.rings:
             body.extend(self._load_ahead(ring))
         if present:
-            body.append(Barrier())
+            body.append(instruction("sync_block"))
         steps = steps_in_tile(self.kernel, self.loop, self._stage_of)
         body.append(self._multiply(steps))
         for ring in self.rings:
             origins = self._cited(ring.copies, "double_buffer")
             note = "store the prefetched tile to shared memory"
             body.append(Block(note, origins, _stores(ring)))
-        body.append(Barrier())
+        body.append(instruction("sync_block"))
         body.extend(then for ring in self.rings for then in ring.advance())
         return tuple(body)
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
         (ring,) = self.rings
         note = "store the prefetched tile to shared memory, then read ahead into it"
-        publish = (*_stores(ring), Barrier())
+        publish = (*_stores(ring), instruction("sync_block"))
         multiply = self._multiply_reading_ahead(ring, note, publish)
         return (*self._load_ahead(ring), multiply, *ring.advance_late(crosses=True))
 

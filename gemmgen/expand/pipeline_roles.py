@@ -23,18 +23,12 @@ from gemmgen.expand.k_range import first_tile
 from gemmgen.expand.pipeline_tma import ARRIVALS, LANDED, TmaPipeline, waits
 from gemmgen.expand.ring import Ring
 from gemmgen.ir import clusters, names
-from gemmgen.ir.barriers import (
-    BarrierArray,
-    FenceBarriers,
-    InitBarrier,
-    WaitBarrier,
-)
-from gemmgen.ir.box_stores import FenceAsync
+from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.buffers import Origins
-from gemmgen.ir.clusters import ClusterBarrier
-from gemmgen.ir.control import Assign, Barrier, Block, Define, For
+from gemmgen.ir.control import Assign, Block, Define, For
 from gemmgen.ir.expanded import OneThread, Release, Tiles, Timed
 from gemmgen.ir.expr import Expr, Int, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.target import WARP
 
 EMPTY_AT_FIRST = Int(1)
@@ -51,12 +45,12 @@ class RolePipeline(TmaPipeline):
         ring = self._ring()
         count, stage = ring.number(), ring.stage
         warps: Expr = pingpong.consumers_of_a_tile(self.kernel) / WARP
-        barrier: Timed = Barrier()
+        barrier: Timed = instruction("sync_block")
         if self.kernel.work.cluster:
-            warps, barrier = names.CLUSTER * warps, ClusterBarrier()
+            warps, barrier = names.CLUSTER * warps, instruction("sync_cluster")
         each = (
-            InitBarrier(ring.full_at(stage), ARRIVALS),
-            InitBarrier(ring.empty_at(stage), warps),
+            instruction("init_barrier", ring.full_at(stage), ARRIVALS),
+            instruction("init_barrier", ring.empty_at(stage), warps),
         )
         body = (
             BarrierArray(ring.full, count, ring.stages),
@@ -66,7 +60,7 @@ class RolePipeline(TmaPipeline):
                 (
                     For(stage.name, Int(0), count, Int(1), each),
                     *pingpong.initialized(self.kernel),
-                    FenceBarriers(),
+                    instruction("fence_barrier_init"),
                 )
             ),
             barrier,
@@ -92,7 +86,7 @@ class RolePipeline(TmaPipeline):
         ring = self._ring()
         stage, tile = ring.stage, names.tile_origin(self.letter)
         step = (
-            WaitBarrier(ring.empty_at(stage), ring.phase),
+            instruction("try_wait", ring.empty_at(stage), ring.phase),
             *self._issues(ring, tile, stage),
             ring.turn_phase(stage),
             Assign(stage.name, _next(ring)),
@@ -167,7 +161,7 @@ class RolePipeline(TmaPipeline):
         return waits(ring, stage, unless)
 
     def _released(self, ring: Ring) -> tuple[Timed, ...]:
-        return (FenceAsync(), Release(ring.empty_at(ring.stage)))
+        return (instruction("fence_async"), Release(ring.empty_at(ring.stage)))
 
     def _origins(self) -> Origins:
         cluster = clusters.origins_of(self.kernel.work)

@@ -17,10 +17,11 @@ from gemmgen.expand.ring import Ring, over_tiles, rings
 from gemmgen.ir import names
 from gemmgen.ir.assumptions import divides
 from gemmgen.ir.buffers import Origins
-from gemmgen.ir.control import Barrier, Block, Define, For, If
+from gemmgen.ir.control import Block, Define, For, If
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Fetch, Stage, Timed
 from gemmgen.ir.expr import Expr, Int, Select, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.nodes import Copy, Init, Kernel, Loop, Pipeline, Program
 from gemmgen.ir.simplify import less
 
@@ -75,7 +76,8 @@ class StagedPipeline(ABC):
         """Before the next tile's first copies: no thread reads this tile's stages any more."""
         if not self.kernel.work.persistent or not self._reads_to_the_end():
             return ()
-        return (Block("all warps are done with the stages of this tile", (), (Barrier(),)),)
+        note = "all warps are done with the stages of this tile"
+        return (Block(note, (), (instruction("sync_block"),)),)
 
     def _reads_to_the_end(self) -> bool:
         """Whether the stages are read after the last barrier of the loop."""

@@ -13,18 +13,11 @@ from gemmgen.expand.inner_loop import plus, steps_in_tile
 from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
-from gemmgen.ir.barriers import (
-    BarrierArray,
-    ExpectBytes,
-    FenceBarriers,
-    InitBarrier,
-    TestBarrier,
-    WaitBarrier,
-)
-from gemmgen.ir.box_stores import FenceAsync
-from gemmgen.ir.control import Assign, Barrier, Block, Define, For, If
+from gemmgen.ir.barriers import BarrierArray
+from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.expanded import CopyBox, OneThread, Timed
-from gemmgen.ir.expr import Expr, Int, Var
+from gemmgen.ir.expr import Expr, Int, Unary, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.simplify import less
 
 LANDED = Var("landed")
@@ -67,7 +60,7 @@ class TmaPipeline(StagedPipeline):
         if not self._crosses():
             return ()
         if not self._goes_on:
-            landed = WaitBarrier(ring.full_at(Int(0)), Int(0))
+            landed = instruction("try_wait", ring.full_at(Int(0)), Int(0))
             return (self._first_fragments((landed,)),)
         return (self._first_fragments(waits(ring, ring.stage), ring.stage),)
 
@@ -97,7 +90,8 @@ class TmaPipeline(StagedPipeline):
         """Whether the next tile has landed, which the end of the step has to know: the answer takes
         some time, in which the tile is multiplied.  Its stage is ``named`` here, if nothing else
         has a name for it."""
-        test = TestBarrier(LANDED.name, ring.full_at(ring.next_stage), ring.phase, exists)
+        full = ring.full_at(ring.next_stage)
+        test = instruction("test_wait", full, ring.phase, result=LANDED.name, predicate=exists)
         note = "test early whether the next tile has arrived"
         return Block(note, self._copied_by(), (*named, test))
 
@@ -107,12 +101,12 @@ class TmaPipeline(StagedPipeline):
     def _barriers(self, ring: Ring) -> Timed:
         """One for each stage, initialized by one thread."""
         count, stage = ring.number(), ring.stage
-        init = InitBarrier(ring.full_at(stage), ARRIVALS)
+        init = instruction("init_barrier", ring.full_at(stage), ARRIVALS)
         each = For(stage.name, Int(0), count, Int(1), (init,))
         body = (
             BarrierArray(ring.full, count, ring.stages),
-            OneThread((each, FenceBarriers())),
-            Barrier(),
+            OneThread((each, instruction("fence_barrier_init"))),
+            instruction("sync_block"),
         )
         note = "one mbarrier per stage: a phase completes when a tile has arrived"
         return Block(note, self._copied_by(), body)
@@ -120,11 +114,11 @@ class TmaPipeline(StagedPipeline):
     def _landed(self, ring: Ring, stage: Expr, unless: Var | None = None) -> tuple[Timed, ...]:
         """Waits for the tile in ``stage``, and for all threads' last reads of the one before: a
         fence has TMA wait for these, too."""
-        return (*waits(ring, stage, unless), FenceAsync(), Barrier())
+        return (*waits(ring, stage, unless), instruction("fence_async"), instruction("sync_block"))
 
     def _release(self) -> tuple[Timed, ...]:
         barrier = super()._release()
-        return (FenceAsync(), *barrier) if barrier else ()
+        return (instruction("fence_async"), *barrier) if barrier else ()
 
     def _exists(self, origin: Expr) -> Expr:
         """Whether the block sums a tile that begins at ``origin``."""
@@ -164,10 +158,12 @@ class TmaPipeline(StagedPipeline):
         """Asks for the tiles at ``origin``: the bytes are announced first."""
         full = ring.full_at(stage)
         boxes = (CopyBox(copy, origin, full, stage) for copy in ring.copies)
-        return (ExpectBytes(full, names.STAGE_BYTES), *boxes)
+        return (instruction("expect_bytes", full, names.STAGE_BYTES), *boxes)
 
 
 def waits(ring: Ring, stage: Expr, unless: Var | None = None) -> tuple[Timed, ...]:
     """Waits for the tile in ``stage``, unless it is known to have landed; after the last one the
     ring's next round begins."""
-    return (WaitBarrier(ring.full_at(stage), ring.phase, unless), ring.turn_phase(stage))
+    lacking = None if unless is None else Unary("!", unless)
+    wait = instruction("try_wait", ring.full_at(stage), ring.phase, predicate=lacking)
+    return (wait, ring.turn_phase(stage))

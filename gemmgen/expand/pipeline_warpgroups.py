@@ -24,12 +24,12 @@ from gemmgen.expand.pipeline_tma import TmaPipeline, waits
 from gemmgen.expand.promotion_intervals import groups_of
 from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
-from gemmgen.ir.control import Barrier, Block, If
+from gemmgen.ir.control import Block, If
 from gemmgen.ir.edit import contraction, promotion_of
 from gemmgen.ir.expanded import Release, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.nodes import Init
-from gemmgen.ir.warpgroup_matrices import AwaitMultiplies
 
 READ = "the previous wgmma is done: its stage is free"
 READ_NOW = "release the stage of this step"
@@ -46,11 +46,13 @@ class GroupPipeline(TmaPipeline):
 
     def _body(self) -> tuple[Timed, ...]:
         ring = self._ring()
-        read = Block(READ, (), (AwaitMultiplies(Int(1)), Barrier()))
+        barrier = instruction("sync_block")
+        read = Block(READ, (), (instruction("wgmma_wait", Int(1)), barrier))
+        read_now = Block(READ_NOW, (), (barrier,))
         return (
             *waits(ring, ring.stage),
             _issued(self, ring),
-            Block(READ_NOW, (), (Barrier(),)) if promotion_of(self.kernel) else read,
+            read_now if promotion_of(self.kernel) else read,
             *self._issue_ahead(ring),
             *_promoted(self),
             *ring.advance_late(False),
@@ -84,7 +86,7 @@ class GroupRolePipeline(RolePipeline):
             return Block(READ_NOW, (), (Release(ring.empty_at(ring.stage)),))
         later = Binary(">", names.tile_origin(self.letter), self.k_range.start)
         released = If(later, (Release(ring.empty_at(ring.before())),))
-        return Block(READ, (), (AwaitMultiplies(Int(1)), released))
+        return Block(READ, (), (instruction("wgmma_wait", Int(1)), released))
 
     def _drain(self) -> tuple[Timed, ...]:
         if not self._is_pingpong or promotion_of(self.kernel):

@@ -9,8 +9,9 @@ happens twice: for the parts of each group, then for the groups.
 from __future__ import annotations
 
 from gemmgen.ir.buffers import Origins
-from gemmgen.ir.control import Barrier, Block
+from gemmgen.ir.control import Block
 from gemmgen.ir.expanded import Timed
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.partial_sums import Arrive, ReducePartials, ReduceScope, StorePartial
 
@@ -30,7 +31,7 @@ def reduction(kernel: Kernel) -> tuple[Timed, ...]:
                 origins,
                 (StorePartial("parts", atomic=True),),
             ),
-            Block(LEAVE, (), (Barrier(), Arrive("parts"))),
+            Block(LEAVE, (), (instruction("sync_block"), Arrive("parts"))),
             Block(
                 "read the sums of all splits from the workspace, and zero them",
                 origins,
@@ -53,6 +54,6 @@ def reduction(kernel: Kernel) -> tuple[Timed, ...]:
 def _reduction(scope: ReduceScope, one: str, note: str, origins: Origins) -> tuple[Timed, ...]:
     return (
         Block(f"write this {one}'s partial sums to the workspace", origins, (StorePartial(scope),)),
-        Block(LEAVE, (), (Barrier(), Arrive(scope))),
+        Block(LEAVE, (), (instruction("sync_block"), Arrive(scope))),
         Block(note, origins, (ReducePartials(scope),)),
     )

@@ -9,15 +9,15 @@ from gemmgen.expand.pingpong import consumers_of_a_tile
 from gemmgen.expand.pipeline_roles import RolePipeline
 from gemmgen.ir import clusters, names
 from gemmgen.ir.atoms import ATOMS
-from gemmgen.ir.clusters import ClusterBarrier
-from gemmgen.ir.control import Barrier, Block, Define
+from gemmgen.ir.control import Block, Define
 from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.expanded import OneThread, Tiles, Timed
 from gemmgen.ir.expr import Binary, Call, Expr, Int, Var
+from gemmgen.ir.instruction import instruction, is_instruction
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.occupancy import registers_by_role
 from gemmgen.ir.traversal import rebuilt
-from gemmgen.ir.warp_roles import NamedBarrier, SetRegisters, WarpRole, WarpRoles
+from gemmgen.ir.warp_roles import WarpRole, WarpRoles
 
 PRODUCER = "load tiles into empty stages"
 CONSUMERS = "multiply full stages, then run the epilogue"
@@ -65,7 +65,7 @@ def _end(kernel: Kernel) -> tuple[Timed, ...]:
     """Blocks of a cluster end together."""
     if not kernel.work.cluster:
         return ()
-    return (Block(END, clusters.origins_of(kernel.work), (ClusterBarrier(),)),)
+    return (Block(END, clusters.origins_of(kernel.work), (instruction("sync_cluster"),)),)
 
 
 def _consumer_number(kernel: Kernel) -> tuple[Timed, ...]:
@@ -87,8 +87,8 @@ def _among_consumers(kernel: Kernel, tiles: tuple[Timed, ...]) -> tuple[Timed, .
         number = number + names.CONSUMER_NUMBER
 
     def own(node: Any) -> Any:
-        if isinstance(node, Barrier):
-            return NamedBarrier(number, consumers_of_a_tile(kernel))
+        if is_instruction(node, "sync_block"):
+            return instruction("sync_warps", number, consumers_of_a_tile(kernel))
         if isinstance(node, OneThread) and several:
             node = replace(node, among="tile")
         if isinstance(node, Tiles):
@@ -106,4 +106,5 @@ def _registers(program: Program, kernel: Kernel) -> tuple[tuple[Timed, ...], tup
     if found is None:
         return (), ()
     fewer, more = found
-    return (SetRegisters(fewer),), (SetRegisters(more, more=True),)
+    released = instruction("fewer_registers", Int(fewer))
+    return (released,), (instruction("more_registers", Int(more)),)

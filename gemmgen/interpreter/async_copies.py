@@ -25,7 +25,7 @@ from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.simt import Index, Mask, Trap
 from gemmgen.ir.box_stores import StoreBox
-from gemmgen.ir.control import Commit, Wait
+from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.shared_copies import CopyAsync, LoadBox
 from gemmgen.ir.thread_code import contains
@@ -45,16 +45,16 @@ def _copy_async(node: CopyAsync, code: Code) -> Step:
     return step
 
 
-def _commit(node: Commit, code: Code) -> Step:
+def _commit(node: Instruction, code: Code) -> Step:
     return code.machine.copies.commit
 
 
-def _wait(node: Wait, code: Code) -> Step:
-    pending = code.expression(node.pending).known
+def _wait(node: Instruction, code: Code) -> Step:
+    (pending,) = (code.expression(operand).known for operand in node.operands)
     return partial(code.machine.copies.wait, cast(int, pending))
 
 
-NODES: Statements = {CopyAsync: _copy_async, Commit: _commit, Wait: _wait}
+NODES: Statements = {CopyAsync: _copy_async, "commit_group": _commit, "wait_group": _wait}
 
 
 def landings_of(program: LoweredProgram) -> tuple[Landing, ...]:

@@ -2,7 +2,7 @@
 
 When an instruction reads its operands, between its issue and the wait for its group, the hardware
 chooses.  Early, that is at once; late, at the wait: what was written there meanwhile shows.  The
-accumulators are poison from the first issue on until ``EndMultiplies`` names them. The products of
+accumulators are poison from the first issue on until ``wgmma_end`` names them. The products of
 an instruction are summed in f64 and rounded once; integers wrap.
 """
 
@@ -23,24 +23,16 @@ from gemmgen.interpreter.boxes import permuted
 from gemmgen.interpreter.checked_memory import FlatMemory, Registers
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.known_fragments import elements, kept, own_elements
-from gemmgen.interpreter.machine import Instruction, OperandInTile, Step
+from gemmgen.interpreter.machine import OperandInTile, Step, WarpgroupProduct
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import MatrixInTile
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits
 from gemmgen.ir.dtypes import BYTES, ROUNDED
-from gemmgen.ir.expr import Expr
+from gemmgen.ir.expr import Expr, Var
+from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.target import WARPGROUP
-from gemmgen.ir.warpgroup_matrices import (
-    ROWS,
-    UNIT,
-    AwaitMultiplies,
-    CommitMultiplies,
-    DescribeMatrix,
-    EndMultiplies,
-    FenceMultiplies,
-    MultiplyAsync,
-)
+from gemmgen.ir.warpgroup_matrices import ROWS, UNIT, DescribeMatrix, MultiplyAsync
 from gemmgen.numerics.formats import STORAGE, cut_to_tf32
 from gemmgen.numerics.operators import Ints
 
@@ -71,7 +63,9 @@ def _multiply(node: MultiplyAsync, code: Code) -> Step:
 
     def step(mask: Mask) -> None:
         first = cast(int, upper(mask)), cast(int, lower(mask))
-        one = Instruction(node.atom, node.n, a(mask), b(mask), accumulators, first, keeps(mask))
+        one = WarpgroupProduct(
+            node.atom, node.n, a(mask), b(mask), accumulators, first, keeps(mask)
+        )
         multiplies.issue(one, mask)
 
     return step
@@ -85,30 +79,28 @@ def _operand(name: str, step: Expr, mn_major: bool, code: Code) -> Callable[[Mas
     )
 
 
-def _commit(node: CommitMultiplies, code: Code) -> Step:
+def _commit(node: Instruction, code: Code) -> Step:
     return code.machine.multiplies.commit
 
 
-def _await(node: AwaitMultiplies, code: Code) -> Step:
-    return partial(code.machine.multiplies.wait, cast(int, code.expression(node.pending).known))
+def _await(node: Instruction, code: Code) -> Step:
+    (pending,) = (code.expression(operand).known for operand in node.operands)
+    return partial(code.machine.multiplies.wait, cast(int, pending))
 
 
-def _end(node: EndMultiplies, code: Code) -> Step:
-    return partial(code.machine.multiplies.end, code.scope.array(node.accumulators).memory)
-
-
-def _fence(node: FenceMultiplies, code: Code) -> Step | None:
-    """Who sees what is the order of memory, which the text's own run finds."""
-    return None
+def _end(node: Instruction, code: Code) -> Step:
+    (accumulators,) = node.operands
+    assert isinstance(accumulators, Var)
+    return partial(code.machine.multiplies.end, code.scope.array(accumulators.name).memory)
 
 
 NODES: Statements = {
     DescribeMatrix: _describe,
-    FenceMultiplies: _fence,
     MultiplyAsync: _multiply,
-    CommitMultiplies: _commit,
-    AwaitMultiplies: _await,
-    EndMultiplies: _end,
+    "wgmma_commit": _commit,
+    "wgmma_wait": _await,
+    "wgmma_end": _end,
+    "wgmma_end_i32": _end,
 }
 
 
@@ -169,7 +161,7 @@ class CheckedMultiplies:
         self.lanes, self.late = lanes, landing == "late"
         self.warpgroups: dict[int, _Warpgroup] = {}
 
-    def issue(self, instruction: Instruction, mask: Mask) -> None:
+    def issue(self, instruction: WarpgroupProduct, mask: Mask) -> None:
         traits = ATOMS[instruction.atom]
         keeps = self.lanes.every(cast(Ints, instruction.keeps)).astype(np.bool_)
         for number, own in self._taking_part(mask):
@@ -255,7 +247,7 @@ class CheckedMultiplies:
         return Trap("warpgroup", self.lanes.name(number * WARPGROUP), 0, what)
 
 
-def _accumulators_of(own: _Warpgroup, instruction: Instruction, lanes: slice) -> _Pending:
+def _accumulators_of(own: _Warpgroup, instruction: WarpgroupProduct, lanes: slice) -> _Pending:
     """The accumulators of an instruction, which are not thread's from now on."""
     memory, first = instruction.accumulators, instruction.first
     assert isinstance(memory, Registers)

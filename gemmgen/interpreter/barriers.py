@@ -8,7 +8,7 @@ way ends is a ``Trap``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 import numpy as np
@@ -23,19 +23,12 @@ from gemmgen.interpreter.phases import BarrierState, BoxLanding
 from gemmgen.interpreter.scheduler import Waiting
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.interpreter.together import Together
-from gemmgen.ir.barriers import (
-    BarrierArray,
-    ExpectBytes,
-    FenceBarriers,
-    InitBarrier,
-    TestBarrier,
-    WaitBarrier,
-)
+from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.expr import Element
+from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.shared_copies import LoadBox
 from gemmgen.ir.tensor_map import LANDS_AT
-from gemmgen.ir.warp_roles import ArriveBarrier
 from gemmgen.numerics.operators import Bools, Value
 
 MOST_BYTES = 2**20 - 1
@@ -46,66 +39,75 @@ def _array(node: BarrierArray, code: Code) -> None:
     code.machine.barriers.declare(node)
 
 
-def _index(barrier: Element, code: Code) -> tuple[str, Step]:
+def _index(barrier: Expr, code: Code) -> tuple[str, Step]:
+    assert isinstance(barrier, Element)
     (index,) = barrier.indices
     return barrier.buffer, code.expression(index).run
 
 
-def _init(node: InitBarrier, code: Code) -> Step:
-    name, index = _index(node.barrier, code)
-    barriers = code.machine.barriers
-    arrivals = cast(int, code.expression(node.arrivals).known)
+def _init(node: Instruction, code: Code) -> Step:
+    barrier, count = node.operands
+    (name, index), barriers = _index(barrier, code), code.machine.barriers
+    arrivals = cast(int, code.expression(count).known)
     return lambda mask: barriers.init(name, cast(Index, index(mask)), arrivals, mask)
 
 
-def _fence(node: FenceBarriers, code: Code) -> Step:
+def _fence(node: Instruction, code: Code) -> Step:
     return code.machine.barriers.fence
 
 
-def _expect(node: ExpectBytes, code: Code) -> Step:
-    name, index = _index(node.barrier, code)
-    barriers, count = code.machine.barriers, cast(int, code.expression(node.bytes).known)
+def _expect(node: Instruction, code: Code) -> Step:
+    barrier, size = node.operands
+    name, index = _index(barrier, code)
+    barriers, count = code.machine.barriers, cast(int, code.expression(size).known)
     return lambda mask: barriers.expect(name, cast(Index, index(mask)), count, mask)
 
 
-def _arrive(node: ArriveBarrier, code: Code) -> Step:
-    name, index = _index(node.barrier, code)
-    barriers = code.machine.barriers
-    if node.block is None:
+def _arrive(node: Instruction, code: Code) -> Step:
+    barrier, *rank = node.operands
+    (name, index), barriers = _index(barrier, code), code.machine.barriers
+    if not rank:
         return lambda mask: barriers.arrive(name, cast(Index, index(mask)), mask)
-    block = code.expression(node.block).run
+    block = code.expression(rank[0]).run
     return lambda mask: barriers.arrive(name, cast(Index, index(mask)), mask, block(mask))
 
 
-def _wait(node: WaitBarrier, code: Code) -> Step:
-    name, index = _index(node.barrier, code)
-    machine, parity = code.machine, code.expression(node.parity).run
-    barriers = machine.barriers
-    if node.unless is None:
-        return lambda mask: barriers.wait(name, cast(Index, index(mask)), parity(mask), mask)
-    known = code.expression(node.unless).run
+def _wait(node: Instruction, code: Code) -> Step:
+    barrier, of_phase = node.operands
+    (name, index), barriers = _index(barrier, code), code.machine.barriers
+    parity, executing = code.expression(of_phase).run, _executing(node, code)
 
     def step(mask: Mask) -> None:
-        left = ~machine.lanes.every(known(mask)).astype(np.bool_)
-        others = left if mask is None else left & mask
-        barriers.wait(name, cast(Index, index(others)), parity(others), others)
+        some = executing(mask)
+        barriers.wait(name, cast(Index, index(some)), parity(some), some)
 
     return step
 
 
-def _test(node: TestBarrier, code: Code) -> Step:
-    name, index = _index(node.barrier, code)
-    machine, parity = code.machine, code.expression(node.parity).run
-    condition = code.expression(node.condition).run
-    frame, number = code.scope.frame, code.scope.variable(node.name, "bool").number
+def _test(node: Instruction, code: Code) -> Step:
+    barrier, of_phase = node.operands
+    (name, index), barriers = _index(barrier, code), code.machine.barriers
+    parity, executing = code.expression(of_phase).run, _executing(node, code)
+    frame, number = code.scope.frame, code.scope.variable(node.result, "bool").number
 
     def step(mask: Mask) -> None:
-        asks = machine.lanes.every(condition(mask)).astype(np.bool_)
-        asking = asks if mask is None else asks & mask
-        barriers = machine.barriers
-        frame[number] = barriers.test(name, cast(Index, index(asking)), parity(asking), asking)
+        some = executing(mask)
+        frame[number] = barriers.test(name, cast(Index, index(some)), parity(some), some)
 
     return step
+
+
+def _executing(node: Instruction, code: Code) -> Callable[[Mask], Mask]:
+    """The lanes of a mask for which the predicate holds."""
+    if node.predicate is None:
+        return lambda mask: mask
+    lanes, predicate = code.machine.lanes, code.expression(node.predicate).run
+
+    def executing(mask: Mask) -> Mask:
+        holds = lanes.every(predicate(mask)).astype(np.bool_)
+        return holds if mask is None else holds & mask
+
+    return executing
 
 
 def _load_box(node: LoadBox, code: Code) -> Step:
@@ -126,12 +128,13 @@ def _load_box(node: LoadBox, code: Code) -> Step:
 
 NODES: Statements = {
     BarrierArray: _array,
-    InitBarrier: _init,
-    FenceBarriers: _fence,
-    ExpectBytes: _expect,
-    ArriveBarrier: _arrive,
-    WaitBarrier: _wait,
-    TestBarrier: _test,
+    "init_barrier": _init,
+    "fence_barrier_init": _fence,
+    "expect_bytes": _expect,
+    "arrive": _arrive,
+    "arrive_at": _arrive,
+    "try_wait": _wait,
+    "test_wait": _test,
     LoadBox: _load_box,
 }
 

@@ -21,8 +21,9 @@ from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Boxes, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.simt import Index, Lanes, Mask
-from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync, StoreBox
+from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.numerics.operators import Ints
 
@@ -39,25 +40,19 @@ def _store(node: StoreBox, code: Code) -> Step:
     return step
 
 
-def _fence(node: FenceAsync, code: Code) -> Step | None:
-    """Who sees what is the order of memory, which the text's own run finds."""
-    return None
-
-
-def _commit(node: CommitBoxes, code: Code) -> Step:
+def _commit(node: Instruction, code: Code) -> Step:
     return code.machine.stores.commit
 
 
-def _await(node: AwaitBoxes, code: Code) -> Step:
-    pending = code.expression(node.pending).known
+def _await(node: Instruction, code: Code) -> Step:
+    (pending,) = (code.expression(operand).known for operand in node.operands)
     return partial(code.machine.stores.wait, cast(int, pending))
 
 
 NODES: Statements = {
     StoreBox: _store,
-    FenceAsync: _fence,
-    CommitBoxes: _commit,
-    AwaitBoxes: _await,
+    "commit_boxes": _commit,
+    "await_boxes": _await,
 }
 
 

@@ -16,12 +16,15 @@ from gemmgen.interpreter.scope import Array, Closure, Scope, known
 from gemmgen.interpreter.simt import Index, Mask, is_empty, narrowed
 from gemmgen.ir.control import Break
 from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.instruction import Instruction
+from gemmgen.ir.instruction_table import NO_VALUE
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.thread_code import Leave, Node, contains
 
-Statements = Mapping[type[Any], Callable[[Any, "Code"], Step | None]]
-"""How each kind of node is compiled; None: it does nothing on this machine."""
+Statements = Mapping[type[Any] | str, Callable[[Any, "Code"], Step | None]]
+"""How each kind of node is compiled, and each instruction by its name; None: it does nothing on
+this machine."""
 
 
 class Code:
@@ -62,7 +65,11 @@ class Code:
         return self._interface
 
     def statement(self, node: Node) -> Step | None:
-        return self._statements[type(node)](node, self)
+        kind = node.name if isinstance(node, Instruction) else type(node)
+        if kind not in self._statements:
+            assert isinstance(node, Instruction) and node.row.effect in NO_VALUE, kind
+            return None  # the order of memory, which the text's own run finds
+        return self._statements[kind](node, self)
 
     def braces(self, body: tuple[Node, ...]) -> Step | None:
         """``body`` with its own names."""

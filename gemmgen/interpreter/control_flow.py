@@ -8,8 +8,8 @@ from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.scope import UNKNOWN
 from gemmgen.interpreter.simt import Mask, narrowed, where
-from gemmgen.ir.clusters import ClusterBarrier
-from gemmgen.ir.control import Barrier, Block, Break, For, If
+from gemmgen.ir.control import Block, Break, For, If
+from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.thread_code import Leave, Node
 from gemmgen.numerics.operators import ARITHMETIC, COMPARE, Value, invert
 
@@ -98,11 +98,11 @@ def _leave(node: Leave | Break, code: Code) -> Step:
     return step
 
 
-def _barrier(node: Barrier, code: Code) -> Step:
+def _barrier(node: Instruction, code: Code) -> Step:
     return code.machine.barrier
 
 
-def _cluster_barrier(node: ClusterBarrier, code: Code) -> Step:
+def _cluster_barrier(node: Instruction, code: Code) -> Step:
     return code.machine.meet_cluster
 
 
@@ -112,6 +112,6 @@ NODES: Statements = {
     If: _if,
     Leave: _leave,
     Break: _leave,
-    Barrier: _barrier,
-    ClusterBarrier: _cluster_barrier,
+    "sync_block": _barrier,
+    "sync_cluster": _cluster_barrier,
 }

@@ -25,6 +25,7 @@ from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap, left_out
 from gemmgen.ir.atoms import WMMA
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Element, Expr, Int
+from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.lane_matrices import ROWS, LoadMatrices, StoreMatrices, packed, row_of
 from gemmgen.ir.target import WARP
 from gemmgen.ir.warp_matrices import (
@@ -33,7 +34,6 @@ from gemmgen.ir.warp_matrices import (
     LoadFragment,
     MultiplyFragments,
     StoreFragment,
-    WarpBarrier,
 )
 from gemmgen.numerics.formats import STORAGE, numbers
 from gemmgen.numerics.operators import Ints, Value
@@ -98,7 +98,7 @@ def _multiply(node: MultiplyFragments, code: Code) -> Step | None:
     return step
 
 
-def _warp_barrier(node: WarpBarrier, code: Code) -> Step:
+def _warp_barrier(node: Instruction, code: Code) -> Step:
     return code.machine.warps.converge
 
 
@@ -107,7 +107,7 @@ NODES: Statements = {
     LoadFragment: _load,
     MultiplyFragments: _multiply,
     StoreFragment: _store,
-    WarpBarrier: _warp_barrier,
+    "sync_warp": _warp_barrier,
 }
 
 

@@ -156,7 +156,7 @@ class OperandInTile:
 
 
 @record
-class Instruction:
+class WarpgroupProduct:
     """``accumulators = a * b`` of a warpgroup, for ``n`` columns, with the old accumulators where
     it ``keeps`` them; ``first``: a thread's first register in each of its rows."""
 
@@ -172,7 +172,7 @@ class Instruction:
 class Multiplies(Protocol):
     """Asynchronous multiplications of warpgroups, by groups."""
 
-    def issue(self, instruction: Instruction, mask: Mask) -> None: ...
+    def issue(self, instruction: WarpgroupProduct, mask: Mask) -> None: ...
 
     def commit(self, mask: Mask) -> None: ...
 

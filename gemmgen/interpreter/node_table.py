@@ -1,5 +1,5 @@
-"""What each node of the lowered IR does: one function a kind, put together from the files that know
-a mechanism."""
+"""What each node of the lowered IR does: one function for each kind of node, and for each
+instruction, put together from the files that know a mechanism."""
 
 from __future__ import annotations
 

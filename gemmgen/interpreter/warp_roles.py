@@ -15,9 +15,9 @@ from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.scope import Closure
 from gemmgen.interpreter.simt import Mask, Trap
 from gemmgen.ir.control import Block
-from gemmgen.ir.dependent_launch import LaunchDependents, WaitGrid
+from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.thread_code import Node, inner
-from gemmgen.ir.warp_roles import NamedBarrier, SetRegisters, WarpRole, WarpRoles
+from gemmgen.ir.warp_roles import WarpRole, WarpRoles
 from gemmgen.numerics.operators import Bools, Value
 
 
@@ -69,9 +69,9 @@ def _check_own(role: WarpRole[Node], here: Bools, every: Bools, code: Code) -> N
         raise Trap("roles", thread, 0, went)
 
 
-def _meet(node: NamedBarrier, code: Code) -> Step:
-    machine, threads = code.machine, cast(int, code.expression(node.threads).known)
-    number = code.expression(node.number).run
+def _meet(node: Instruction, code: Code) -> Step:
+    at, count = (code.expression(operand) for operand in node.operands)
+    machine, threads, number = code.machine, cast(int, count.known), at.run
     return lambda mask: machine.sync(_one(number(mask), mask, code), threads, mask)
 
 
@@ -84,12 +84,4 @@ def _one(value: Value, mask: Mask, code: Code) -> int:
     return int(found[0])
 
 
-def _nothing(_node: Node, _code: Code) -> None:
-    """Registers are not counted here, and no other kernel runs."""
-
-
-NODES: Statements = {
-    WarpRoles: _roles,
-    NamedBarrier: _meet,
-    **dict.fromkeys((SetRegisters, WaitGrid, LaunchDependents), _nothing),
-}
+NODES: Statements = {WarpRoles: _roles, "sync_warps": _meet}

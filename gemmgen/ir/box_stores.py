@@ -25,25 +25,3 @@ class StoreBox:
     map: str
     at: tuple[Expr, ...]
     dtype: DType = "f32"
-
-
-@record
-class FenceAsync:
-    """What the thread has written to shared memory, TMA sees, and what the thread has
-    read there, it may overwrite, if it is asked by a thread that knows of the fence: by one that
-    waits with this one at a barrier after it."""
-
-
-@record
-class CommitBoxes:
-    """Ends a group of stores of boxes: the thread's stores since the last one."""
-
-
-@record
-class AwaitBoxes:
-    """Until at most ``pending`` of the thread's groups have shared memory to read yet.  Others
-    know of that after a barrier alone."""
-
-    SYNTAX = "{pending}"
-
-    pending: Expr

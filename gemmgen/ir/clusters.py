@@ -11,18 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from gemmgen.base.record import record
 from gemmgen.ir.buffers import Buffer, Origins
 from gemmgen.ir.nodes import Work
 
 MOST_BLOCKS = 8
 """Blocks of a cluster, on every GPU that has them."""
-
-
-@record
-class ClusterBarrier:
-    """Until all threads of all blocks of the cluster have come; what they wrote before, all see
-    after it (PTX: barrier.cluster).  The expanded and the lowered IR have it in common."""
 
 
 def blocks_of(work: Work) -> int:

@@ -89,21 +89,3 @@ class Block(Generic[S]):
     origins: Origins
     body: tuple[S, ...]
     scoped: bool = False
-
-
-@record
-class Barrier:
-    """``__syncthreads();``: what any thread of the block wrote before it, all see after it."""
-
-
-@record
-class Commit:
-    """Ends a group of asynchronous copies: the thread's copies since the last one."""
-
-
-@record
-class Wait:
-    """Until at most ``pending`` (an expression of constants) of the thread's groups are in
-    flight."""
-
-    pending: Expr

@@ -10,30 +10,15 @@ from __future__ import annotations
 from typing import Literal
 
 from gemmgen.base.record import record
-from gemmgen.ir.barriers import (
-    BarrierArray,
-    ExpectBytes,
-    FenceBarriers,
-    InitBarrier,
-    TestBarrier,
-    WaitBarrier,
-)
-from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
-from gemmgen.ir.clusters import ClusterBarrier
-from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
-from gemmgen.ir.dependent_launch import LaunchDependents
+from gemmgen.ir.barriers import BarrierArray
+from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.expr import Element, Expr, Int
+from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Map, Program, Promote
 from gemmgen.ir.output_slices import StageSlice, StoreBoxes, StoreSlice
 from gemmgen.ir.partial_sums import Arrive, ReducePartials, StorePartial
 from gemmgen.ir.problem import Problem
-from gemmgen.ir.warp_roles import NamedBarrier, SetRegisters, WarpRoles
-from gemmgen.ir.warpgroup_matrices import (
-    AwaitMultiplies,
-    CommitMultiplies,
-    EndMultiplies,
-    FenceMultiplies,
-)
+from gemmgen.ir.warp_roles import WarpRoles
 
 Stage = Expr | None
 """Which of a buffer's stages an operation uses; None if there is only one."""
@@ -231,29 +216,14 @@ Timed = (
     | OneThread
     | Release
     | WarpRoles["Timed"]
-    | SetRegisters
-    | LaunchDependents
-    | NamedBarrier
-    | ClusterBarrier
-    | InitBarrier
-    | FenceBarriers
-    | ExpectBytes
-    | WaitBarrier
-    | TestBarrier
+    | Instruction
     | Fetch
     | Multiply
     | MultiplyAgain
     | DescribeOperands
-    | FenceMultiplies
-    | CommitMultiplies
-    | AwaitMultiplies
-    | EndMultiplies
     | StageSlice
     | StoreSlice
     | StoreBoxes
-    | FenceAsync
-    | CommitBoxes
-    | AwaitBoxes
     | LoadLaneSlice
     | WarpReduce
     | StorePartial
@@ -265,9 +235,6 @@ Timed = (
     | If["Timed"]
     | Break
     | Block["Timed"]
-    | Barrier
-    | Commit
-    | Wait
 )
 
 

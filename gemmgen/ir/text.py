@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from dataclasses import MISSING
 from typing import TypeVar, cast
 
+from gemmgen.ir.instruction import InstructionError
 from gemmgen.ir.textcursor import NAME, Cursor, IRTextError
 from gemmgen.ir.textnotation import Child, Notation
 from gemmgen.ir.texttypes import notation_of
@@ -45,7 +46,7 @@ def _lines(node: object) -> Iterator[str]:
     origins = notation.comment(node)
     assert not any("; " in origin or "\n" in origin for origin in origins), origins
     comment = f"   # {'; '.join(origins)}" if origins else ""
-    keyword = "" if notation.words else notation.keywords[0]
+    keyword = "" if notation.words else next(iter(notation.keywords))
     yield f"{keyword} {notation.write(node, comment=True)}".strip() + comment
     for child in notation.children:
         value = getattr(node, child.name)
@@ -102,7 +103,11 @@ class _Reader:
             cursor.fail(
                 f"expected an option of {notation.kind.__name__} ({options}) or the end of the line"
             )
-        node = notation.kind(**values, **self._children(notation, cursor, depth, body or kinds))
+        children = self._children(notation, cursor, depth, body or kinds)
+        try:
+            node = notation.kind(**values, **children)
+        except InstructionError as wrong:
+            cursor.fail(str(wrong), at=depth)
         return notation.commented(node, origins) if origins else node
 
     def _children(

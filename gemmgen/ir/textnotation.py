@@ -13,7 +13,7 @@ default, and those with origins.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import MISSING, replace
 from functools import cached_property
 from typing import Any
@@ -56,7 +56,8 @@ class Notation:
     """How records of class ``kind`` are written.
 
     ``cited`` is the field whose origins, or whose record's origins, are the comment of the line.
-    ``words`` are the choices for the operand that ``SYNTAX`` begins with, if that is a choice.
+    ``words`` are the choices for the operand that ``SYNTAX`` begins with, if that is a choice:
+    those of its type, or the keys of ``WORDS``.
     """
 
     kind: type[Any]
@@ -64,13 +65,16 @@ class Notation:
     options: tuple[LineField, ...]
     children: tuple[Child, ...]
     cited: str | None
-    words: tuple[str, ...]
+    words: Collection[str]
+
+    @property
+    def keywords(self) -> Collection[str]:
+        """What its line may begin with: ``copy_async`` for ``CopyAsync``, or the words."""
+        return self.words or self._own_name
 
     @cached_property
-    def keywords(self) -> tuple[str, ...]:
-        """What its line may begin with: ``copy_async`` for ``CopyAsync``, or the words."""
-        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.kind.__name__).lower()
-        return self.words or (name,)
+    def _own_name(self) -> tuple[str, ...]:
+        return (re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.kind.__name__).lower(),)
 
     def write(self, node: Any, *, comment: bool) -> str:
         """Operands and options; with ``comment`` origins are left to the line's comment."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
@@ -70,8 +71,10 @@ def notation_of(kind: type) -> Notation:
     )
 
 
-def _words(kind: type, operands: list[str | LineField]) -> tuple[str, ...]:
-    """``global``, ``shared``, ``register`` for a buffer."""
+def _words(kind: type, operands: list[str | LineField]) -> Collection[str]:
+    """``global``, ``shared``, ``register`` for a buffer; its name for an instruction."""
+    if (words := cast("Collection[str] | None", getattr(kind, "WORDS", None))) is not None:
+        return words
     first = operands[1] if len(operands) > 1 and not operands[0] else None
     if hasattr(kind, "SYNTAX") and isinstance(first, LineField) and isinstance(first.codec, OneOf):
         return tuple(word for word, _ in first.codec.values)

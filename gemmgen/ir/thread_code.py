@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from gemmgen.base.record import record
-from gemmgen.ir.barriers import (
-    BarrierArray,
-    ExpectBytes,
-    FenceBarriers,
-    InitBarrier,
-    TestBarrier,
-    WaitBarrier,
-)
-from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync, StoreBox
+from gemmgen.ir.barriers import BarrierArray
+from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.buffers import Origins
-from gemmgen.ir.clusters import ClusterBarrier
-from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
-from gemmgen.ir.dependent_launch import LaunchDependents, WaitGrid
+from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Element, Expr, Var, walk
+from gemmgen.ir.instruction import Instruction, is_instruction
 from gemmgen.ir.lane_matrices import (
     LoadMatrices,
     MultiplyMatrices,
@@ -26,22 +18,9 @@ from gemmgen.ir.lane_matrices import (
     StoreMatrices,
 )
 from gemmgen.ir.shared_copies import CopyAsync, LoadBox
-from gemmgen.ir.warp_matrices import (
-    FragmentArray,
-    LoadFragment,
-    MultiplyFragments,
-    StoreFragment,
-    WarpBarrier,
-)
-from gemmgen.ir.warp_roles import ArriveBarrier, NamedBarrier, SetRegisters, WarpRoles
-from gemmgen.ir.warpgroup_matrices import (
-    AwaitMultiplies,
-    CommitMultiplies,
-    DescribeMatrix,
-    EndMultiplies,
-    FenceMultiplies,
-    MultiplyAsync,
-)
+from gemmgen.ir.warp_matrices import FragmentArray, LoadFragment, MultiplyFragments, StoreFragment
+from gemmgen.ir.warp_roles import WarpRoles
+from gemmgen.ir.warpgroup_matrices import DescribeMatrix, MultiplyAsync
 
 
 @record
@@ -177,25 +156,12 @@ Node = (
     | Point
     | CountArrival
     | AtomicAdd
+    | Instruction
     | CopyAsync
-    | ArriveBarrier
-    | NamedBarrier
-    | ClusterBarrier
-    | SetRegisters
-    | WaitGrid
-    | LaunchDependents
     | WarpRoles["Node"]
     | LoadBox
     | StoreBox
-    | FenceAsync
-    | CommitBoxes
-    | AwaitBoxes
     | BarrierArray
-    | InitBarrier
-    | FenceBarriers
-    | ExpectBytes
-    | WaitBarrier
-    | TestBarrier
     | FragmentArray
     | LoadFragment
     | MultiplyFragments
@@ -207,20 +173,12 @@ Node = (
     | MultiplyMatrices
     | DescribeMatrix
     | MultiplyAsync
-    | FenceMultiplies
-    | CommitMultiplies
-    | AwaitMultiplies
-    | EndMultiplies
-    | WarpBarrier
     | Define
     | Assign
     | For["Node"]
     | If["Node"]
     | Break
     | Block["Node"]
-    | Barrier
-    | Commit
-    | Wait
 )
 
 
@@ -251,6 +209,11 @@ def is_over_tiles(loop: For[Node]) -> bool:
 def contains(body: tuple[Node, ...], kind: type[Node]) -> bool:
     """Whether a node of ``kind`` is in ``body`` or in a function that it calls, at any depth."""
     return any(isinstance(node, kind) or contains(inner(node), kind) for node in body)
+
+
+def executes(body: tuple[Node, ...], *names: str) -> bool:
+    """Whether one of these instructions is in ``body``, or in a function that it calls."""
+    return any(is_instruction(node, *names) or executes(inner(node), *names) for node in body)
 
 
 def functions_of(body: tuple[Node, ...]) -> tuple[Function, ...]:

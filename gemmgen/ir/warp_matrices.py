@@ -73,8 +73,3 @@ class StoreFragment:
     source: Element
     pitch: Expr
     line: Line
-
-
-@record
-class WarpBarrier:
-    """``__syncwarp();``"""

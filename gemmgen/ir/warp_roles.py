@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from gemmgen.base.record import record
 from gemmgen.ir.buffers import Origins
-from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.expr import Expr
 
 S = TypeVar("S", covariant=True)
 
@@ -51,40 +51,3 @@ class WarpRoles(Generic[S]):
     """
 
     roles: tuple[WarpRole[S], ...]
-
-
-@record
-class ArriveBarrier:
-    """One arrival at ``barrier`` of each thread that comes here: what it did before, those see that
-    wait for the phase (PTX: mbarrier.arrive).  With ``block``, a rank, it is the barrier at that
-    place in the shared memory of that block of the cluster."""
-
-    SYNTAX = "{barrier}"
-
-    barrier: Element
-    block: Expr | None = None
-
-
-@record
-class SetRegisters:
-    """``setmaxnreg``: from here on each thread of the warpgroup has ``count`` registers; with
-    ``more``, once other warpgroups have given them up."""
-
-    SYNTAX = "{count}"
-
-    count: int
-    more: bool = False
-
-
-@record
-class NamedBarrier:
-    """``bar.sync number, threads``: until this many of the block's threads, in whole warps, have
-    come.
-
-    There are 16 of them; ``__syncthreads`` is the one with the number 0 and all threads.
-    """
-
-    SYNTAX = "{number} of {threads}"
-
-    number: Expr
-    threads: Expr

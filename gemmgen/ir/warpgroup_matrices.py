@@ -12,45 +12,12 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.ir.atoms import Atom, Product
-from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Element, Expr, Int
 
 ROWS = 8
 """Rows of an operand that lie one after another, whatever is after them."""
 UNIT = 16
 """Bytes that an address in a descriptor counts in."""
-
-
-@record
-class FenceMultiplies:
-    """What threads did to their registers, the multiplications after it find (wgmma.fence): in
-    front of the first one, and wherever a thread has read or written accumulators since."""
-
-
-@record
-class CommitMultiplies:
-    """Ends a group of multiplications: those since the last one (wgmma.commit_group)."""
-
-
-@record
-class AwaitMultiplies:
-    """Until at most ``pending`` groups are under way (wgmma.wait_group): the others have read their
-    operands.  No sum may be read yet, as compilers may move reads of registers in front of it."""
-
-    SYNTAX = "{pending}"
-
-    pending: Expr
-
-
-@record
-class EndMultiplies:
-    """Until no group is under way; ``accumulators``, an array of ``dtype`` in registers, may be
-    read after it."""
-
-    SYNTAX = "{accumulators}"
-
-    accumulators: str
-    dtype: DType = "f32"
 
 
 @record

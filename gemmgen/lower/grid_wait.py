@@ -8,8 +8,8 @@ from typing import cast
 
 from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.control import Block
-from gemmgen.ir.dependent_launch import WaitGrid
 from gemmgen.ir.expr import Element
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.shared_copies import CopyAsync, LoadBox
 from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Invoke, Node, Point
 from gemmgen.ir.traversal import inside, names_in
@@ -26,7 +26,7 @@ def waiting(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
         return body
     tensors = {tensor.name for tensor in context.tensors}
     origins = tuple(x for x in context.kernel.work.origins if x == "overlap_launch")
-    return _waiting(body, tensors, Block(NOTE, origins, (WaitGrid(),)))
+    return _waiting(body, tensors, Block(NOTE, origins, (instruction("wait_grid"),)))
 
 
 def _waiting(body: tuple[Node, ...], tensors: set[str], wait: Node) -> tuple[Node, ...]:

@@ -8,22 +8,13 @@ from typing import Any, cast
 
 from gemmgen.ir import names
 from gemmgen.ir.atoms import Holding
-from gemmgen.ir.barriers import (
-    BarrierArray,
-    ExpectBytes,
-    FenceBarriers,
-    InitBarrier,
-    TestBarrier,
-    WaitBarrier,
-)
-from gemmgen.ir.box_stores import AwaitBoxes, CommitBoxes, FenceAsync
+from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.buffers import Role, Space
-from gemmgen.ir.clusters import ClusterBarrier
-from gemmgen.ir.control import Assign, Barrier, Block, Break, Commit, Define, For, If, Wait
-from gemmgen.ir.dependent_launch import LaunchDependents
+from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.edit import has_fragments, output_of, staged_copies
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, OneThread, Release, Tiles, Timed
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
+from gemmgen.ir.instruction import Instruction, instruction
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LaunchNames, LoweredKernel, LoweredProgram
 from gemmgen.ir.nodes import Init, Program, Promote
@@ -32,14 +23,7 @@ from gemmgen.ir.simplify import less, mod, simplify
 from gemmgen.ir.target import WARP
 from gemmgen.ir.thread_code import Node
 from gemmgen.ir.traversal import inside
-from gemmgen.ir.warp_matrices import WarpBarrier
-from gemmgen.ir.warp_roles import ArriveBarrier, NamedBarrier, SetRegisters, WarpRole, WarpRoles
-from gemmgen.ir.warpgroup_matrices import (
-    AwaitMultiplies,
-    CommitMultiplies,
-    EndMultiplies,
-    FenceMultiplies,
-)
+from gemmgen.ir.warp_roles import WarpRole, WarpRoles
 from gemmgen.lower import (
     async_copies,
     box_stores,
@@ -210,9 +194,10 @@ def _release(context: Context, node: Release) -> tuple[Node, ...]:
     """All lanes have read when the first one says so; in a cluster one lane to each block."""
     lane = mod(X, Int(WARP))
     if context.kernel.work.cluster and node.everywhere:
-        each = ArriveBarrier(node.barrier, lane)
-        return (WarpBarrier(), If(less(lane, names.CLUSTER), (each,)))
-    return (WarpBarrier(), If(Binary("==", lane, Int(0)), (ArriveBarrier(node.barrier),)))
+        each = instruction("arrive_at", node.barrier, lane)
+        return (instruction("sync_warp"), If(less(lane, names.CLUSTER), (each,)))
+    arrival = instruction("arrive", node.barrier)
+    return (instruction("sync_warp"), If(Binary("==", lane, Int(0)), (arrival,)))
 
 
 NODES: Mapping[type, LowerNode] = {
@@ -224,14 +209,8 @@ NODES: Mapping[type, LowerNode] = {
     OneThread: _one_thread,
     WarpRoles: _roles,
     Release: _release,
-    **dict.fromkeys((SetRegisters, NamedBarrier, ClusterBarrier, LaunchDependents), _kept),
     **dict.fromkeys((For, Block), _nested),
-    **dict.fromkeys((FenceAsync, CommitBoxes, AwaitBoxes), _kept),
-    **dict.fromkeys((Assign, Break, Barrier, Commit, Wait), _kept),
-    **dict.fromkeys((BarrierArray, InitBarrier, FenceBarriers, ExpectBytes), _kept),
-    **dict.fromkeys((WaitBarrier, TestBarrier), _kept),
-    **dict.fromkeys((FenceMultiplies, CommitMultiplies), _kept),
-    **dict.fromkeys((AwaitMultiplies, EndMultiplies), _kept),
+    **dict.fromkeys((Assign, BarrierArray, Break, Instruction), _kept),
     **boxes.LOWER,
     **copies.LOWER,
     **async_copies.LOWER,

@@ -16,6 +16,7 @@ from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.edit import copies
 from gemmgen.ir.expanded import Fetch, Multiply
 from gemmgen.ir.expr import Element, Expr, Int, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.lowered import Check, Constant
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, div, mod, mul
@@ -27,7 +28,6 @@ from gemmgen.ir.warp_matrices import (
     LoadFragment,
     MultiplyFragments,
     StoreFragment,
-    WarpBarrier,
 )
 from gemmgen.lower import addresses, bounds, epilogue, shared_arrays, warps
 from gemmgen.lower.context import LANE, Context, Lowering, SumBody
@@ -104,9 +104,9 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
 
     def pass_on(at: Expr) -> tuple[Node, ...]:
         leaving = _each(context, inner, lambda other: _leave(context, slice_, at, other))
-        taking = (_take_up(context, node, slice_, at), WarpBarrier())
+        taking = (_take_up(context, node, slice_, at), instruction("sync_warp"))
         return (
-            Block(LEAVING, slice_.origins, (*leaving, WarpBarrier())),
+            Block(LEAVING, slice_.origins, (*leaving, instruction("sync_warp"))),
             Block(TAKING, node.origins, taking),
         )
 

@@ -18,10 +18,11 @@ from gemmgen.fuzz.campaign import Judged, trial_at
 from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.fuzz.shrink import shrink
 from gemmgen.ir.buffers import Buffer, Swizzle
-from gemmgen.ir.control import Barrier, Block, Break, Wait
+from gemmgen.ir.control import Block, Break
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expanded import Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var, walk
+from gemmgen.ir.instruction import instruction, is_instruction
 from gemmgen.lower import addresses, bounds, epilogue, operands, wmma
 from gemmgen.lower.bounds import TileCopy
 from gemmgen.lower.context import Context
@@ -44,7 +45,8 @@ def barrier_dropped(patch: pytest.MonkeyPatch) -> None:
 
     def without(self: pipeline_registers.RegisterPipeline) -> tuple[object, ...]:
         found = body(self)
-        last = max((i for i, node in enumerate(found) if isinstance(node, Barrier)), default=-1)
+        barriers = (i for i, node in enumerate(found) if is_instruction(node, "sync_block"))
+        last = max(barriers, default=-1)
         return tuple(node for i, node in enumerate(found) if i != last)
 
     patch.setattr(pipeline_registers.RegisterPipeline, "_body", without)
@@ -131,7 +133,7 @@ def one_group_too_few(patch: pytest.MonkeyPatch) -> None:
     """An asynchronous tile is read while it may be under way."""
 
     def landed(self: AsyncPipeline) -> tuple[Timed, ...]:
-        return (Wait(Int(self._ring().stages - 1)), Barrier())
+        return (instruction("wait_group", Int(self._ring().stages - 1)), instruction("sync_block"))
 
     patch.setattr(AsyncPipeline, "_landed", landed)
 
@@ -179,7 +181,7 @@ def rows_taken_for_columns(patch: pytest.MonkeyPatch) -> None:
 
 def sums_read_at_once(patch: pytest.MonkeyPatch) -> None:
     """A warp's lanes do not wait for one another where accumulators pass through shared memory."""
-    patch.setattr(wmma, "WarpBarrier", lambda: Block("", (), ()))
+    patch.setattr(wmma, "instruction", lambda name: Block("", (), ()))
 
 
 def steps_of_the_other_not_skipped(patch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gemmgen.ir.control import Assign, Barrier, Block, Define, For, If
+from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.expr import Binary, BinaryOp, Call, Element, Expr, Float, Int, Select, Var, Wide
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import Constant, LoweredKernel, SharedArray
 from gemmgen.ir.param import Param
@@ -140,7 +141,7 @@ def tiled() -> LoweredKernel:
         (
             Block("the next tile", (), (If(of("<", next_k, K), loads),)),
             For("k", Int(0), Var("BK"), Int(1), inner, unroll=True),
-            Barrier(),
+            instruction("sync_block"),
             Assign("stage", following),
         ),
     )
@@ -165,7 +166,7 @@ def tiled() -> LoweredKernel:
         load_a(Int(0), 0),
         load_b(Int(0), 0),
         Define("stage", Int(0), mutable=True),
-        Barrier(),
+        instruction("sync_block"),
         steps,
         Define("m", of("+", "tile_m", Y)),
         store,

@@ -9,13 +9,14 @@ import pytest
 
 from gemmgen.interpreter.async_copies import LANDINGS, Landing, landings_of
 from gemmgen.interpreter.interpret import Trap, interpret
-from gemmgen.ir.control import Assign, Barrier, Block, Commit, For, If, Wait
+from gemmgen.ir.control import Assign, Block, For, If
 from gemmgen.ir.expr import Element, Expr, Int
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, SharedArray
 from gemmgen.ir.param import Param
 from gemmgen.ir.shared_copies import CopyAsync
-from gemmgen.ir.thread_code import Node, contains
+from gemmgen.ir.thread_code import Node, contains, executes
 
 from .kernels import X, of
 
@@ -24,7 +25,7 @@ PARAMS = (
     Param("x", "tensor", ("m",)),
     Param("out", "tensor", ("m",), written=True),
 )
-COMMIT, BARRIER = Commit(), Barrier()
+COMMIT, BARRIER = instruction("commit_group"), instruction("sync_block")
 OUT, TILE = Element("out", (X,)), Element("tile", (X,))
 READ = Assign(OUT, TILE)
 both = pytest.mark.parametrize("landing", LANDINGS)
@@ -45,6 +46,10 @@ def run(landing: Landing, *body: Node) -> list[float]:
     return [float(value) for value in out]
 
 
+def wait(pending: int) -> Node:
+    return instruction("wait_group", Int(pending))
+
+
 def copy(first: Expr | int = X, to: Expr | int = X, width: int = 1, valid: int = 1) -> CopyAsync:
     target, source = Element("tile", (of("+", to),)), Element("x", (of("+", first),))
     return CopyAsync(target, source, width, Int(valid))
@@ -52,30 +57,30 @@ def copy(first: Expr | int = X, to: Expr | int = X, width: int = 1, valid: int =
 
 @both
 def test_a_copy_is_there_after_the_wait_for_its_group(landing: Landing) -> None:
-    assert run(landing, copy(), COMMIT, Wait(Int(0)), BARRIER, READ) == [10, 11, 12, 13]
+    assert run(landing, copy(), COMMIT, wait(0), BARRIER, READ) == [10, 11, 12, 13]
 
 
 @both
 def test_a_wait_leaves_the_latest_groups_under_way(landing: Landing) -> None:
     second = copy(of("+", X, 4), of("+", X, 4))
-    body = (copy(), COMMIT, second, COMMIT, COMMIT, Wait(Int(2)), BARRIER, READ, Wait(Int(0)))
+    body = (copy(), COMMIT, second, COMMIT, COMMIT, wait(2), BARRIER, READ, wait(0))
     assert run(landing, *body) == [10, 11, 12, 13]
 
 
 def test_late_shows_a_read_without_a_wait() -> None:
-    body = (copy(), COMMIT, READ, Wait(Int(0)))
+    body = (copy(), COMMIT, READ, wait(0))
     assert all(map(math.isnan, run("late", *body)))
     assert run("early", *body) == [10, 11, 12, 13]
 
 
 def test_late_shows_one_group_too_few_waited_for() -> None:
-    body = (copy(), COMMIT, COMMIT, Wait(Int(2)), READ, Wait(Int(0)))
+    body = (copy(), COMMIT, COMMIT, wait(2), READ, wait(0))
     assert all(map(math.isnan, run("late", *body)))
 
 
 def test_early_shows_a_store_before_the_wait() -> None:
     """Late, the copy lands upon the store; early, the store stays."""
-    body = (copy(), COMMIT, Assign(TILE, Element("x", (Int(7),))), Wait(Int(0)), BARRIER, READ)
+    body = (copy(), COMMIT, Assign(TILE, Element("x", (Int(7),))), wait(0), BARRIER, READ)
     assert run("late", *body) == [10, 11, 12, 13]
     assert run("early", *body) == [17, 17, 17, 17]
 
@@ -83,14 +88,14 @@ def test_early_shows_a_store_before_the_wait() -> None:
 @both
 def test_a_stage_copied_into_while_it_is_read_shows(landing: Landing) -> None:
     other = copy(of("+", X, 4))
-    got = run(landing, copy(), COMMIT, Wait(Int(0)), BARRIER, other, COMMIT, READ, Wait(Int(0)))
+    got = run(landing, copy(), COMMIT, wait(0), BARRIER, other, COMMIT, READ, wait(0))
     assert got != [10, 11, 12, 13]
 
 
 @both
 def test_a_group_never_committed_is_not_waited_for(landing: Landing) -> None:
     with pytest.raises(Trap, match=r"tile\[0\]: a copy that is not waited for, by .*\(0, 0\)"):
-        run(landing, copy(), Wait(Int(0)), BARRIER, READ)
+        run(landing, copy(), wait(0), BARRIER, READ)
 
 
 @both
@@ -103,19 +108,19 @@ def test_refuses_to_end_with_a_copy_under_way(landing: Landing) -> None:
 @pytest.mark.parametrize("valid", range(5))
 def test_zeros_stand_after_the_valid_elements(landing: Landing, valid: int) -> None:
     first = If(of("<", X, 1), (copy(4, 0, 4, valid),))
-    got = run(landing, first, COMMIT, Wait(Int(0)), BARRIER, READ)
+    got = run(landing, first, COMMIT, wait(0), BARRIER, READ)
     assert got == [14.0, 15.0, 16.0, 17.0][:valid] + [0.0] * (4 - valid)
 
 
 @both
 def test_a_copy_of_nothing_reads_nothing(landing: Landing) -> None:
-    assert run(landing, copy(1 << 20, X, 1, 0), COMMIT, Wait(Int(0)), BARRIER, READ) == [0, 0, 0, 0]
+    assert run(landing, copy(1 << 20, X, 1, 0), COMMIT, wait(0), BARRIER, READ) == [0, 0, 0, 0]
 
 
 @both
 def test_refuses_to_read_beyond_the_matrix(landing: Landing) -> None:
     with pytest.raises(Trap, match=r"x\[8\]: out of bounds"):
-        run(landing, copy(of("+", X, 5)), COMMIT, Wait(Int(0)))
+        run(landing, copy(of("+", X, 5)), COMMIT, wait(0))
 
 
 @both
@@ -124,11 +129,11 @@ def test_both_sides_of_a_wide_copy_are_aligned(
     landing: Landing, first: int, to: int, buffer: str
 ) -> None:
     with pytest.raises(Trap, match=rf"{buffer}\[2\]: misaligned access of width 4"):
-        run(landing, copy(first, to, 4, 0), COMMIT, Wait(Int(0)))
+        run(landing, copy(first, to, 4, 0), COMMIT, wait(0))
 
 
 def test_programs_with_asynchronous_copies_have_both_extremes() -> None:
-    assert landings_of(program(copy(), COMMIT, Wait(Int(0)))) == LANDINGS
+    assert landings_of(program(copy(), COMMIT, wait(0))) == LANDINGS
     assert landings_of(program(READ)) == ("late",)
 
 
@@ -140,4 +145,4 @@ def test_nodes_are_found_at_any_depth() -> None:
         Block("", (), inner),
     ):
         assert contains((READ, outer), CopyAsync)
-        assert not contains((READ, outer), Wait)
+        assert not executes((READ, outer), "wait_group")

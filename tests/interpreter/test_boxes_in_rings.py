@@ -11,10 +11,10 @@ from passes.schedules import CASES
 from gemmgen.base.source import Source
 from gemmgen.expand.pipeline_tma import TmaPipeline
 from gemmgen.expand.ring import Ring
-from gemmgen.ir.barriers import ExpectBytes, FenceBarriers
-from gemmgen.ir.control import Assign, Barrier, Block
+from gemmgen.ir.control import Assign, Block
 from gemmgen.ir.expanded import CopyBox, OneThread, Timed
 from gemmgen.ir.expr import Binary, Expr, Int
+from gemmgen.ir.instruction import Instruction, instruction, is_instruction
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule, make_concrete
 from gemmgen.proof.equivalence import same_meaning
@@ -31,7 +31,7 @@ def difference() -> str | None:
 
 
 def never_waits(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TmaPipeline, "_landed", lambda *_: (Barrier(),))
+    patch.setattr(TmaPipeline, "_landed", lambda *_: (instruction("sync_block"),))
 
 
 def never_turns(patch: pytest.MonkeyPatch) -> None:
@@ -49,8 +49,9 @@ def _issued(patch: pytest.MonkeyPatch, change: Callable[[Timed], tuple[Timed, ..
 
 def _expects(patch: pytest.MonkeyPatch, more: int) -> None:
     def change(node: Timed) -> tuple[Timed, ...]:
-        if isinstance(node, ExpectBytes):
-            node = replace(node, bytes=Binary("+", node.bytes, Int(more)))
+        if isinstance(node, Instruction) and node.name == "expect_bytes":
+            barrier, size = node.operands
+            node = replace(node, operands=(barrier, size + more))
         return (node,)
 
     _issued(patch, change)
@@ -65,7 +66,7 @@ def expects_too_many(patch: pytest.MonkeyPatch) -> None:
 
 
 def expects_nothing(patch: pytest.MonkeyPatch) -> None:
-    _issued(patch, lambda node: () if isinstance(node, ExpectBytes) else (node,))
+    _issued(patch, lambda node: () if is_instruction(node, "expect_bytes") else (node,))
 
 
 def shifts_a_box(patch: pytest.MonkeyPatch) -> None:
@@ -85,7 +86,7 @@ def fences_nothing(patch: pytest.MonkeyPatch) -> None:
         assert isinstance(block, Block)
         array, once, *rest = block.body
         assert isinstance(once, OneThread)
-        kept = tuple(node for node in once.body if not isinstance(node, FenceBarriers))
+        kept = tuple(node for node in once.body if not is_instruction(node, "fence_barrier_init"))
         return replace(block, body=(array, replace(once, body=kept), *rest))
 
     patch.setattr(TmaPipeline, "_barriers", wrong)

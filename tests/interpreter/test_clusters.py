@@ -10,12 +10,11 @@ import pytest
 from passes.schedules import GOLDEN
 
 from gemmgen.base.source import Source
-from gemmgen.ir.barriers import InitBarrier
 from gemmgen.ir.control import Define
 from gemmgen.ir.expr import Binary, Int, Var
+from gemmgen.ir.instruction import is_instruction
 from gemmgen.ir.shared_copies import LoadBox
 from gemmgen.ir.traversal import rebuilt
-from gemmgen.ir.warp_roles import ArriveBarrier
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule, make_concrete
 from gemmgen.proof.equivalence import same_meaning
@@ -40,18 +39,21 @@ def difference(rule: Callable[[Any], Any] = lambda node: None) -> str:
 
 
 def arrives_at_the_first_block(node: Any) -> Any:
-    return replace(node, block=Int(0)) if isinstance(node, ArriveBarrier) else None
+    if is_instruction(node, "arrive_at"):
+        return replace(node, operands=(node.operands[0], Int(0)))
+    return None
 
 
 def arrives_at_a_fifth_block(node: Any) -> Any:
-    if isinstance(node, ArriveBarrier):
-        return replace(node, block=Binary("+", node.block, Int(1)))
+    if is_instruction(node, "arrive_at"):
+        barrier, rank = node.operands
+        return replace(node, operands=(barrier, rank + 1))
     return None
 
 
 def counts_the_warps_of_one_block(node: Any) -> Any:
-    if isinstance(node, InitBarrier) and node.barrier.buffer == "empty":
-        return replace(node, arrivals=Binary("/", Var("CONSUMERS"), Int(32)))
+    if is_instruction(node, "init_barrier") and node.operands[0].buffer == "empty":
+        return replace(node, operands=(node.operands[0], Var("CONSUMERS") / 32))
     return None
 
 

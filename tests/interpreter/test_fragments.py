@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from gemmgen.interpreter.interpret import Trap, interpret
-from gemmgen.ir.control import Assign, Barrier, If
+from gemmgen.ir.control import Assign, If
 from gemmgen.ir.expr import Element, Expr, Int, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, SharedArray
 from gemmgen.ir.param import Param
@@ -19,7 +20,6 @@ from gemmgen.ir.warp_matrices import (
     LoadFragment,
     MultiplyFragments,
     StoreFragment,
-    WarpBarrier,
 )
 
 from .kernels import X, of
@@ -50,6 +50,7 @@ def load(at: Expr | int = 0, pitch: int = PITCH, side: str = "a", line: str = "r
 
 
 MULTIPLY = MultiplyFragments(ACC, A, B, "row", "col", "f16")
+BARRIER, SYNC_WARP = instruction("sync_block"), instruction("sync_warp")
 STORE = StoreFragment(Element("sums", (of("*", WARP, 256),)), ACC, Int(16), "row")
 
 
@@ -70,7 +71,7 @@ def run(*body: Node) -> np.ndarray:
         for e in range(8)
     )
     interface = Interface("test", PARAMS, (THREADS, 1), (("M", 512),), (), 0, 0, ())
-    nodes = (*fill, Barrier(), *ARRAYS, *body, Barrier(), *drain)
+    nodes = (*fill, BARRIER, *ARRAYS, *body, BARRIER, *drain)
     kernel = LoweredKernel(interface, (), (), SHARED, nodes, THREADS)
     tile = np.zeros((16, PITCH), np.float16)
     tile[:, :16] = np.arange(256).reshape(16, 16) % 7 - 3
@@ -82,7 +83,7 @@ def run(*body: Node) -> np.ndarray:
 
 def test_every_warp_multiplies_for_itself() -> None:
     matrix = (np.arange(256).reshape(16, 16) % 7 - 3).astype(np.float32)
-    found = run(load(), load(side="b", line="col"), MULTIPLY, MULTIPLY, STORE, WarpBarrier())
+    found = run(load(), load(side="b", line="col"), MULTIPLY, MULTIPLY, STORE, SYNC_WARP)
     assert (found == 2 * matrix @ matrix.T).all()
     transposed = replace(MULTIPLY, a_line="col")
     assert (run(load(), load(side="b"), transposed, STORE)[1] == matrix.T @ matrix.T).all()
@@ -112,7 +113,7 @@ SOME = of("<", X, 40)
         ((If(SOME, (load(),)),), r"not all of its lanes come to it, by block 0, thread \(40, 0\)"),
         ((If(SOME, (MULTIPLY,)),), "not all of its lanes"),
         ((If(SOME, (STORE,)),), "not all of its lanes"),
-        ((If(SOME, (WarpBarrier(),)),), "not all of its lanes"),
+        ((If(SOME, (SYNC_WARP,)),), "not all of its lanes"),
     ],
 )
 def test_traps(body: tuple[Node, ...], message: str) -> None:

@@ -8,9 +8,10 @@ from typing import TypeVar, cast
 import pytest
 
 from gemmgen.base.source import Source
-from gemmgen.ir.control import Assign, Barrier, If
+from gemmgen.ir.control import Assign, If
 from gemmgen.ir.expr import Call, Element, Expr, Float, Int, Select, Var
 from gemmgen.ir.exprtext import format_expression
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
 from gemmgen.ir.requirement import Equal, MultipleOf, Requirement
 from gemmgen.ir.thread_code import Node, RegisterArray
@@ -129,7 +130,7 @@ def test_unwritten_elements_are_named():
 
 def test_a_barrier_that_some_threads_miss_is_found():
     kernel = tiled()
-    body: tuple[Node, ...] = (If(of("<", X, 4), (Barrier(),)), *kernel.body)
+    body: tuple[Node, ...] = (If(of("<", X, 4), (instruction("sync_block"),)), *kernel.body)
     difference = check(replace(kernel, body=body), (16, 32, 4))
     assert difference is not None and "barrier" in difference.reason
 

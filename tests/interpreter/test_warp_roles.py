@@ -8,13 +8,14 @@ import pytest
 
 from gemmgen.calling.launches import ORDERS, Order
 from gemmgen.interpreter.interpret import Trap, interpret
-from gemmgen.ir.control import Assign, Barrier, Define, For, If
+from gemmgen.ir.control import Assign, Define, For, If
 from gemmgen.ir.expr import Element, Float, Int, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, SharedArray
 from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import Node
-from gemmgen.ir.warp_roles import NamedBarrier, WarpRole, WarpRoles
+from gemmgen.ir.warp_roles import WarpRole, WarpRoles
 
 from .kernels import BLOCK, X, of
 
@@ -56,7 +57,8 @@ def roles(producer: tuple[Node, ...], consumers: tuple[Node, ...]) -> Node:
 
 
 EVERY = Int(CONSUMERS + PRODUCER)
-FILLED, READ = NamedBarrier(Int(1), EVERY), NamedBarrier(Int(2), EVERY)
+BARRIER = instruction("sync_block")
+FILLED, READ = instruction("sync_warps", Int(1), EVERY), instruction("sync_warps", Int(2), EVERY)
 
 
 def synchronized_consumers() -> tuple[Node, ...]:
@@ -108,29 +110,33 @@ def trap(body: tuple[Node, ...], order: Order = "ascending") -> str:
 
 
 def test_a_barrier_of_the_block_within_a_role_waits_for_all_of_it() -> None:
-    found = trap((roles((Barrier(),), ()),))
+    found = trap((roles((BARRIER,), ()),))
     assert "producer waits for barrier 0, to which 32 of 96 threads have come" in found
     tile = Assign(Element("tile", (Int(0), LANE)), Float(2.0))
     read = Assign(Element("out", (X,)), Element("tile", (Int(0), of("%", X, PRODUCER))))
-    run((roles((tile, Barrier()), (Barrier(), read)),), "descending")
+    run((roles((tile, BARRIER), (BARRIER, read)),), "descending")
+
+
+def named(number: int, threads: int) -> Node:
+    return instruction("sync_warps", Int(number), Int(threads))
 
 
 def test_named_barriers_count_whole_warps() -> None:
     def met(producer: Node) -> str:
-        return trap((roles((producer,), (NamedBarrier(Int(1), Int(96)),)),), "descending")
+        return trap((roles((producer,), (named(1, 96),)),), "descending")
 
-    assert "barrier[1]: 64 threads, but others come" in met(NamedBarrier(Int(1), Int(64)))
-    assert "barrier[16]: a block has 16 of them" in met(NamedBarrier(Int(16), Int(32)))
-    assert "barrier[2]: 33 threads are not number of whole" in met(NamedBarrier(Int(2), Int(33)))
-    half = If(of("<", X, CONSUMERS + 16), (NamedBarrier(Int(2), Int(32)),))
+    assert "barrier[1]: 64 threads, but others come" in met(named(1, 64))
+    assert "barrier[16]: a block has 16 of them" in met(named(16, 32))
+    assert "barrier[2]: 33 threads are not number of whole" in met(named(2, 33))
+    half = If(of("<", X, CONSUMERS + 16), (named(2, 32),))
     assert "barrier[2]: not all lanes of its warp" in met(half)
-    assert "more than 32 threads come" in trap((roles((), (NamedBarrier(Int(2), Int(32)),)),))
+    assert "more than 32 threads come" in trap((roles((), (named(2, 32),)),))
 
 
 def test_the_threads_of_a_role_all_go_its_way() -> None:
     wrong = WarpRoles(
         (
-            WarpRole("producer", CONSUMERS, PRODUCER, "", (), (Barrier(),), of(">=", X, 32)),
+            WarpRole("producer", CONSUMERS, PRODUCER, "", (), (BARRIER,), of(">=", X, 32)),
             WarpRole("consumers", 0, CONSUMERS, "", (), ()),
         )
     )
@@ -140,4 +146,4 @@ def test_the_threads_of_a_role_all_go_its_way() -> None:
 
 def test_what_a_thread_may_not_do_ends_the_other_roles_too() -> None:
     outside = Assign(Element("tile", (Int(2), X)), Float(1.0))
-    assert trap((roles((outside,), (Barrier(),)),)).startswith("tile[192]")
+    assert trap((roles((outside,), (BARRIER,)),)).startswith("tile[192]")

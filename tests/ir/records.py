@@ -13,6 +13,7 @@ from gemmgen.ir import (
     buffers,
     control,
     expanded,
+    instruction,
     interface,
     lowered,
     nodes,
@@ -35,6 +36,8 @@ from gemmgen.ir.expr import (
     Var,
     Wide,
 )
+from gemmgen.ir.instruction import FORMS, Instruction
+from gemmgen.ir.instruction_table import INSTRUCTIONS, Kind
 
 EXPRESSIONS = get_args(Expr)
 OPERATORS = tuple(op for group in get_args(BinaryOp) for op in get_args(group))
@@ -56,6 +59,7 @@ CLASSES = tuple(
         tensor_map,
         thread_code,
         warp_matrices,
+        instruction,
     )
     for kind in vars(module).values()
     if isinstance(kind, type) and kind.__module__ == module.__name__
@@ -81,6 +85,8 @@ class Drawn:
     def node(self, kind: type, depth: int = 2) -> Any:
         """A record of class ``kind``, in which bodies are nested up to ``depth``."""
         kind = get_origin(kind) or kind
+        if kind is Instruction:
+            return self.instruction()
         hints = get_type_hints(kind)
         values: dict[str, Any] = {}
         inside = Drawn(self.random, self.body, (*self.within, kind))
@@ -90,6 +96,19 @@ class Drawn:
             else:
                 values[field.name] = inside.value(hints[field.name], depth)
         return kind(**values)
+
+    def instruction(self) -> Instruction:
+        """Of any row, with operands of the row's kinds."""
+        row = self.random.choice(tuple(INSTRUCTIONS.values()))
+        operands = tuple(self.operand(kind) for _, kind in row.operands)
+        result = self.random.choice(TEXTS[:-1]) or "x" if row.result else ""
+        predicate = self.random.choice((None, self.expression()))
+        return Instruction(row.name, operands, result, predicate)
+
+    def operand(self, kind: Kind) -> Expr:
+        if kind in FORMS:
+            return SIMPLE[FORMS[kind]](self)
+        return self.expression()
 
     def value(self, hint: Any, depth: int) -> Any:
         arguments = get_args(hint)

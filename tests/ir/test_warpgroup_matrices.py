@@ -9,16 +9,9 @@ import pytest
 
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.expr import Binary, Element, Int, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.text import parse_ir, print_ir
-from gemmgen.ir.warpgroup_matrices import (
-    UNIT,
-    AwaitMultiplies,
-    CommitMultiplies,
-    DescribeMatrix,
-    EndMultiplies,
-    FenceMultiplies,
-    MultiplyAsync,
-)
+from gemmgen.ir.warpgroup_matrices import UNIT, DescribeMatrix, MultiplyAsync
 
 STEP = Binary("/", Binary("*", Var("k"), Int(2)), Int(UNIT))
 FIRST = Element("A_shared", (Var("stage"), Binary("*", Var("group"), Int(64)), Int(0)))
@@ -39,10 +32,10 @@ MULTIPLY = MultiplyAsync(
 @pytest.mark.parametrize(
     "node",
     (
-        FenceMultiplies(),
-        CommitMultiplies(),
-        AwaitMultiplies(Int(1)),
-        EndMultiplies("acc"),
+        instruction("wgmma_fence"),
+        instruction("wgmma_commit"),
+        instruction("wgmma_wait", Int(1)),
+        instruction("wgmma_end", Var("acc")),
         DescribeMatrix("A_matrix", FIRST, 128, Int(1024)),
         DescribeMatrix("B_matrix", FIRST, 128, Binary("*", Var("BK"), Int(128)), mn_major=True),
         MULTIPLY,

@@ -9,9 +9,10 @@ import pytest
 
 from gemmgen.expand.pipeline_async import AsyncPipeline
 from gemmgen.expand.ring import Ring
-from gemmgen.ir.control import Barrier, Block, Commit, Wait
+from gemmgen.ir.control import Block
 from gemmgen.ir.expanded import CopyTileAsync, Timed
 from gemmgen.ir.expr import Expr, Int, Select
+from gemmgen.ir.instruction import instruction, is_instruction
 from gemmgen.lower import async_copies as lowering
 from gemmgen.lower.context import Context
 from gemmgen.proof import compiled, cpu, meaning
@@ -66,7 +67,7 @@ def one_group_too_few(patch: Patch) -> None:
     """N - 1 groups may be under way, not N - 2."""
 
     def landed(self: AsyncPipeline) -> tuple[Timed, ...]:
-        return (Wait(Int(self._ring().stages - 1)), Barrier())
+        return (instruction("wait_group", Int(self._ring().stages - 1)), instruction("sync_block"))
 
     patch.setattr(AsyncPipeline, "_landed", landed)
 
@@ -78,7 +79,7 @@ def commit_missing(patch: Patch) -> None:
     def uncommitted(self: AsyncPipeline, ring: Ring) -> tuple[Timed, ...]:
         *before, phase = issue_ahead(self, ring)
         assert isinstance(phase, Block)
-        body = tuple(node for node in phase.body if not isinstance(node, Commit))
+        body = tuple(node for node in phase.body if not is_instruction(node, "commit_group"))
         return (*before, replace(phase, body=body))
 
     patch.setattr(AsyncPipeline, "_issue_ahead", uncommitted)
@@ -104,7 +105,7 @@ def barrier_missing(patch: Patch) -> None:
     """A thread sees what it has copied itself; others' copies may not be there."""
 
     def landed(self: AsyncPipeline) -> tuple[Timed, ...]:
-        return (Wait(Int(self._ring().stages - 2)),)
+        return (instruction("wait_group", Int(self._ring().stages - 2)),)
 
     patch.setattr(AsyncPipeline, "_landed", landed)
 

@@ -13,9 +13,9 @@ from gemmgen.expand import inner_loop
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.expanded import Fetch, Multiply, Timed
 from gemmgen.ir.expr import Expr, Int
+from gemmgen.ir.instruction import is_instruction
 from gemmgen.ir.nodes import Kernel, Loop, Map
 from gemmgen.ir.thread_code import Node
-from gemmgen.ir.warp_matrices import WarpBarrier
 from gemmgen.lower import shared_arrays, wmma
 from gemmgen.lower.context import Context
 from gemmgen.proof import cpu, meaning
@@ -161,7 +161,7 @@ def no_warp_barriers(patch: Patch) -> None:
 def _without(node: Node) -> Node:
     if not hasattr(node, "body"):
         return node
-    body = tuple(_without(one) for one in node.body if not isinstance(one, WarpBarrier))
+    body = tuple(_without(one) for one in node.body if not is_instruction(one, "sync_warp"))
     return replace(node, body=body)
 
 

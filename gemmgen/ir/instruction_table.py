@@ -1,0 +1,128 @@
+"""PTX instructions: a row says all that compilation knows of one.
+
+A new instruction is a row here, its device function ``emit/intrinsics/NAME.cuh``, and its models:
+a function of this name in the ``INSTRUCTIONS`` of the interpreter's file for the mechanism, and the
+C++ of its PTX mnemonic in ``sim/ptx.h``.  Printing, IR text, traversal and analyses read the row.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from gemmgen.base.record import record
+
+Kind = Literal["value", "constant", "barrier", "array"]
+"""What an operand is, and so how the call of the device function is given it: an expression; a
+constant, which is a template argument; an mbarrier in shared memory; a register array by its
+name."""
+
+Operands = tuple[tuple[str, Kind], ...]
+"""The operands of an instruction by name, in the order of the device function's parameters."""
+
+Effect = Literal["barrier", "fence", "arrive", "commit", "wait", "resource"]
+"""What it does beyond computing its result.
+
+    ``barrier``   threads wait for each other at one place
+    ``fence``     orders accesses to memory or registers: of one thread alone it changes no value
+    ``arrive``    sets up a phase of an mbarrier, or arrives there
+    ``commit``    ends a group of asynchronous operations
+    ``wait``      waits for asynchronous operations, or asks whether they have ended
+    ``resource``  registers or the launch of another kernel: it changes no value
+"""
+
+NO_VALUE: tuple[Effect, ...] = ("fence", "resource")
+"""Effects that a machine may leave out that runs one statement of all threads after another."""
+
+
+@record
+class InstructionRow:
+    """``name`` is that of the file in ``emit/intrinsics``; without one ``builtin`` is CUDA's own
+    function.  ``ptx`` is the mnemonic, under which the PTX ISA describes it.
+
+    ``result`` is the type of the variable that the result defines; ``spins``: it is repeated until
+    the result is true.
+    """
+
+    name: str
+    ptx: str
+    effect: Effect
+    operands: Operands = ()
+    result: str = ""
+    spins: bool = False
+    builtin: str = ""
+
+
+_BARRIER: Operands = (("barrier", "barrier"),)
+_PHASE: Operands = (*_BARRIER, ("parity", "value"))
+_ARRIVALS: Operands = (*_BARRIER, ("arrivals", "value"))
+_BYTES: Operands = (*_BARRIER, ("bytes", "value"))
+_PENDING: Operands = (("pending", "constant"),)
+_COUNT: Operands = (("count", "constant"),)
+_ACCUMULATORS: Operands = (("accumulators", "array"),)
+
+_ROWS = (
+    # What any thread of the block wrote before it, all see after it.
+    InstructionRow("sync_block", "bar.sync", "barrier", builtin="__syncthreads"),
+    # The same for the lanes of a warp.
+    InstructionRow("sync_warp", "bar.warp.sync", "barrier", builtin="__syncwarp"),
+    # Ends a group of asynchronous copies: the thread's since the last one.
+    InstructionRow("commit_group", "cp.async.commit_group", "commit"),
+    # Until at most ``pending`` of the thread's groups are in flight.
+    InstructionRow("wait_group", "cp.async.wait_group", "wait", _PENDING),
+    # The first phase of the barrier begins; each needs ``arrivals``.
+    InstructionRow("init_barrier", "mbarrier.init", "arrive", _ARRIVALS),
+    # The barriers that the thread has initialized are visible to TMA; other threads need a barrier
+    # after it.
+    InstructionRow("fence_barrier_init", "fence.mbarrier_init", "arrive"),
+    # One arrival, and the phase expects this many more bytes.
+    InstructionRow("expect_bytes", "mbarrier.arrive.expect_tx", "arrive", _BYTES),
+    # Until the phase with this ``parity`` (0 or 1) has ended: what was written by copies that it
+    # counts is then visible to the thread.
+    InstructionRow("try_wait", "mbarrier.try_wait.parity", "wait", _PHASE, spins=True),
+    # Whether that phase has ended by now; no thread waits.
+    InstructionRow("test_wait", "mbarrier.test_wait.parity", "wait", _PHASE, result="bool"),
+    # One arrival of each thread that executes it: what it did before, threads see that wait for the
+    # phase.
+    InstructionRow("arrive", "mbarrier.arrive", "arrive", _BARRIER),
+    # The same at the barrier at this place in the shared memory of the cluster's block ``rank``.
+    InstructionRow("arrive_at", "mbarrier.arrive", "arrive", (*_BARRIER, ("rank", "value"))),
+    # Until ``threads`` threads of the block, in whole warps, have arrived at one of its 16 named
+    # barriers; ``sync_block`` is number 0 with all threads.
+    InstructionRow(
+        "sync_warps", "bar.sync", "barrier", (("number", "value"), ("threads", "value"))
+    ),
+    # Until all threads of all blocks of the cluster have arrived; what they wrote before, all see
+    # after it.
+    InstructionRow("sync_cluster", "barrier.cluster", "barrier"),
+    # From here on each thread of the warpgroup has ``count`` registers: it releases the others.
+    InstructionRow("fewer_registers", "setmaxnreg.dec", "resource", _COUNT),
+    # The same, once other warpgroups have released as many as it lacks.
+    InstructionRow("more_registers", "setmaxnreg.inc", "resource", _COUNT),
+    # Until the preceding kernel has ended, and its writes are visible.
+    InstructionRow("wait_grid", "griddepcontrol.wait", "resource"),
+    # The dependent kernel may begin as soon as every block has executed it, or ended.
+    InstructionRow("launch_dependents", "griddepcontrol.launch_dependents", "resource"),
+    # What the thread has written to shared memory, TMA sees, and what the thread has read there,
+    # TMA may overwrite, if a thread issues it that waits with this one at a barrier after the
+    # fence.
+    InstructionRow("fence_async", "fence.proxy.async", "fence"),
+    # Ends a group of stores of boxes: the thread's since the last one.
+    InstructionRow("commit_boxes", "cp.async.bulk.commit_group", "commit"),
+    # Until at most ``pending`` of the thread's groups have shared memory to read yet.  Others know
+    # of that only after a barrier.
+    InstructionRow("await_boxes", "cp.async.bulk.wait_group.read", "wait", _PENDING),
+    # What threads did to their registers, the multiplications after it find: before the first one,
+    # and wherever a thread has read or written accumulators since.
+    InstructionRow("wgmma_fence", "wgmma.fence", "fence"),
+    # Ends a group of multiplications: the warpgroup's since the last one.
+    InstructionRow("wgmma_commit", "wgmma.commit_group", "commit"),
+    # Until at most ``pending`` groups are in flight: the others have read their operands.  No
+    # accumulator may be read yet, as compilers may move reads of registers before it.
+    InstructionRow("wgmma_wait", "wgmma.wait_group", "wait", _PENDING),
+    # Until no group is in flight; ``accumulators`` may be read after it.
+    InstructionRow("wgmma_end", "wgmma.wait_group", "wait", _ACCUMULATORS),
+    InstructionRow("wgmma_end_i32", "wgmma.wait_group", "wait", _ACCUMULATORS),
+)
+
+INSTRUCTIONS: dict[str, InstructionRow] = {row.name: row for row in _ROWS}
+"""The rows by name, in the order in which a text has their device functions."""
