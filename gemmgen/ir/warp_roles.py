@@ -46,8 +46,8 @@ class WarpRole(Generic[S]):
 class WarpRoles(Generic[S]):
     """``if (condition) { ... } else { ... }``: the warps of a block go different ways.
 
-    A ``Barrier`` within one is the whole block's still: what a role's threads meet at is a
-    ``NamedBarrier``.
+    A ``sync_block`` within one is the whole block's still: what a role's threads meet at is a
+    named barrier (``sync_warps``).
     """
 
     roles: tuple[WarpRole[S], ...]

@@ -1,11 +1,10 @@
 """Nodes for tensor cores that read both operands from shared memory (PTX: wgmma): what the 128
 threads of a warpgroup multiply together, asynchronously.
 
-A multiplication is issued, and goes on by itself.  Those issued since the last ``CommitMultiplies``
+A multiplication is issued, and goes on by itself.  Those issued since the last ``wgmma_commit``
 are a group; groups end in their order.  Until a wait covers its group a multiplication reads its
 operands and owns its accumulators: no thread may overwrite the one, or read or write the other. All
-threads of the warpgroup execute each of these nodes. The expanded and the lowered IR have in common
-those that name no register.
+threads of the warpgroup execute each of these nodes, and the instructions around them.
 """
 
 from __future__ import annotations
