@@ -68,8 +68,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """A page whose first use of each term of the glossary leads there."""
     path, glossary = page.file.src_uri, files.get_file_from_path(terms.PAGE)
-    own = path in (terms.PAGE, "index.md") or path.startswith(f"{DECISIONS}/")
-    if own or glossary is None or translation.language(path) != translation.ENGLISH:
+    if path == terms.PAGE or glossary is None or translation.language(path) != translation.ENGLISH:
         return html
     return terms.with_links(html, get_relative_url(glossary.url, page.url))
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 PAGE = "glossary.md"
 GLOSSARY = Path(__file__).parents[1] / PAGE
-_ORDINARY = "atomic box chunk counter group guard order ordered pass phase pipeline predicate race "
-_ORDINARY += "request round schedule slice spread tuning vector wave"
+_ORDINARY = "atomic box buffer chunk counter group guard intent order ordered origin pass phase "
+_ORDINARY += "pipeline predicate race request round schedule slice spread tuning vector wave"
 ORDINARY = frozenset(_ORDINARY.split())
 """Terms that are ordinary words too: a page that means the term links it itself."""
 _SKIPPED = "a code pre h1 h2 h3 h4 h5 h6 svg script style th summary figcaption button textarea"

@@ -64,7 +64,8 @@ def command(
     Schedules are drawn so that all pairs of directive values are covered soon.  Each is
     interpreted, and its text run on the CPU at four shapes in two orders of threads, with all
     accesses checked.  A failure is printed with the line that replays it and the smallest schedule
-    that fails in the same way.  Exit code 0 if nothing failed, else 1.
+    that fails in the same way.  Exit code 0 if nothing failed, 1 if something did, 3 if the budget
+    was too short for one schedule.
     """
     from gemmgen.fuzz import campaign, report
 
@@ -86,6 +87,8 @@ def command(
     put(report.as_json(tally, seed) if as_json else report.summary(tally, seed))
     if coverage and not as_json:
         put(report.coverage(tally))
+    if not tally.schedules:
+        raise CannotCheck(f"no schedule was proved in {tally.seconds:.0f} s: raise --budget")
     click.get_current_context().exit(1 if tally.found else 0)
 
 

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from gemmgen.cli import main
 from gemmgen.expand.ring import Ring
+from gemmgen.fuzz import campaign
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="runs kernels, with g++")
 
@@ -25,6 +26,13 @@ def test_a_campaign_without_failures_exits_with_0() -> None:
     assert done.exit_code == 0
     found = json.loads(done.stdout)
     assert (found["schedules"], found["failures"]) == (1, [])
+
+
+def test_a_campaign_that_proves_nothing_is_not_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "run", lambda *_, **__: campaign.Tally(seconds=2.0))
+    done = fuzz("--budget", "1")
+    assert done.exit_code == 3
+    assert done.stderr == "gemmgen: no schedule was proved in 2 s: raise --budget\n"
 
 
 @pytest.mark.proof
