@@ -1,4 +1,4 @@
-"""What the accesses of some blocks come to."""
+"""Count the memory accesses of some blocks."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.numerics.operators import Ints
 
 FIELDS = 7
-"""Of ``Counts``, those that add up."""
+"""The fields of ``Counts`` that are added over accesses."""
 
 
 @record
 class Counts:
-    """What the accesses of a site come to in a launch.
-
-    ``elements``: of all threads; those of asynchronous copies by whole pieces.  ``requests``:
-    instructions of a warp with at least one thread in them.  ``sectors`` (32 bytes) and ``lines``
-    (128 bytes) of global memory.  ``phases`` and ``wavefronts`` of shared memory: without bank
-    conflicts they are equal; ``ways`` is the n of the worst n-way conflict, and ``clocks`` what an
-    H200 takes for them (``transactions.shared``).
+    """The accesses of a site in a launch. ``elements``: of all threads; asynchronous copies count
+    whole vectors. ``requests``: warp instructions with at least one active thread. ``sectors`` (32
+    bytes) and ``lines`` (128 bytes) of global memory. ``phases`` and ``wavefronts`` of shared
+    memory: equal without bank conflicts; ``ways`` is the n of the worst n-way conflict, and
+    ``clocks`` what an H200 takes for them (``transactions.shared``).
     """
 
     elements: int = 0
@@ -58,10 +56,10 @@ class Counts:
 
 
 LaunchCounts = dict[Site, Counts]
-"""Of each site of the text; sites that are ``joined`` are in addition to them."""
+"""The counts by site of the text; those of ``joined`` sites are additional."""
 
 Totals = dict[Site, Ints]
-"""Per site: the fields of ``Counts``, by blocks."""
+"""By site: the fields of ``Counts``, per block."""
 
 
 class AccessCounter:
@@ -81,7 +79,7 @@ class AccessCounter:
             self.joiner.add(site, first)
 
     def see_boxes(self, site: Site, rows: Rows) -> None:
-        """Adds what TMA moves: no request, no line of L1, and no bank conflict."""
+        """Add what TMA moves: no request, no L1 line and no bank conflict."""
         some = rows.length > 0
         blocks, first, length = rows.blocks[some], rows.first[some], rows.length[some]
         sectors = phases = np.zeros_like(first)
@@ -105,11 +103,11 @@ class AccessCounter:
             self.totals[site] = by_block.copy()
 
     def flush(self) -> None:
-        """Ends what reads may be joined with."""
+        """End the group of reads that the compiler may join."""
         self.joiner.flush()
 
     def count(self, site: Site, first: Ints) -> None:
-        """Adds an access of threads that begin at ``first``, by (warps, 32)."""
+        """Add an access; ``first``: each thread's first element, an array of (warps, 32)."""
         if site.space == "global":
             sizes = (transactions.SECTOR, transactions.LINE)
             units = [transactions.units(first, site.width, unit, site.size) for unit in sizes]
@@ -120,7 +118,7 @@ class AccessCounter:
         self._add(site, by_block)
 
     def _shared(self, first: Ints, width: int, size: int) -> tuple[Ints, int]:
-        """Computed once: a loop's trips come back to the same addresses."""
+        """Cached: the trips of a loop repeat addresses."""
         key = blake2b(first.tobytes(), digest_size=16).digest(), width, size
         if key not in self._known:
             seen = transactions.shared(first, width, size)
@@ -145,18 +143,18 @@ class AccessCounter:
         return np.stack(found).reshape(FIELDS, self.lanes.blocks, -1).sum(axis=2)
 
     def change(self, action: Callable[[], None]) -> Totals:
-        """What ``action`` adds."""
+        """The counts that ``action`` adds."""
         before = {site: total.copy() for site, total in self.totals.items()}
         action()
         return {s: total - before[s] if s in before else total for s, total in self.totals.items()}
 
     def repeat(self, change: Totals, times: int) -> None:
-        """Adds ``change`` again, this many times."""
+        """Add ``change`` this many more times."""
         for site, counts in change.items():
             self.totals[site] += times * counts
 
     def weighted(self, weights: Ints) -> Iterator[tuple[Site, Counts]]:
-        """The counts of each site, each block's taken as often as its weight says."""
+        """The counts of each site, with each block's counts multiplied by its weight."""
         for site, total in self.totals.items():
             # Python's integers: a launch may have more than 2^63 accesses.
             sums = [int(number) for number in total.astype(object) @ weights.astype(object)]

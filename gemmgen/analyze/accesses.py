@@ -1,5 +1,4 @@
-"""Accesses of memory: by which statements of a kernel they are made, and where each thread's
-begins."""
+"""Memory accesses: the statements of a kernel that make them, and each thread's first element."""
 
 from __future__ import annotations
 
@@ -32,21 +31,21 @@ class Site:
     size: int = 4
     """Bytes of an element."""
     fragment: bool = False
-    """Read or written by the instructions of tensor cores."""
+    """Whether tensor-core instructions make the accesses."""
     joined: int = 0
     """Of reads as they are compiled: the elements of each in the text, at another site; else 0."""
     boxes: bool = False
-    """Made by TMA, without a request of a warp."""
+    """Whether TMA makes the accesses; then no warp issues a request."""
 
 
 See = Callable[[Site, Index, Mask], None]
-"""Called for each access: the first element of each thread that the mask lets take part."""
+"""Called for each access with the first element of each active thread."""
 
 
 @record
 class Rows:
-    """Rows of boxes that TMA moves, each of neighbouring elements: the block that each
-    is of, its first element and how many it has, which may be none."""
+    """Rows of boxes that TMA moves; the elements of a row are adjacent. For each row: the block,
+    the first element, and the number of elements, which may be 0."""
 
     blocks: Ints
     first: Ints
@@ -58,7 +57,7 @@ SeeBoxes = Callable[[Site, Rows], None]
 
 
 def first_elements(lanes: Lanes, index: Index, mask: Mask) -> Ints:
-    """The first element that each thread touches, -1 for none, by (warps, 32)."""
+    """The first element that each thread accesses, -1 for none, as an array of (warps, 32)."""
     every = index if isinstance(index, np.ndarray) else np.full(lanes.count, index)
     active = every if mask is None else np.where(mask, every, -1)
     return active.reshape(-1, WARP)

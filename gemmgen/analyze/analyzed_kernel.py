@@ -1,4 +1,4 @@
-"""A compiled schedule, with all that its analysis needs."""
+"""A compiled schedule and what its analysis needs."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.numerics.operators import Ints
 
 MOST_KINDS = 1 << 62
-"""Numbers of kinds that fit an element."""
+"""The most classes: their numbers fit an array element."""
 
 
 def classes_of(kernel: LoweredKernel, launch: Folded) -> tuple[Ints, Ints]:
@@ -51,20 +51,22 @@ def classes_of(kernel: LoweredKernel, launch: Folded) -> tuple[Ints, Ints]:
 
 
 def tiles_of(kernel: LoweredKernel, values: Mapping[str, int | float]) -> int:
-    """Tiles of C, over all batches: blocks whose numbers differ by a multiple of it share one."""
+    """The number of tiles of C in all batches; blocks whose indices differ by a multiple of it
+    share a tile."""
     interface = kernel.interface
     return interface.tile_count({name: int(values[name]) for name in interface.shaping()})
 
 
 def period_of(kernel: LoweredKernel) -> int:
-    """Elements after which addresses of every matrix begin a line again, at least 32."""
+    """The number of elements, at least 32, after which the addresses of every matrix are again at
+    the start of a cache line."""
     sizes = (BYTES[p.dtype] for p in kernel.interface.tensors)
     return transactions.LINE // min(transactions.WORD, *sizes)
 
 
 def _role(kernel: LoweredKernel, values: Mapping[str, int | float], blocks: Ints) -> Ints:
-    """What each block does after its own accumulators, as a number: it follows from its part's
-    number within a group, and the group's."""
+    """A number for what each block does after its main loop: it follows from the index of its part
+    within its group, and of the group."""
     interface = kernel.interface
     part, size = blocks // tiles_of(kernel, values), interface.parts // interface.groups
     is_last = part == interface.parts - 1

@@ -1,4 +1,4 @@
-"""Which tile each stage, slot and staging register of a block holds, as its operations move them.
+"""Track which tile each stage, slot and staging register of a block holds.
 
 What is moved is not computed: the tile of an operation follows from what was put where it reads.
 """
@@ -21,7 +21,7 @@ from gemmgen.ir.output_slices import StageSlice, StoreBoxes, StoreSlice
 from gemmgen.ir.partial_sums import Arrive, ReducePartials, StorePartial
 
 Content = tuple[int, int | None]
-"""A tile, and the element along k within it; None for all of it."""
+"""A tile, and an element along k within it; None for the whole tile."""
 
 
 MOVES_NOTHING = (
@@ -29,7 +29,7 @@ MOVES_NOTHING = (
     expanded.MultiplyAgain,
     Promote,
 )
-"""What comes before and after multiplications, and what few accumulators need."""
+"""Operations around the multiplications, and those that few kernels have."""
 
 
 class BlockContents:
@@ -62,7 +62,7 @@ class BlockContents:
         return 0 if expr is None else self.value(expr)
 
     def operation(self, node: expanded.Timed) -> Iterator[BlockStep]:
-        """What moves elements, or computes with them."""
+        """Run an operation that moves elements or computes with them."""
         match node:
             case Map() | StoreSlice() | StoreBoxes():
                 yield BlockStep("write", self.problem.c.name)
@@ -90,7 +90,7 @@ class BlockContents:
         self,
         node: expanded.Load | expanded.Store | expanded.Transfer | expanded.CopyTileAsync,
     ) -> Iterator[BlockStep]:
-        """A tile on its way to shared memory."""
+        """Run a copy of a tile to shared memory."""
         match node:
             case expanded.Load(copy, origin):
                 yield self.load(copy, origin)
@@ -107,7 +107,7 @@ class BlockContents:
         return self.value(origin) // self.step + self.first
 
     def load(self, copy: Copy, origin: Expr, *, direct: bool = False) -> BlockStep:
-        """``direct``: to the registers in which it is multiplied."""
+        """Run a load; ``direct``: to the registers that the multiply-adds read."""
         tile = self.loaded[copy.src] = self.tile(origin)
         if direct:
             self.holds[copy.dst, 0] = tile, None
@@ -136,7 +136,7 @@ class BlockContents:
         self.holds[copy.dst, slot] = held
 
     def multiply(self, node: expanded.Multiply) -> Iterator[BlockStep]:
-        """What is not in registers is read by the multiplication itself."""
+        """Run a multiplication; it reads operands that are not in registers itself."""
         k, held = self.value(node.k), list[Content]()
         for name, stage in ((node.contract.a, node.a_stage), (node.contract.b, node.b_stage)):
             match self.kernel.buffer(name).space:
@@ -152,12 +152,13 @@ class BlockContents:
         yield BlockStep("multiply", "", *held[0])
 
     def position(self, k: int, origin: Expr | None) -> Content:
-        """Of an element of a global operand: ``k`` counts from ``origin``, or else from 0."""
+        """The position of an element of a global operand: ``k`` counts from ``origin``, or from
+        0."""
         tile, within = divmod(k, self.step) if origin is None else (self.tile(origin), k)
         return tile, self.within(within)
 
     def in_stage(self, tile: str, stage: Expr | None, k: int) -> Content:
-        """What ``k`` is of the tile that a stage holds."""
+        """The tile that a stage holds, and the position of ``k`` in it."""
         return self.holds[tile, self.stage(stage)][0], self.within(k)
 
     def within(self, k: int) -> int | None:

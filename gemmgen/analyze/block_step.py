@@ -1,4 +1,4 @@
-"""A step of a block: something is moved, computed, announced or waited for."""
+"""A step of a block: a copy, a computation, an arrival or a wait."""
 
 from __future__ import annotations
 
@@ -55,4 +55,4 @@ class BlockStep:
 PINGPONG = ("consumer 1", "consumer 2")
 """The roles of ping-pong consumers."""
 OTHERS = BlockStep("barrier", "others")
-"""Not a step: the block's other roles go on."""
+"""Not a step: control passes to the other roles of the block."""

@@ -28,7 +28,7 @@ from gemmgen.schedule.extents import Shape
 
 
 def shape_of_steps(kernel: AnalyzedKernel, tiles: int) -> Shape:
-    """A shape of one tile of C, for which block 0 takes at least ``tiles`` steps along k."""
+    """A shape of one tile of C, with at least ``tiles`` steps along k for block 0."""
     return whole_tiles(kernel, tiles)
 
 
@@ -115,7 +115,7 @@ class _Walk(BlockContents):
                 pass
 
     def roles(self, node: WarpRoles[expanded.Timed]) -> Iterator[BlockStep]:
-        """Each role until it has to wait for another, or has something for it."""
+        """Run each role until it waits for another role or releases something to it."""
         left: list[tuple[str, Iterator[BlockStep]]] = []
         for role in node.roles:
             for group, (first, _) in enumerate(role.parts):
@@ -134,7 +134,7 @@ class _Walk(BlockContents):
                     left.remove(one)
 
     def awaited(self, barrier: Element, parity: Expr) -> Iterator[BlockStep]:
-        """Others go on until the phase of ``barrier`` with this parity has ended."""
+        """Run the other roles until the phase of ``barrier`` with this parity has ended."""
         at, wanted = self.barrier(barrier), self.value(parity)
         while self.role and self.phases[at] % 2 == wanted:
             yield OTHERS
@@ -142,7 +142,8 @@ class _Walk(BlockContents):
         yield BlockStep("await", stage=number, barrier=name, phase=self.phases[at] - 1)
 
     def arrival(self, what: Literal["expect", "release"], barrier: Element) -> BlockStep:
-        """What the present phase of ``barrier`` lacks: copies that it expects are on their way."""
+        """The arrivals that the current phase of ``barrier`` still needs; copies that it expects
+        are in flight."""
         name, number = self.barrier(barrier)
         self.phases[name, number] += 1
         return BlockStep(what, stage=number, barrier=name, phase=self.phases[name, number] - 1)

@@ -1,4 +1,4 @@
-"""In which boxes TMA copies an operand's tile, and where they land in shared memory.
+"""The boxes in which TMA copies an operand's tile, and their places in shared memory.
 
 All of it is recorded: the rows that are read, and the elements from which on boxes are written.
 """
@@ -61,12 +61,12 @@ class BoxedTile:
 
     @property
     def bytes(self) -> int:
-        """Of the tile, all parts of it, as the barrier of its stage expects them."""
+        """Bytes of the tile with all of its terms, which the barrier of its stage expects."""
         return self.parts * self.size * self.shape[0] * self.shape[1]
 
 
 def copied_boxes(kernel: AnalyzedKernel) -> tuple[BoxedTile, ...]:
-    """One for each operand that TMA copies to shared memory."""
+    """The tiles of the operands that TMA copies to shared memory."""
     problem, interface = kernel.program.problem, kernel.lowered.interface
     values = arguments_of(interface, problem, whole_tiles(kernel, 1))
     seen: list[list[tuple[Site, Rows]]] = []
@@ -88,7 +88,7 @@ def copied_boxes(kernel: AnalyzedKernel) -> tuple[BoxedTile, ...]:
 
 
 def _source(interface: Interface, tensor: str, values: Mapping[str, float]) -> tuple[str, int]:
-    """What boxes of a tensor are read from, and the elements from a row of it to the next."""
+    """The source of a tensor's boxes, and its row pitch in elements."""
     counts = {name: int(value) for name, value in values.items()}
     for param in interface.split:
         if param.planes is not None and param.planes.source == tensor:

@@ -1,4 +1,5 @@
-"""Which thread copies which element of an operand's tile, and where it then lies in shared memory.
+"""The thread that copies each element of an operand's tile, and the element's place in shared
+memory.
 
 All of it is recorded, nothing computed by formula: what a thread stores to a tile is what it loaded
 for it, in that order.
@@ -23,7 +24,8 @@ Position = tuple[int, int]
 
 @record
 class CopiedPiece:
-    """``width`` neighbours of a row that ``thread`` moves in one access; ``at`` is the first."""
+    """``width`` adjacent elements of a row that ``thread`` copies in one access; ``at`` is the
+    first one."""
 
     thread: int
     at: Position
@@ -52,7 +54,7 @@ class CopiedTile:
 
 @record
 class _Access:
-    """Of one thread: its first element and how many."""
+    """An access of one thread: its first element and the number of elements."""
 
     write: bool
     thread: int
@@ -64,8 +66,8 @@ class _Access:
 
 
 def copied_tiles(kernel: AnalyzedKernel) -> tuple[CopiedTile, ...]:
-    """One for each operand that threads stage in shared memory; none of those that TMA
-    does."""
+    """The tiles of the operands that threads copy to shared memory; those that TMA copies are left
+    out."""
     problem = kernel.program.problem
     shape = whole_tiles(kernel, stages_of(kernel))
     values = arguments_of(kernel.lowered.interface, problem, shape)

@@ -20,7 +20,7 @@ from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.numerics.operators import Ints
 
 MOST_LANES = 16384
-"""Threads that run side by side."""
+"""The number of threads that are interpreted side by side."""
 
 
 def count_compiled(kernel: LoweredKernel, values: Mapping[str, int | float]) -> LaunchCounts:
@@ -37,7 +37,7 @@ def count_launch(kernel: LoweredKernel, values: Mapping[str, int | float]) -> La
 
 
 def count_every_block(kernel: LoweredKernel, values: Mapping[str, int | float]) -> LaunchCounts:
-    """The same with every block and every trip made: what ``count_launch`` is tested against."""
+    """The same counts from every block and every trip, which ``count_launch`` is tested against."""
     grid = tiles_of(kernel, values) * kernel.interface.parts
     every = np.arange(grid), np.ones(grid, np.int64)
     return as_written(_total(kernel, values, every, abridged=False))

@@ -1,4 +1,4 @@
-"""How many multiply-adds a launch executes, those whose results no one needs among them."""
+"""The multiply-adds that a launch executes, including those of padding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gemmgen.ir.thread_code import Leave, Node
 def multiply_adds(
     program: Program, lowered: LoweredKernel, values: Mapping[str, int | float], blocks: int
 ) -> int:
-    """Of all threads: an edge tile is computed as a whole, and so are its k tiles."""
+    """The multiply-adds of all threads; edge tiles, along k too, are computed as whole tiles."""
     interface = lowered.interface
     depth = int(values[interface.extent(program.problem.k)])
     if any(isinstance(node, Leave) for node in outside_loops(lowered.body)):

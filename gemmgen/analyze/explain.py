@@ -1,4 +1,4 @@
-"""What a schedule costs at a shape on a GPU, worked out without one."""
+"""Count what a schedule costs at a shape on a GPU; no GPU is needed."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def roofline_at(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0
 
 
 def traffic_of(launch: LaunchCounts) -> tuple[Traffic, ...]:
-    """Global memory before shared, each in the order in which a kernel comes to it."""
+    """The traffic by buffer: global memory, then shared memory, each in program order."""
     keys = dict.fromkeys((site.space, site.buffer, site.write) for site in launch)
     found: list[Traffic] = []
     for _, buffer, write in sorted(keys, key=lambda key: key[0]):
@@ -189,13 +189,13 @@ def _tile_blocks(kernel: AnalyzedKernel, values: Values) -> int:
 
 
 def _joined(launch: LaunchCounts, compiled: LaunchCounts) -> tuple[Traffic, ...]:
-    """The traffic that the compiler changes, as it is then."""
+    """The traffic of the reads that the compiler joins, after joining."""
     written = {t.name: t for t in traffic_of(launch)}
     return tuple(t for t in traffic_of(compiled) if t != written.get(t.name))
 
 
 def _is_uniform(kernel: AnalyzedKernel, values: Values) -> bool:
-    """Whether all blocks do the same: none has fewer threads at an edge, or a shorter sum."""
+    """Whether all blocks do equal work: no edge tile, and no shorter range of k."""
     interface, pipeline = kernel.lowered.interface, pipeline_of(kernel.program.main)
     if any(isinstance(node, Leave) for node in outside_loops(kernel.lowered.body)):
         return all(int(values[name]) % size == 0 for name, size in interface.tiles)
@@ -259,7 +259,7 @@ def _conversions(kernel: AnalyzedKernel, launch: LaunchCounts) -> int:
 
 
 def _compulsory(kernel: AnalyzedKernel, values: Values, launch: LaunchCounts) -> int:
-    """Bytes of the matrices, each read or written once."""
+    """The bytes of all matrices, each read or written once."""
     interface, found = kernel.lowered.interface, 0
     touched = {(site.buffer, site.write) for site, counts in launch.items() if counts.elements}
     for param in interface.params:
@@ -271,8 +271,8 @@ def _compulsory(kernel: AnalyzedKernel, values: Values, launch: LaunchCounts) ->
 
 
 def _through_l2(kernel: AnalyzedKernel, launch: LaunchCounts, shape: Shape) -> int:
-    """Sectors that are staged in shared memory, and those of C; what threads read directly, L1 can
-    hold: a block gets it once."""
+    """Bytes between L2 and the SMs: sectors that are staged in shared memory, and those of C. What
+    threads read directly counts once per block, since L1 can hold it."""
     problem, main = kernel.program.problem, kernel.program.main
     whole = {problem.c.name, *(param.name for param in kernel.lowered.interface.scratch)}
     found = SECTOR * sum(counts.sectors for site, counts in launch.items() if site.buffer in whole)

@@ -1,4 +1,4 @@
-"""An explanation as plain values: for scripts (``--json``), and to be compared."""
+"""An explanation as plain values, for ``--json`` and for comparisons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 def as_json(e: Explanation) -> dict[str, Json]:
-    """All of an explanation; bytes, elements and seconds throughout."""
+    """The whole explanation; the units are bytes, elements and seconds."""
     m, n, k, *batches = e.shape
     shape: dict[str, Json] = {"rows": m, "columns": n, "contracted": k}
     letters = e.kernel.program.problem.batch
@@ -120,7 +120,8 @@ def _reads_and_writes(reads: int, writes: int, size: int) -> str:
 
 
 def as_figures(e: Explanation) -> dict[str, str]:
-    """What two schedules are compared by: a name and a readable figure, in the report's order."""
+    """The figures in which two schedules are compared: names and readable values, in the report's
+    order."""
     found = {"threads a block": f"{e.resources.threads:,}"}
     found["shared bytes a block"] = f"{e.resources.shared:,}"
     if e.resources.estimated:

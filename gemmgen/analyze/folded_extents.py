@@ -1,4 +1,4 @@
-"""Fewer blocks that stand for all: extents of C without most of their periods.
+"""Shorten the extents of C by whole periods, so that fewer blocks represent all.
 
 Along a letter, tiles that lie inside C are of a class again after a period: the least common
 multiple of a tile (of a cluster's) and of the elements after which addresses begin a line again
@@ -62,7 +62,7 @@ class Folded:
 
 
 def unfolded(kernel: LoweredKernel, values: Mapping[str, int | float]) -> Folded:
-    """All blocks, each for itself."""
+    """No folding: each block represents itself."""
     interface, once = kernel.interface, ExtentFold(1, 0)
     return Folded(values, (once,) * len(interface.tiles), (once,) * len(interface.batches))
 

@@ -1,4 +1,4 @@
-"""The textbook's figures, to compare with the counted ones.
+"""The textbook formulas of memory traffic, to compare with the counts.
 
 Without tiles every product reads its two factors from global memory: 2MNK.  With tiles of BM x BN
 in shared memory a block reads (BM + BN) elements for BM * BN products: MNK(1/BM + 1/BN).  With TM x
@@ -25,7 +25,7 @@ from gemmgen.lower.context import WORKSPACE
 
 @record
 class Formula:
-    """``counted`` elements, and ``value``, what the formula ``text`` comes to at the shape."""
+    """``counted`` elements, the formula ``text``, and its ``value`` at the shape."""
 
     name: str
     counted: int

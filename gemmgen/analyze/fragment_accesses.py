@@ -14,7 +14,7 @@ from gemmgen.ir.warp_matrices import LoadFragment, StoreFragment
 from gemmgen.numerics.operators import Ints
 
 Spans = tuple[tuple[Ints, Ints], ...]
-"""Accesses: of each lane the line, and the first element in it."""
+"""Accesses: for each lane the line, and its first element in the line."""
 
 HALF = WMMA.m // 2
 MULTIPLY_ADDS = 64
@@ -28,7 +28,7 @@ _TRANSPOSED: Spans = tuple((within + e, line) for line, within in _PAIRS for e i
 
 
 def spans_of(node: LoadFragment | StoreFragment) -> tuple[Spans, int]:
-    """A fragment's accesses, and how many elements each has."""
+    """The accesses of a fragment, and the number of elements of each."""
     if isinstance(node, LoadFragment):
         return _LOADED, HALF
     return (_PAIRS, 2) if node.line == "row" else (_TRANSPOSED, 1)

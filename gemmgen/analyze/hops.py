@@ -1,4 +1,4 @@
-"""What moves between the levels of memory in a launch, and how often an element is used there."""
+"""The elements that move between levels of memory in a launch, and the reuse of each."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def hops_of(e: Explanation) -> tuple[Hop, ...]:
 
 
 def _inwards(e: Explanation, operand: Tensor) -> list[Hop]:
-    """An operand's way in; what threads read from global memory directly has no shared tile."""
+    """The hops of an operand; without a shared tile threads read it from global memory directly."""
     size, name = BYTES[operand.dtype], operand.name
     read = _traffic(e, name, write=False)
     tile = tile_of(e.kernel.program.main, name)

@@ -42,12 +42,12 @@ class LoadJoiner:
         self._pending: dict[Site, list[Ints]] = {}
 
     def add(self, site: Site, first: Ints) -> None:
-        """A read of the text; those as wide as may be are left out."""
+        """Add a read of the text; the widest possible reads are left out."""
         if site.width < self._most(site):
             self._pending.setdefault(site, []).append(first)
 
     def flush(self) -> None:
-        """At a barrier: reads before it are not joined with those after it."""
+        """At a barrier: reads on both sides of it are not joined."""
         for site, reads in self._pending.items():
             for width, first in joined(reads, site.width, self._most(site)):
                 self._count(replace(site, width=width, joined=site.width), first)
@@ -58,7 +58,7 @@ class LoadJoiner:
 
 
 def widest_of(kernel: LoweredKernel) -> dict[str, int]:
-    """Of each shared array, the widest access that is aligned in every stage."""
+    """For each shared array the widest access that is aligned in every stage."""
     found: dict[str, int] = {}
     for array in kernel.shared:
         stages = array.sizes[0] if len(array.sizes) == 3 else 1

@@ -1,4 +1,4 @@
-"""The main loop in machine code: what of it computes, and how often registers are read again.
+"""The main loop in machine code: the share of instructions that compute, and operand reuse.
 
 An operand marked ``.reuse`` stays in a small cache in front of the register file, where the next
 instruction finds it: two operands of one bank then cost no second turn.
@@ -14,7 +14,7 @@ from gemmgen.gpu import sass, sass_loops
 from gemmgen.gpu.register_banks import conflicts
 
 INSTRUCTION = 16
-"""Bytes, since sm_70."""
+"""Bytes of an instruction, since sm_70."""
 SOURCES = 3
 """Operands that a multiply-add reads."""
 
@@ -48,7 +48,7 @@ class LoopCode:
 
 
 def loop_code(cubin: bytes) -> LoopCode | None:
-    """Of a cubin's only kernel; None if it has no loop that computes.
+    """The main loop of a cubin's only kernel; None if it has no loop that computes.
 
     Raises ``CannotCheck`` if nothing here reads machine code.
     """

@@ -1,4 +1,4 @@
-"""The main loop in machine code, annotated: what its instructions do, and what hinders them."""
+"""The main loop in machine code, annotated with classes of instructions and bank conflicts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def machine_code(kernel: AnalyzedKernel, gpu: Gpu) -> tuple[Section, str]:
 
 
 def _around(code: sass.Code, body: sass.Code, interface: Interface) -> tuple[str, ...]:
-    """What runs the main loop again."""
+    """The loop around the main loop."""
     around = sass_loops.loop_around(code, body)
     if around is None:
         return ()
@@ -64,7 +64,7 @@ def _around(code: sass.Code, body: sass.Code, interface: Interface) -> tuple[str
 
 
 def classes(body: sass.Code, arch: str, what: str) -> Section:
-    """How many instructions there are of each class, and the register file's part in it."""
+    """The number of instructions of each class, and the reads of the register file."""
     found = Counter(class_of(instruction) for instruction in body)
     rows = tuple(
         (name, f"{count:,}", f"{count / len(body):.1%}") for name, count in found.most_common()

@@ -30,7 +30,7 @@ class HeatRow:
     label: str
     lanes: tuple[int, ...]
     again: bool = False
-    """A wavefront more than the phase would need without a conflict."""
+    """Marks a wavefront in addition to those without a conflict."""
 
 
 @record
@@ -87,7 +87,7 @@ def _buffer(kernel: AnalyzedKernel, what: str) -> tuple[str, Draw]:
 
 
 def _requests(kernel: AnalyzedKernel, values: Values, buffer: str) -> list[_Request]:
-    """The different ones of block 0, in their order."""
+    """The distinct requests of block 0, in program order."""
     problem, pipeline = kernel.program.problem, pipeline_of(kernel.program.main)
     name = kernel.lowered.interface.extent(problem.k)
     short = STEPS * (pipeline.step if pipeline else 1)

@@ -21,7 +21,7 @@ def _widths(traffic: Traffic) -> str:
 
 
 def _each(ratio: float) -> str:
-    """Of a request; a box has none."""
+    """A figure per request; empty for TMA boxes, which have no requests."""
     return f"{ratio:.2f}" if ratio else "-"
 
 
@@ -74,7 +74,7 @@ def shared_memory(traffic: list[Traffic], joined: tuple[Traffic, ...]) -> Sectio
 
 
 def pads_tried(pads: tuple[PadChoice, ...]) -> Section:
-    """What each tile has of conflicts now, and with the best pad."""
+    """The bank conflicts of each tile, now and with the best pad."""
     rows = tuple(
         (
             p.buffer,
@@ -91,7 +91,7 @@ def pads_tried(pads: tuple[PadChoice, ...]) -> Section:
 
 
 def pad_verdict(choice: PadChoice) -> str:
-    """What the search for a pad or a swizzle came to, in words."""
+    """The result of the search for a pad or a swizzle, in words."""
     wide = f" that keeps rows {choice.width} elements wide" if choice.width > 1 else ""
     now, best, swizzled = choice.now, choice.best, choice.swizzled
     if not now.excess:

@@ -51,8 +51,8 @@ class Operations:
 
 @record
 class Unfused:
-    """What ``kernels`` elementwise kernels after a plain product add, one for each operation of the
-    epilogue: as many reads and writes of C, ``elements`` in all."""
+    """What ``kernels`` elementwise kernels, one per operation of the epilogue, add to a plain
+    product: ``elements`` reads and writes of C in all."""
 
     names: tuple[str, ...]
     elements: int

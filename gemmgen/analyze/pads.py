@@ -31,8 +31,8 @@ STEPS = 2
 
 @record
 class Conflicts:
-    """With this pad or swizzle: wavefronts for each phase (1.0: no conflicts), and the worst
-    n-way."""
+    """Conflicts with this pad or swizzle: wavefronts per phase (1.0: no conflicts), and the worst
+    n-way conflict."""
 
     pad: int
     swizzle: Swizzle | None
@@ -42,7 +42,7 @@ class Conflicts:
 
     @property
     def layout(self) -> str:
-        """As a schedule says it: ``pad by=4``."""
+        """The statement: ``pad by=4``."""
         s = self.swizzle
         return f"swizzle by={s.by} every={s.every} chunk={s.chunk}" if s else f"pad by={self.pad}"
 
@@ -69,7 +69,7 @@ class PadChoice:
 def pad_choices(
     program: Program, kernel: LoweredKernel, values: Mapping[str, int | float]
 ) -> tuple[PadChoice, ...]:
-    """One for each shared tile of an operand."""
+    """The choice for each shared tile of an operand."""
     pipeline = pipeline_of(program.main)
     if pipeline is None or not kernel.shared:
         return ()

@@ -1,4 +1,4 @@
-"""A machine that watches: it computes addresses and conditions, and shows each access of memory.
+"""An interpreter that computes only addresses and conditions, and reports each memory access.
 
 Accumulators and fragments are never computed: addresses and guards depend on integers alone, so
 what is left of a kernel is its index arithmetic. No memory is needed either, which makes any shape
@@ -193,7 +193,7 @@ def _carried(loop: For[Node], scope: Scope) -> Iterator[tuple[int, Run]]:
 
 
 def _ints(*values: Value) -> tuple[int, ...]:
-    """Numbers that all threads have."""
+    """Integers that are equal in all threads."""
     found = [uniform(value) for value in values]
     assert all(isinstance(x, int) for x in found), "a loop's counter differs between threads"
     return tuple(cast(int, x) for x in found)

@@ -1,4 +1,4 @@
-"""Registers of a thread where nothing compiles the kernel, fitted to what NVRTC 13.0 reports.
+"""Estimate a thread's registers without a compiler; fitted to what NVRTC 13.0 reports.
 
 A kernel that only has arrays needs what they hold and addresses besides: ``arrays + ADDRESSES``.
 Compilers read fragments for several k ahead while registers are left, so that kernels with few
@@ -19,7 +19,7 @@ from gemmgen.ir.occupancy import allowed_registers, estimated_registers
 from gemmgen.ir.target import MAX_REGISTERS, OVERHEAD, REGISTER_UNIT
 
 SINGLE, ADDRESSES = 30, 32
-"""In addition to the arrays: with one sum a thread, and with several."""
+"""Registers in addition to the arrays: with one accumulator per thread, and with several."""
 LANES = 24
 """The same if the lanes of a warp share accumulators."""
 FREE, AHEAD = 74, 0.3

@@ -1,4 +1,4 @@
-"""What a block takes of a multiprocessor, and the time that it needs at least, as tables."""
+"""The resources of a block on a multiprocessor, and its least time, as tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gemmgen.base.units import duration
 
 
 def resources_table(e: Explanation) -> Section:
-    """What a block takes of a multiprocessor, and how the grid fills the GPU."""
+    """The resources of a block on a multiprocessor, and how the grid fills the GPU."""
     used, occupancy, waves = e.resources, e.occupancy, e.waves
     code = ", ".join(f"{count} {name}" for name, count in used.instructions)
     estimated = " by the estimate" if used.estimated else ""

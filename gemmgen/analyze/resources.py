@@ -1,4 +1,4 @@
-"""What a block takes of an SM, how many blocks fit, and how often the GPU is filled.
+"""The resources of a block, the number of blocks that fit an SM, and the waves of the grid.
 
 The rules are those of NVIDIA's occupancy calculator: registers are allocated to warps in units of
 256, within each of an SM's four parts; every block takes 1 KiB of shared memory for the system
@@ -92,14 +92,14 @@ class Occupancy:
 
     @property
     def share(self) -> float:
-        """Warps of the most that an SM can hold."""
+        """Resident warps as a share of the most that an SM can hold."""
         return self.warps / self.most_warps
 
 
 @record
 class Waves:
-    """How often ``per_wave`` blocks, all that the GPU holds at once on ``sms`` SMs, go into the
-    grid's ``blocks``; ``walked``: these are the tiles of persistent blocks."""
+    """The waves of a grid of ``blocks``, if ``per_wave`` run at once on ``sms`` SMs; ``walked``:
+    ``blocks`` counts the tiles of persistent blocks."""
 
     blocks: int
     per_wave: int
@@ -113,8 +113,9 @@ class Waves:
 
     @property
     def balance(self) -> float:
-        """Blocks an SM on average, by those of the SM that has most: no order of the blocks, and no
-        number of them at once, makes the launch shorter than that SM's share."""
+        """The mean number of blocks per SM, as a share of that of the SM with the most. No
+        order of the blocks, and no number of resident ones, makes the launch shorter than that
+        SM's share."""
         return self.blocks / (-(-self.blocks // self.sms) * self.sms)
 
     @property

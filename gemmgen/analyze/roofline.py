@@ -52,7 +52,7 @@ class Demand:
 
 @record
 class Bound:
-    """At least ``seconds``, because of ``what``; ``how`` the mean of all SMs is computed."""
+    """A bound: at least ``seconds``, because of ``what``; ``how`` says how it is computed."""
 
     name: str
     seconds: float
@@ -121,7 +121,7 @@ def _of_instruction(atom: Atom) -> int:
 
 
 def _rate(work: Demand, gpu: Gpu) -> Bound:
-    """What the multiply-adds take of the units that do them."""
+    """The bound of the units that execute the multiply-adds."""
     per_second = gpu.sms * gpu.clock * work.balance
     if work.atom != "fma":
         peak = gpu.tensor_lanes(work.operands)

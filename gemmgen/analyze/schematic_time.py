@@ -1,4 +1,4 @@
-"""When the steps of a block happen, in a model whose durations are schematic.
+"""Place the steps of a block in time, with schematic durations.
 
 The block takes its steps in order, and so does each role of its warps on its own.  A load, an
 asynchronous copy and a read of shared memory go on while it does what comes next, until a step
@@ -16,9 +16,9 @@ from gemmgen.base.record import record
 TILE = 1.0
 """The arithmetic of one tile: the unit of time."""
 LATENCY = 0.7
-"""From the issue of a tile's load until it is there."""
+"""The latency of a tile's load."""
 READING = 0.6
-"""From the issue of a read of shared memory until it is there, in steps of arithmetic."""
+"""The latency of a read of shared memory, in steps of arithmetic."""
 STORE, BARRIER, END = 0.06, 0.02, 0.3
 """What the block itself spends on a store of a tile, on a barrier, and on writing C."""
 EPILOGUE = 1.2
@@ -41,7 +41,7 @@ class StepTime:
 
 
 def times_of(steps: Sequence[BlockStep]) -> tuple[StepTime, ...]:
-    """Each of ``steps``, but commits, in time."""
+    """The times of all ``steps`` except commits."""
     per_tile = sum(s.what == "multiply" and s.tile == 0 for s in steps)
     clock = _Clock(TILE / max(1, per_tile), _slices(steps), single=per_tile <= 1)
     for step in steps:
@@ -85,7 +85,7 @@ class _Clock:
 
     @property
     def now(self) -> float:
-        """Of the role whose step is taken; all begin when the block parts."""
+        """The time of the current role; all roles begin together."""
         return self.clocks.get(self.role, self.clocks[""])
 
     @now.setter
@@ -129,7 +129,7 @@ class _Clock:
         self.bring(step, self.step * issue, self.step if direct else LATENCY)
 
     def bring(self, step: BlockStep, busy: float, latency: float) -> None:
-        """Begins what goes on while the block does something else."""
+        """Begin a copy or a read that proceeds while the block continues."""
         if step.barrier:
             self.count(step)
         elif step.what == "copy":
@@ -140,7 +140,7 @@ class _Clock:
         self.now += busy
 
     def spend(self, step: BlockStep, duration: float, ready: float = 0.0) -> None:
-        """What the block does itself, once what it needs is ``ready``."""
+        """Add time that the block spends itself, from ``ready`` on."""
         begin = max(self.now, ready)
         self.now = begin + duration
         self.times.append((step, begin, self.now, duration))
@@ -150,13 +150,13 @@ class _Clock:
         self.phases.setdefault((step.barrier, step.stage, step.phase), []).append(len(self.times))
 
     def wait(self, step: BlockStep) -> None:
-        """Until a phase has ended; what was before the first one has ended from the start."""
+        """Wait for a phase; the phase before the first one counts as ended."""
         begin, counted = self.now, self.phases.get((step.barrier, step.stage, step.phase), [])
         self.now = max(begin, self.awaited(*counted))
         self.times.append((step, begin, self.now, self.now - begin))
 
     def operands(self, step: BlockStep) -> float:
-        """When what is multiplied is in registers."""
+        """The time at which the operands are in registers."""
         wanted = step.tile, step.k
         return self.arrived(*(key for key in self.brought if key[1:] == wanted))
 

@@ -1,4 +1,4 @@
-"""How many strips of A and B the blocks that run at once read: what the order of the tiles is for.
+"""The strips of A and B that concurrent blocks read, which the order of the tiles determines.
 
 A tile of C takes a strip of A, which all tiles of its row share, and a strip of B, which all of its
 column share.  Blocks of a wave, which have consecutive numbers, read each of their strips from

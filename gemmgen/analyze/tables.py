@@ -19,7 +19,7 @@ from gemmgen.ir.edit import copies
 
 
 def report(explanation: Explanation) -> tuple[Section, ...]:
-    """All that is counted, section by section."""
+    """The report, section by section."""
     shared = [t for t in explanation.traffic if t.counts.phases]
     sections = [
         _work(explanation),
@@ -80,7 +80,7 @@ def _work(e: Explanation) -> Section:
 
 
 def _held(e: Explanation) -> str:
-    """Where clusters find room."""
+    """The clusters that fit on the GPU."""
     return (
         f"each lies in one group of up to {GPC} SMs (GPC), so {e.waves.sms} of the "
         f"{e.gpu.sms} SMs have blocks"

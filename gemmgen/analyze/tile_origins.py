@@ -1,5 +1,4 @@
-"""Which tile of C each block computes, and its range of k, as the kernel's own first lines compute
-them."""
+"""The tile of C of each block, and its range of k, computed by the kernel's own first lines."""
 
 from __future__ import annotations
 

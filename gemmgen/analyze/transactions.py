@@ -1,4 +1,4 @@
-"""What one access of a warp costs: sectors and lines of global memory, phases of shared memory.
+"""The cost of an access of a warp: sectors and lines of global memory, phases of shared memory.
 
 Each function takes the accesses of many warps at once: ``first``, the number of the first element
 that each thread touches, -1 if it takes no part, as an array of (warps, 32); ``width``, the
@@ -25,7 +25,7 @@ WORD = 4
 
 
 def requests(first: Ints) -> Ints:
-    """1 for each warp that has a thread in the access: one instruction asks once."""
+    """1 for each warp with an active thread: an instruction makes one request."""
     return cast(Ints, (first >= 0).any(axis=1).astype(np.int64))
 
 
@@ -44,7 +44,8 @@ def units(first: Ints, width: int, unit: int, size: int = WORD) -> Ints:
 
 @record
 class Phases:
-    """Of each warp: its phases, their wavefronts, the worst phase's n (of "n-way"), and clocks."""
+    """For each warp: its phases, their wavefronts, the n of the worst n-way conflict, and
+    clocks."""
 
     phases: Ints
     wavefronts: Ints

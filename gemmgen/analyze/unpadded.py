@@ -1,4 +1,4 @@
-"""Bank conflicts as they would be: the same schedule without its pads and swizzles."""
+"""The bank conflicts of the same schedule without its pads and swizzles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memories that hold nothing, and show what is accessed."""
+"""Memories that hold no values and report their accesses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gemmgen.numerics.operators import Bools, Ints, Value
 
 
 def unseen(site: Site, rows: Rows) -> None:
-    """Of boxes nothing is counted."""
+    """Ignore the accesses of boxes."""
 
 
 class Watch:
@@ -62,7 +62,7 @@ class Unwatched(Memory):
     def read(
         self, index: Index, width: int, mask: Mask, valid: Value | None = None
     ) -> Sequence[Value]:
-        """If some exist, whole pieces are counted."""
+        """A vector that is partly inside counts as a whole one."""
         some, there = (True, mask) if valid is None else where(less(0, valid), mask)
         if some:
             self.see(index, there, write=False, width=width)
@@ -86,11 +86,11 @@ class Watched(Unwatched):
     def see(
         self, index: Index, mask: Mask, *, write: bool, width: int = 1, fragment: bool = False
     ) -> None:
-        """An access by the present block of statements."""
+        """Report an access by the current block of statements."""
         self._watch.see(self._site(write, width, fragment), index, mask)
 
     def see_boxes(self, rows: Rows, *, write: bool) -> None:
-        """What TMA moves for the present block of statements."""
+        """Report what TMA moves for the current block of statements."""
         self._watch.see_boxes(self._site(write, 1, False, boxes=True), rows)
 
     def _site(self, write: bool, width: int, fragment: bool, *, boxes: bool = False) -> Site:
@@ -126,7 +126,7 @@ class WatchedCounters(Watched):
 
 @record
 class WatchedCopies:
-    """Asynchronous copies: they write all of a piece."""
+    """Asynchronous copies: each writes its whole vector."""
 
     watch: Watch
 
@@ -194,7 +194,7 @@ class WatchedBarriers:
 
 
 class WatchedStores:
-    """Boxes that leave shared memory."""
+    """TMA stores: boxes that leave shared memory."""
 
     def __init__(self, lanes: Lanes):
         self._lanes = lanes

@@ -1,4 +1,4 @@
-"""The smallest shape at which block 0 has whole tiles: nothing of what it does is guarded away."""
+"""The smallest shape at which block 0 has whole tiles, so that no guard is false."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Drawings of a schedule, from its IR: what a block, a thread and a step of time have to do."""
+"""Drawings of a schedule from its IR: the work of a block, of a thread, and of a step in time."""

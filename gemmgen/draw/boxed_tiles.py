@@ -1,4 +1,4 @@
-"""The TMA boxes of a tile: in global memory, and beside it where they land in shared memory."""
+"""The TMA boxes of a tile in global memory, and beside it their places in shared memory."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _landed(tile: BoxedTile, number: int, box: CopiedBox) -> tuple[str, str]:
 
 
 def _of_part(tile: BoxedTile, what: str) -> str:
-    """Which plane in memory, or which tile of a stage, is drawn of a tile of parts."""
+    """The plane in memory, or the tile of a stage, that is drawn if a tile has several terms."""
     return f", the {what} of part 0" if tile.parts > 1 else ""
 
 

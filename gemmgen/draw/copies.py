@@ -1,4 +1,5 @@
-"""Which thread copies what: an operand's tile in global memory, and beside it the shared array."""
+"""The thread that copies each element: an operand's tile in global memory, and beside it the shared
+array."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class Window:
     numbers: tuple[int, ...]
 
     def places(self, size: float) -> dict[int, float]:
-        """Where each begins, if it takes ``size`` pixels."""
+        """The position of each row or column, if it takes ``size`` pixels."""
         found: dict[int, float] = {}
         at = 0.0
         for before, number in zip((-1, *self.numbers), self.numbers, strict=False):
@@ -200,6 +201,6 @@ def _widths(pieces: Sequence[CopiedPiece]) -> str:
 
 
 def is_permuted(tile: CopiedTile) -> bool:
-    """Whether an element lies elsewhere in the array than its indices say."""
+    """Whether an element's place in the array differs from its indices."""
     straight = tile.letters == tile.array_letters
     return any(place != (at if straight else at[::-1]) for at, place in tile.where)

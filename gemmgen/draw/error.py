@@ -1,4 +1,5 @@
-"""What a kernel's f32 accumulators lose over K: by a model of its arithmetic, and at most."""
+"""The rounding error of a kernel's f32 accumulators over K: by a model of its arithmetic, and its
+bound."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def together(scenes: Mapping[str, Scene]) -> Drawing:
 
 
 def error_drawing(found: Mapping[str, Errors]) -> Drawing:
-    """Of errors by the names of their kernels."""
+    """The plot of several kernels' errors, by name."""
     return Drawing(
         f"{', '.join(found)}: rounding error of a sum over K",
         " ".join((*map(_sentence, found, found.values()), _ABOUT)),
@@ -81,7 +82,7 @@ def errors_of(scene: Scene) -> Errors:
 
 
 def bound_of(scene: Scene, depth: int) -> float:
-    """What the head of the kernel's file states of split f32, or what ``verify`` allows."""
+    """The bound that the kernel's header states for split f32, or that ``verify`` allows."""
     product = roles_of(scene.kernel.lowered.interface)
     if product.arithmetic.products > 1:
         return product.arithmetic.split_share(depth)
@@ -89,7 +90,8 @@ def bound_of(scene: Scene, depth: int) -> float:
 
 
 def greatest_error(scene: Scene, depth: int) -> float:
-    """Of ``SIDE`` x ``SIDE`` dot products of ``depth`` products near 1, of the operands' types."""
+    """The greatest error of ``SIDE`` x ``SIDE`` dot products, each of ``depth`` products near 1, of
+    the operands' types."""
     rng = np.random.default_rng(depth)
     problem = scene.problem
     a = held(rng.random((SIDE, depth), np.float32) + 0.5, problem.a.dtype).astype(np.float32)
@@ -99,7 +101,8 @@ def greatest_error(scene: Scene, depth: int) -> float:
 
 
 def _accumulated(scene: Scene, a: Real, b: Real) -> np.ndarray:
-    """As the kernel adds: FMAs in its order, or truncated by tensor cores, promoted."""
+    """The dot products as the kernel adds them: FMAs in its order, or truncated by tensor cores,
+    and promoted."""
     summation, contract = Summation.of(scene.kernel.program), contraction(scene.main)
     if contract.atom == "fma":
         return summation.sums(a, b).astype(np.float64)
@@ -129,7 +132,7 @@ def _truncated(scene: Scene, a: Real, b: Real) -> np.ndarray:
 
 
 def _series(found: Mapping[str, Errors]) -> Iterator[Series]:
-    """A logarithmic axis has no place for a sum that is exact."""
+    """The points of a line; exact results are left out, since the axis is logarithmic."""
     for name, errors in found.items():
         line, bound = _points(errors.found), _points(errors.bound)
         if line:

@@ -1,4 +1,4 @@
-"""A matrix of numbers as few rectangles: rows and columns that are alike are drawn as one."""
+"""A matrix of numbers as few rectangles: equal adjacent rows and columns are drawn as one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gemmgen.numerics.operators import Ints
 
 @record
 class Region:
-    """Elements of one number: rows ``m`` and columns ``n``."""
+    """A rectangle of equal elements: rows ``m`` and columns ``n``."""
 
     number: int
     m: range
@@ -26,7 +26,7 @@ class Region:
 
 @record
 class Grid:
-    """Where rows and columns begin to differ from the one before; the last entry is the end."""
+    """The first row or column of each run of equal ones; the last entry is the end."""
 
     numbers: tuple[tuple[int, ...], ...]
     rows: tuple[range, ...]
@@ -40,7 +40,7 @@ class Grid:
 
 
 def grid_of(numbers: Ints, m: int = 0, n: int = 0) -> Grid:
-    """Of a matrix whose first element is (``m``, ``n``)."""
+    """The grid of a matrix whose first element is (``m``, ``n``)."""
     rows, columns = _alike(numbers), _alike(numbers.T)
     found = numbers[np.ix_([row.start for row in rows], [column.start for column in columns])]
     return Grid(
@@ -51,7 +51,7 @@ def grid_of(numbers: Ints, m: int = 0, n: int = 0) -> Grid:
 
 
 def _alike(lines: Ints) -> tuple[range, ...]:
-    """Runs of lines that are equal."""
+    """The runs of equal lines."""
     changes = np.flatnonzero((lines[1:] != lines[:-1]).any(axis=1)) + 1
     edges = [0, *changes.tolist(), len(lines)]
     return tuple(range(a, b) for a, b in itertools.pairwise(edges))

@@ -28,7 +28,7 @@ from gemmgen.draw.scene import Scene
 from gemmgen.ir.dtypes import BYTES
 
 USUAL = 4096
-"""The extents of a drawing for which no one chose them, as those of ``explain``."""
+"""The default extents of a drawing, which are those of ``explain``."""
 LEVELS = {GLOBAL: "global memory", SHARED: "shared memory", REGISTERS: "registers"}
 _BOX, _BETWEEN, _ROW, _TOP = 80.0, 128.0, 76.0, 8.0
 _PASS = 104.0
@@ -70,7 +70,7 @@ def draw(scene: Scene) -> Drawing:
 
 
 def _rows(hops: Sequence[Hop]) -> list[list[Hop]]:
-    """The way in of each operand, and each direction of C by itself."""
+    """The hops of each operand, and each direction of C."""
     found: dict[tuple[str, str], list[Hop]] = {}
     for hop in hops:
         outwards = hop.target if hop.target == GLOBAL else ""

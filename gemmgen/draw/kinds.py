@@ -41,7 +41,7 @@ def draw(kind: str, schedule: Schedule, shape: Shape | None, gpu: Gpu) -> Drawin
 
 
 def draw_scene(kind: str, scene: Scene) -> Drawing:
-    """The same of a kernel that is compiled."""
+    """The drawing of a compiled kernel."""
     return cast(Callable[[Scene], Drawing], _module(kind).draw)(scene)
 
 

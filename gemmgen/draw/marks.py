@@ -22,7 +22,7 @@ TINTS = 8
 
 @record
 class Meaning:
-    """What a color means; ``number`` tells threads, or warps, from each other."""
+    """What a color means; ``number`` distinguishes threads or warps."""
 
     name: Name
     number: int = 0

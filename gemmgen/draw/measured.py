@@ -43,7 +43,7 @@ def chart(speeds: Sequence[Speed], about: str) -> Drawing:
 
 
 def _axes(at: At, names: Sequence[str], sizes: Sequence[str]) -> Iterator[Axes]:
-    """Of kernels that are numbered alike in both; cuBLAS is the reference."""
+    """The two axes, with the same colors for a kernel in both; cuBLAS is the reference."""
     speeds = tuple(_series(name, at, sizes, "tflops") for name in names)
     yield Axes("M = N = K", "TFLOP/s", speeds, tuple(sizes))
     if any(speed.share is not None for speed in at.values()):

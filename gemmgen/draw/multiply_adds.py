@@ -49,7 +49,7 @@ class MultiplyAdds:
 
 
 def multiply_adds(scene: Scene) -> MultiplyAdds:
-    """Of thread 0 in the first block, until a sum is added to again."""
+    """The multiply-adds of thread 0 of the first block, until an accumulator occurs again."""
     values = dense(scene, scene.least())
     traced = trace(scene, values)
     words, pairs = _followed(scene, traced)
@@ -72,10 +72,9 @@ def source_of(scene: Scene, tensor: Tensor) -> str:
 def _followed(
     scene: Scene, traced: Trace
 ) -> tuple[dict[Place, ReadWord], list[tuple[Place, Place]]]:
-    """Where the operands of multiply-adds come from, and their pairs in order.
-
-    What is written is what was read last.  A multiply-add reads an element of each operand, then
-    its sum, unless that is a variable: then the thread has no other.
+    """The sources of the operands of multiply-adds, and the pairs of operands in order. A written
+    value is the one that was read last. A multiply-add reads an element of each operand, then its
+    accumulator, unless that is a variable: then it is the thread's only one.
     """
     sources = {source_of(scene, tensor) for tensor in (scene.problem.a, scene.problem.b)}
     registers: dict[Place, ReadWord] = {}

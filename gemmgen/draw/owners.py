@@ -1,4 +1,4 @@
-"""Which thread has which element of its block's tile of C, as the lowered kernel shows it.
+"""The thread that has each element of its block's tile of C, derived from the lowered kernel.
 
 A thread that stores an element has its sum, or writes it to where TMA stores it from.
 Tensor cores leave open which lane has which element
@@ -38,15 +38,15 @@ class Owners:
 
 
 def owners(scene: Scene) -> Owners:
-    """Of the first tile of C."""
+    """The owners of the first tile of C."""
     values, followed = dense(scene, scene.least()), _Followed(scene)
     record_block(scene, values, followed.see, followed.see_boxes)
     return followed.owners(values)
 
 
 def readers(scene: Scene) -> Ints:
-    """Of accumulators that lanes share: the thread that reads the element k of the first row of A
-    in a step along k; ``NO_THREAD`` if the row comes from shared memory."""
+    """If lanes share accumulators: the thread that reads element k of the first row of A in a step
+    along k; ``NO_THREAD`` if the row comes from shared memory."""
     problem, values = scene.problem, dense(scene, scene.least())
     found = np.full(scene.step or 1, NO_THREAD)
 
@@ -95,7 +95,7 @@ class _Followed:
                 self._read.setdefault(thread, []).extend(words)
 
     def see_boxes(self, site: Site, rows: Rows) -> None:
-        """TMA takes whole boxes of the slice to C, each in the order of its rows."""
+        """TMA stores whole boxes of the slice to C, each in the order of its rows."""
         elements = [
             first + e
             for first, length in zip(rows.first.tolist(), rows.length.tolist(), strict=True)
@@ -113,11 +113,11 @@ class _Followed:
 
     @property
     def _lanes_known(self) -> bool:
-        """Whether it is known which lane has which sum of a fragment."""
+        """Whether the owner of each accumulator of a fragment is known."""
         return ATOMS[contraction(self._scene.main).atom].accumulators is not None
 
     def _store_matrices(self, site: Site, first: Ints) -> None:
-        """A lane names a row of a matrix; the row's elements are those of the lanes that hold
+        """A lane addresses a row of a matrix; the row's elements belong to the lanes that hold
         them."""
         for warp, rows in enumerate(first.reshape(-1, WARP).tolist()):
             for named, start in enumerate(rows):

@@ -61,7 +61,7 @@ STRONG = {
     "B": Shade("#fbb45c", "#8a5810"),
     "C": Shade("#82cf80", "#2a6f35"),
 }
-"""Fills of the cells that stand out, where it is another; all of them have a thick edge."""
+"""Fills of the cells that stand out, if they differ; all of these cells have a thick edge."""
 LINES = {
     "A": Shade("#0b62c4", "#6fb1ff"),
     "B": Shade("#a85b00", "#f0a94a"),

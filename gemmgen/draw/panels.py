@@ -66,7 +66,7 @@ class Panel:
             yield Label(x - 8, place, str(number), "end", "small", quiet=True)
 
     def table(self) -> str:
-        """The same in characters: a line for rows that are alike."""
+        """The panel as characters: a line for each run of equal rows."""
         rows, columns = self.letters
         heads = [_range(rows, row) for row in self.grid.rows]
         names = [str(column.start) for column in self.grid.columns]

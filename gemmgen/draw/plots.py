@@ -23,7 +23,7 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a
 """Okabe and Ito's, which readers with color blindness tell apart, on light and on dark pages."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "h")
 _INK = "#010203"
-"""In place of the page's color of text, until the file is written."""
+"""A placeholder for the page's text color, which is replaced when the file is written."""
 _SMALL = 1e-3
 """An axis from here down has its numbers as powers of ten."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -126,7 +126,7 @@ def _style(series: Series, number: int) -> dict[str, Any]:
 
 
 def _page_svg(drawing: Drawing, text: str) -> str:
-    """As it can be inlined in a page: its words' color is the page's, and its names its own."""
+    """The plot for inlining in a page: text has the page's color, and ids are unique."""
     name = f"gemmgen-{sha256(repr(drawing).encode()).hexdigest()[:10]}"
     text = text[text.index("<svg") :]
     text = re.sub(r'\b(id="|xlink:href="#|url\(#)', rf"\g<1>{name}-", text)

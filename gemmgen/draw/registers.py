@@ -79,8 +79,8 @@ def _first_of_each(body: sass.Code, banks: Banks) -> Iterator[DrawnMultiplyAdd]:
 
 
 def _sides(found: Sequence[DrawnMultiplyAdd]) -> tuple[list[int], list[int]]:
-    """Operands of one matrix as rows and of the other as columns: registers that are multiplied
-    with each other are on different sides."""
+    """The operands of one matrix as rows and of the other as columns, so that registers that are
+    multiplied with each other are on different sides."""
     side: dict[int, int] = {}
     for one in found:
         left, right = one.operands

@@ -33,7 +33,7 @@ def size_of(picture: Picture) -> tuple[float, float]:
 
 
 def request(heading: str, picture: Picture, x: float, y: float) -> Iterator[Mark]:
-    """Which threads access what, cell by cell, the upper left corner at ``x``, ``y``."""
+    """A request, cell by cell with its threads; the upper left corner is at ``x``, ``y``."""
     left, top = x + _LEFT, y + _TOP
     if heading:
         yield Label(left, y + 8, heading, size="large")

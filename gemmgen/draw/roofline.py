@@ -65,7 +65,7 @@ def _series(found: Mapping[str, Explanation]) -> Iterator[Series]:
 
 
 def _bounds(name: str, e: Explanation, count: int) -> Iterator[tuple[str, float]]:
-    """What is written beside each line, and its TFLOP/s."""
+    """The label of each line, and its TFLOP/s."""
     r = e.roofline
     if count > 1:
         yield f"{name}: {r.attainable / TERA:.1f}, {r.binding.name}", r.attainable / TERA

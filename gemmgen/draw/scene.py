@@ -1,4 +1,4 @@
-"""What is drawn: a kernel, at a shape, on a GPU."""
+"""The subject of a drawing: a kernel, a shape and a GPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.schedule.extents import Shape
 
 TILES = 4
-"""Tiles along each side of C in a drawing whose shape no one chose."""
+"""Tiles along each side of C in a drawing without a given shape."""
 STEPS = 6
 """Steps along k of each part of a sum in such a drawing."""
 UNTILED = 16

@@ -1,4 +1,4 @@
-"""Who has what: the warps' parts of the block's tile of C, and one warp's part in threads."""
+"""The owners of C: the warps' parts of the block's tile, and the threads of one warp's part."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _panels(scene: Scene, found: Owners) -> Iterator[Panel]:
 
 
 def _along_k(scene: Scene) -> Iterator[Panel]:
-    """Which lane adds up which products of the first row of A, until lanes come again."""
+    """The products of the first row of A that each lane sums, up to the first repetition."""
     a, k = scene.problem.a.name, scene.problem.k
     lanes = readers(scene)
     if lanes.min() == NO_THREAD:

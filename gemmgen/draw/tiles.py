@@ -101,7 +101,8 @@ def _block(scene: Scene, m: int, n: int) -> tuple[int, int, int]:
 
 
 def _cells(layout: _Layout, matrix: _Matrix) -> Iterator[Cell]:
-    """Every part that is drawn; the block's have a color, and operands the number of the step."""
+    """The parts that are drawn; those of the block have a color, and those of operands the number
+    of the step."""
     for row in matrix.down.parts:
         for column in matrix.across.parts:
             parts = dict(zip(matrix.letters, (row, column), strict=True))
@@ -192,7 +193,7 @@ def _lines_of_a_thread(layout: _Layout) -> Iterator[Mark]:
 
 
 def _notes(layout: _Layout) -> tuple[str, ...]:
-    """What is seen, with its numbers."""
+    """The description, with its numbers."""
     scene, problem, work = layout.scene, layout.scene.problem, layout.scene.main.work
     bm, bn = work.size(problem.m), work.size(problem.n)
     m, n, k = scene.shape()[:3]

@@ -1,4 +1,4 @@
-"""A block's steps in time: which loads go on while it multiplies, and where it waits."""
+"""A block's steps in time: the loads that overlap its multiplications, and its waits."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def walks_on(scene: Scene) -> bool:
 
 
 def _steps(scene: Scene) -> tuple[BlockStep, ...]:
-    """Those that are drawn and enough of what follows; of a block that walks on, of one or two
-    tiles of C more than the two that are drawn."""
+    """The steps that are drawn, and enough following ones; if a persistent block continues, those
+    of one or two tiles of C more than the two that are drawn."""
     if walks_on(scene):
         return block_steps(scene.kernel, OF_A_SUM, outputs=2 + scene.main.producers.pingpong)
     return block_steps(scene.kernel, TILES + stages_of(scene.kernel) + 1)
@@ -131,7 +131,7 @@ def _folded(begin: float, end: float, scale: float) -> Iterator[tuple[float, flo
 def _rows(
     lanes: Sequence[Lane], begin: float, end: float, scale: float, y: float
 ) -> Iterator[Mark]:
-    """What of ``lanes`` lies between ``begin`` and ``end``, one below the other."""
+    """The part of ``lanes`` between ``begin`` and ``end``, one below the other."""
     for at, lane in enumerate(lanes):
         top = y + at * ROW
         yield Label(LEFT - 12, top + ROW / 2, lane.name, "end")

@@ -83,7 +83,7 @@ def _bar(times: Sequence[StepTime], verb: str) -> Interval:
 
 
 def _apart(bars: Sequence[Interval]) -> list[tuple[Interval, ...]]:
-    """Bars on as few rows as keep them from overlapping."""
+    """The bars on as few rows as possible without overlap."""
     rows: list[list[Interval]] = []
     for bar in bars:
         row = next((r for r in rows if max(r[-1].end, r[-1].needed) <= bar.start + 1e-9), None)
@@ -122,8 +122,8 @@ def _product(times: Sequence[StepTime]) -> Interval:
 
 
 def waits(times: Sequence[StepTime]) -> Iterator[Interval]:
-    """Where the block, or a role whose times these are, can do nothing until a load has arrived, or
-    the phase of a barrier has ended."""
+    """The waits of the block, or of the role with these times, for a load to arrive or for the
+    phase of a barrier to end."""
     now = times[0].start
     for time in times:
         if time.step.what == "await" and time.end - time.start > NARROW:

@@ -1,5 +1,5 @@
-"""The rows of a timeline whose tiles TMA copies: what is in each stage, and who waits
-for which barrier.
+"""The rows of a timeline whose tiles TMA copies: the contents of each stage, and the waits at its
+barriers.
 
 A stage is filled, is full until a thread has waited for that, is read, and is empty again.
 """
@@ -46,7 +46,7 @@ def computing(times: Sequence[StepTime]) -> list[StepTime]:
 
 
 def _by_role(times: Sequence[StepTime]) -> list[list[StepTime]]:
-    """The times of those who multiply, apart if they are ping-pong consumers."""
+    """The times of the warps that multiply, separately for ping-pong consumers."""
     own = [time for time in times if time.step.role != PRODUCER]
     roles = {time.step.role for time in own}
     apart = [[time for time in own if time.step.role == name] for name in PINGPONG if name in roles]
@@ -54,7 +54,7 @@ def _by_role(times: Sequence[StepTime]) -> list[list[StepTime]]:
 
 
 def lanes_of_stages(times: Sequence[StepTime]) -> list[Lane]:
-    """What a producer does, if there is one; each stage; those who multiply."""
+    """The lanes of the producer, if there is one, of each stage, and of the consumers."""
     producer = [time for time in times if time.step.role == PRODUCER]
     own = computing(times)
     stages = sorted(
@@ -82,7 +82,7 @@ def _has_stage(step: BlockStep) -> bool:
 
 
 def _of_consumers(times: Sequence[StepTime]) -> Iterator[Lane]:
-    """What those do who multiply a tile."""
+    """The bars of the warps that multiply a tile."""
     wait, multiply, write = _names(times[0].step.role)
     yield Lane(wait, WAIT, tuple(waits(times)))
     yield Lane(multiply, COMPUTE, tuple(arithmetic(times)))
@@ -112,7 +112,7 @@ def passings(times: Sequence[StepTime], lanes: Sequence[Lane]) -> Iterator[Passi
 
 
 def _asks(times: Sequence[StepTime]) -> Iterator[Interval]:
-    """Where the producer asks for a tile, which takes it no longer than that."""
+    """The points at which the producer issues the copies of a tile."""
     for own in _by_tile(times, "copy"):
         step = own[0].step
         about = f"TMA request for tile {step.tile}, to stage {step.stage}"

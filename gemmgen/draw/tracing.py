@@ -1,4 +1,4 @@
-"""What one thread reads and writes, its registers included, in the order of the lowered kernel."""
+"""The reads and writes of one thread, registers included, in the order of the lowered kernel."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Trace:
 
 
 def trace(scene: Scene, values: Values) -> Trace:
-    """Of thread 0 of the first block."""
+    """The trace of thread 0 of the first block."""
     kernel = scene.kernel.lowered
     tracer = _Tracer(scene, values)
     nodes: dict[type[Any] | str, Any] = {
@@ -178,7 +178,7 @@ class _Tracer(Recorder):
         return step
 
     def multiply_matrices(self, node: MultiplyMatrices, code: Code) -> Step:
-        """In the same order; of several accumulators the first."""
+        """The accesses in the same order; of several accumulators only the first one."""
         operands = [self._fragment(x, code, write=False) for x in (node.a, node.b)]
         accumulators, first = code.element(node.sum)
 

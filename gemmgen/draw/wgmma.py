@@ -20,7 +20,7 @@ from gemmgen.ir.edit import contraction, tile_of
 from gemmgen.ir.problem import Tensor
 
 WARPS = 4
-"""Of a warpgroup."""
+"""The warps of a warpgroup."""
 ROWS, CHUNK, BANK, BANKS = 8, 16, 4, 32
 """Rows of a core matrix and their bytes; bytes of a bank, and how many there are."""
 _INSTRUCTION = re.compile(r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k(\d+)")
@@ -97,7 +97,7 @@ def instruction_tiles(scene: Scene) -> Drawing:
 
 
 def _major(scene: Scene, operand: Tensor) -> str:
-    """The field's word for its layout."""
+    """``K-major`` or ``MN-major``."""
     letters = _tile(scene, operand).letters
     return "K-major" if letters[-1] == scene.problem.k else "MN-major"
 

@@ -1,4 +1,4 @@
-"""Random test matrices, by NumPy or a library like it, such as CuPy.
+"""Random test matrices, made by NumPy or a compatible library, such as CuPy.
 
 Values are numbers to compute with: f64 if sums are, else f32, which represents f16 and bf16.
 """

@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 @record
 class ElementArithmetic(Generic[V]):
-    """How the operations of an epilogue are done; operators are Python's, but for conditions."""
+    """The operations of an epilogue in a library; operators are Python's, except for conditions."""
 
     number: Callable[[float], V]
     call: Callable[[str, list[V]], V]

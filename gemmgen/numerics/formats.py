@@ -17,7 +17,8 @@ from gemmgen.ir.dtypes import BYTES, DTYPES, FP8, INTEGERS, NARROW, DType
 F32 = npt.NDArray[np.float32]
 F64 = npt.NDArray[np.float64]
 Real = npt.NDArray[np.float32 | np.float64]
-"""Numbers that are computed with: f64 if sums are, or i32; else f32, which represents f16, bf16."""
+"""The numbers to compute with: f64 if the accumulators are f64 or i32; else f32, which represents
+f16 and bf16."""
 Precision = type[np.float32] | type[np.float64]
 Stored = npt.NDArray[
     np.float32 | np.float64 | np.float16 | np.uint16 | np.uint8 | np.int8 | np.int32
@@ -29,7 +30,7 @@ STORAGE: dict[DType, np.dtype[np.generic]] = {
     name: np.dtype(traits.array) for name, traits in DTYPES.items()
 }
 NAMES: dict[DType, str] = {name: traits.name for name, traits in DTYPES.items()}
-"""Their names in array libraries."""
+"""The names of these types in array libraries."""
 UNIT: dict[DType, float] = {name: traits.unit for name, traits in DTYPES.items()}
 """Unit roundoff: a rounded result's relative error is at most this."""
 TINY: dict[DType, float] = {name: traits.tiny for name, traits in DTYPES.items()}
@@ -48,7 +49,7 @@ def computing(dtype: DType) -> Precision:
 
 
 def wrapped(values: Real) -> Real:
-    """Integers, as sums in i32 hold them: modulo 2^32.  A NaN stays one."""
+    """Integers modulo 2^32, as i32 accumulators hold them. A NaN stays a NaN."""
     return values - 2.0**32 * np.floor((values + 2.0**31) / 2.0**32)
 
 
@@ -111,7 +112,7 @@ def _to_bf16(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint16]:
 
 @cache
 def numbers_of_bytes(dtype: DType) -> F32:
-    """The number that each byte of e4m3 or e5m2 means."""
+    """The number that each byte of e4m3 or e5m2 represents."""
     if dtype == "e4m3":
         return _decoded(3, 7, 0x7E)
     found = _decoded(2, 15, 0x7C)
@@ -120,7 +121,7 @@ def numbers_of_bytes(dtype: DType) -> F32:
 
 
 def _decoded(fraction: int, bias: int, last: int) -> F32:
-    """What each byte means: bits of a sign, an exponent and ``fraction``; a magnitude above
+    """The value of each byte: a sign bit, exponent bits and ``fraction`` bits; a magnitude above
     ``last`` is NaN."""
     magnitude = np.arange(128)
     exponent, rest = magnitude >> fraction, magnitude % (1 << fraction) * 2.0**-fraction
@@ -131,8 +132,8 @@ def _decoded(fraction: int, bias: int, last: int) -> F32:
 
 
 def to_byte(values: Any, dtype: DType, library: Any = np) -> Any:
-    """Bytes of the numbers of e4m3 or e5m2 that are nearest to ``values``, of two the even one;
-    ``library`` is NumPy, or one like it."""
+    """The e4m3 or e5m2 bytes nearest to ``values``, ties to even; ``library`` is NumPy or a
+    compatible one."""
     _, most = GREATEST[dtype]
     positive = library.asarray(numbers_of_bytes(dtype)[:128].astype(np.float64))
     last = int(np.argmax(numbers_of_bytes(dtype)[:128] == most))
@@ -156,8 +157,8 @@ def to_tf32(singles: Any, library: Any = np) -> Any:
 
 
 def cut_to_tf32(singles: Any, library: Any = np) -> Any:
-    """f32 numbers without the 13 bits below the 10 after the point that tf32 keeps, as instructions
-    take them that read f32 in shared memory; of a NaN in these bits alone an infinity is left."""
+    """f32 numbers truncated to tf32, without the last 13 fraction bits, as instructions read them
+    that load f32 from shared memory. A NaN with no other fraction bits becomes an infinity."""
     whole = library.ascontiguousarray(singles).view("uint32").reshape(singles.shape)
     return (whole & 0xFFFFE000).astype("uint32").view("float32")
 

@@ -1,4 +1,4 @@
-"""What operators and functions of expressions mean, on NumPy arrays.
+"""The operators and functions of expressions, on NumPy arrays.
 
 ``expressions`` runs lowered code with these tables, ``epilogue`` computes over whole matrices.
 Floats are rounded after each operation to the precision of their arguments.  NaN passes through
@@ -145,7 +145,7 @@ DOUBLE: dict[str, Function] = {
     "fma": fma,
     **{f"{name}_f64": FUNCTIONS[name] for name in ("exp", "tanh", "erf", "sqrt", "abs", "round")},
 }
-"""What lowered code calls in double precision."""
+"""Functions that lowered code calls in double precision."""
 
 
 @cache
@@ -170,7 +170,7 @@ def hilbert(number: Value, side: Value) -> Value:
 
 
 OF_INTS: dict[str, Operation] = {"hilbert": hilbert}
-"""What lowered code calls in index arithmetic."""
+"""Functions that lowered code calls in index arithmetic."""
 
 
 def _from_bits(dtype: DType) -> Function:

@@ -39,7 +39,7 @@ def sequential(a: Real, b: Real) -> Real:
 
 
 def _is_exact(a: Real, b: Real) -> bool:
-    """Whether the sums are of integers so small that no order of additions rounds."""
+    """Whether all sums are exact in every order, because the integers are small."""
     with np.errstate(invalid="ignore"):
         integers = np.array_equal(a, np.rint(a)) and np.array_equal(b, np.rint(b))
         largest = np.abs(a).max(initial=0.0) * np.abs(b).max(initial=0.0) * a.shape[-1]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.float64]
 
 GENERATIONS = {"sm_80": (8, 1), "sm_90": (16, 2)}
-"""Products at a time, and bits after the last one."""
+"""Products that are added at a time, and the bits kept after the last one."""
 BYTES = (32, 0, 13)
 """The same of FP8 on Hopper's wgmma, and the bits after the leading one that accumulators keep."""
 
@@ -24,7 +24,7 @@ def cut(x: Numbers, places: int | npt.NDArray[np.int32]) -> Numbers:
 
 
 def exponent(x: Numbers) -> npt.NDArray[np.int32]:
-    """Of the leading bit; small for 0."""
+    """The exponent of the leading bit; a small number for 0."""
     return np.where(x == 0, -200, np.frexp(x)[1] - 1)
 
 

@@ -6,16 +6,16 @@ step waits for the group of its tile.  It needs ``double_buffer``, whose ``stage
 number of outstanding tiles; a transposed tile is copied element by element, for which elements of
 two bytes are too small.
 
-With ``via=tma`` TMA (sm_90 on) copies tiles in boxes, for which one thread asks: the
-others spend no instruction and no register on it, and no guard is needed, as elements outside a
-matrix become zeros.  A box lands as it lies in the matrix, so such a tile is neither transposed nor
-padded, and swizzled in TMA's own way.  Leading dimensions must be multiples of 16 bytes, and
-so is where a box begins in a row.  ``via=registers`` equals the directive's absence.
+With ``via=tma`` TMA (sm_90 on) copies a tile as boxes.  One thread issues them; the other threads
+spend no instruction and no register on the copy.  TMA writes zeros for elements outside a matrix,
+so no guard is needed.  A box keeps the storage order of the matrix: such a tile is neither
+transposed nor padded, and has TMA's own swizzle.  Leading dimensions, and the offset of a box in
+its row, must be multiples of 16 bytes.  ``via=registers`` equals the directive's absence.
 
-C leaves with TMA, too, where ``cache_shared C`` stages it: the threads write a slice to
-shared memory, for whose boxes one thread asks, and what is outside C is left out, in units of 16
-bytes: so rows of C must end with one, for f32 ``N % 4 == 0``, which a call is checked for.  Old
-elements of C (``beta``) are still read by the threads.
+TMA also stores C, if ``cache_shared C`` stages it: the threads write a slice to shared memory, and
+one thread issues the stores of its boxes.  Elements outside C are not written, in units of 16
+bytes, so the length of a row of C must be a multiple of 16 bytes (``N % 4 == 0`` for f32); each
+call is checked.  The threads still read old elements of C (``beta``).
 
     copy A_shared = A
 ==> async_copy A via=cp_async
@@ -64,7 +64,7 @@ MISSING: dict[CopyMode, tuple[str, str]] = {
     "cp_async": ("cp.async", "target sm_80 or later, or leave async_copy out"),
     "tma": ("TMA", "target sm_90, or via=cp_async on sm_80 and later"),
 }
-"""What a target before the first one with a way of copying has not, and what to do about it."""
+"""What targets before the first one with a way of copying lack, and the hint."""
 
 
 @record
@@ -171,7 +171,7 @@ def _switch(kernel: Kernel, request: CopyRequest) -> Kernel:
 
 
 def _switch_output(kernel: Kernel, problem: Problem, request: CopyRequest) -> Kernel:
-    """C by TMA, from the slice in shared memory that it is staged in."""
+    """Store C by TMA, from its staging slice."""
     fact, tensor = request.fact, request.fact.tensor
     if request.via != "tma":
         raise Refusal(

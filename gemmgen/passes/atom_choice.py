@@ -1,5 +1,5 @@
-"""Which atom of an instruction multiplies a problem's types, on its target, and refusals of what
-none of them multiplies."""
+"""Choose the atom that multiplies a problem's types on its target; refuse types that no atom
+multiplies."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _parts(via: Via, problem: Problem) -> str:
 
 
 def check_lines(kernel: Kernel, problem: Problem, traits: AtomTraits, via: Via, at: Span) -> None:
-    """Checks that tiles lie along k whose types the instruction can't turn."""
+    """Check that tiles are K-major if the instruction can't transpose their type."""
     contract, k = contraction(kernel), problem.k
     for tensor, name in ((problem.a, contract.a), (problem.b, contract.b)):
         tile, size = kernel.buffer(name), BYTES[tensor.dtype]

@@ -1,4 +1,4 @@
-"""What TMA (``via=tma``) asks of a tile and its boxes, refused one by one."""
+"""The rules of TMA (``via=tma``) for a tile and its boxes, each with a refusal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gemmgen.schedule.formatting import format_sizes
 LARGER = (1, 2, 4, 8)
 """How many times as long a tile's sides are that a hint tries."""
 OTHERWISE = "via=cp_async"
-"""The way of copying that asks for none of this."""
+"""The way of copying without these rules."""
 
 
 def check_boxes(kernel: Kernel, fact: OperandArgument, tile: Buffer, copy: Copy) -> None:
@@ -81,7 +81,7 @@ def _narrower(kernel: Kernel, tensor: str, tile: Buffer) -> str:
 
 
 def _misfit(tile: Buffer) -> tuple[str, ...] | None:
-    """What is wrong with a tile's extents, and the arithmetic."""
+    """The error in a tile's extents, with the arithmetic."""
     outer, inner = tile.letters
     rows, columns, size = tile.extent(outer), tile.row, BYTES[tile.dtype]
     row = columns * size

@@ -1,13 +1,13 @@
 """cluster: blocks that run together, and share what they copy.
 
-Blocks of a cluster run at the same time on multiprocessors that are neighbours, and reach one
-another's shared memory (sm_90 on).  Those along n have the same rows of A, those along m the same
-columns of B: each asks for its share of such a tile, and TMA writes it into the shared
-memory of all of them (multicast), so that it is read once from L2.  A stage is filled again when
-the consumers of all blocks have read it.  It needs ``async_copy via=tma`` for both operands,
-``warp_specialize``, and ``target sm_90a``, since multicasts may be slow elsewhere.  Tiles beyond C
-complete the last clusters: their blocks copy and multiply, and write nothing.  A persistent launch
-has as many clusters as the GPU runs at a time, as it says itself.  ``cluster m=1 n=1`` equals the
+Blocks of a cluster run at the same time on multiprocessors of one GPC, and can access each other's
+shared memory (sm_90 on).  Blocks along n read the same rows of A, blocks along m the same columns
+of B.  Each block loads its share of such a tile, and TMA writes the share to the shared memory of
+all of them (multicast), so that the tile is read once from L2.  A stage is filled again when the
+consumers of all blocks have released it.  It needs ``async_copy via=tma`` for both operands,
+``warp_specialize``, and ``target sm_90a``, since multicasts may be slow elsewhere.  The last
+clusters may have tiles beyond C: their blocks copy and multiply, and write nothing.  A persistent
+launch has as many clusters as the driver reports to be resident.  ``cluster m=1 n=1`` equals the
 directive's absence.
 
     work [m=32, n=32]
@@ -109,7 +109,7 @@ class Cluster:
             )
 
     def _check_copies(self, program: Program) -> None:
-        """What blocks share a producer of each must copy by TMA."""
+        """Check that TMA copies the shared tiles, issued by a producer of each block."""
         kernel = program.main
         if kernel.work.parts > 1:
             raise Refusal(
@@ -161,7 +161,8 @@ class Cluster:
                 self._check_share(kernel, tile, letter, copy.src)
 
     def _check_share(self, kernel: Kernel, tile: Buffer, letter: str, tensor: str) -> None:
-        """Each block's share of a tile: whole rows, and boxes that land where they begin."""
+        """Check each block's share of a tile: whole rows, and boxes that start at aligned
+        addresses."""
         outer = tile.letters[0]
         blocks, rows = along(kernel.work, letter), tile.extent(outer)
         span = self.stated.span_of(letter)

@@ -14,7 +14,7 @@ from gemmgen.schedule.roles import roles
 
 
 def intent_of(schedule: Schedule) -> Intent:
-    """What passes must know of each other's directives."""
+    """The facts that passes must know about each other's directives."""
     said: dict[str, tuple[Directive, ...]] = {}
     for directive in schedule.directives:
         said[directive.name] = (*said.get(directive.name, ()), directive)

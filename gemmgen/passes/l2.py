@@ -1,9 +1,9 @@
-"""l2: what the L2 cache gives up first, and what last, of the tiles that are copied.
+"""l2: the eviction priority of copied tiles in the L2 cache.
 
 ``evict=last`` is for an operand that other blocks will read soon, ``evict=first`` for one that no
 block reads again, so that it displaces nothing else.  A hint changes no result and no access.  It
 is an operand of asynchronous copies (``async_copy``, sm_80 on), both of cp.async and of TMA.
- ``evict=normal`` equals the directive's absence.
+``evict=normal`` equals the directive's absence.
 
     copy A_shared = A mode=cp_async
 ==> l2 A evict=last

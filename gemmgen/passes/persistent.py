@@ -5,8 +5,8 @@ persistent kernel is launched with ``min(tiles, multiprocessors * blocks)`` bloc
 multiprocessors are those of the GPU at hand and ``blocks`` are what ``launch_bounds`` says (without
 it 2 if two fit, else 1).  Block b takes the tiles b, b + blocks, b + 2 * blocks ... in the order of
 ``raster``: what depends on the block's threads alone is computed once, not for each tile.  With
-``async_copy via=tma`` the ring of stages goes on from tile to tile, and ``warp_specialize`` has the
-producer copy the next tile's first steps during the epilogue.
+``async_copy via=tma`` the ring of stages continues from tile to tile, and with ``warp_specialize``
+the producer copies the next tile's first steps during the epilogue.
 
     work [m=16, n=16]
 ==> persistent

@@ -1,10 +1,10 @@
 """promote: the accumulators of an instruction are promoted into others, and start again at zero
 (CUTLASS: promotion).
 
-Tensor cores add products to a sum with fewer bits than f32 has, and cut off the rest: the larger
-the sum, the more is lost. Promoted every N terms into accumulators of the FMA units, which
-are rounded to nearest, it stays small. Split f32 (``decompose``) is f32 only with a promotion
-interval.
+Tensor cores keep fewer bits of an accumulator than f32 has, and truncate it: the larger the
+accumulator, the larger the error. Every N terms it is added to an f32 accumulator, rounded to
+nearest, and reset to zero, which keeps the error small. Split f32 (``decompose``) has the accuracy
+of f32 only with a promotion interval.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gemmgen.ir.problem import Problem
 from gemmgen.passes.base import Stated, tile_with
 
 PART = "part"
-"""The accumulators of an instruction, since they were promoted."""
+"""The partial accumulators: what an instruction accumulated since the last promotion."""
 USUAL = 64
 """The longest promotion interval that a hint proposes for split f32."""
 LONGEST = 128

@@ -2,9 +2,9 @@
 
 Concurrent blocks share the L2 cache.  ``group=8`` orders the tiles in groups of 8 block rows,
 column by column within a group, so that concurrent blocks read fewer different rows of A and
-columns of B than row by row.  With ``order=hilbert`` the squares of a group, here of 8 x 8 tiles,
-come one after the other, and a Hilbert curve leads through each, so that tiles are close together
-however many blocks run at once; what a group has beside whole squares is taken column by column.
+columns of B than row by row.  With ``order=hilbert`` a group is split into squares, here of 8 x 8
+tiles, one after another, and a Hilbert curve leads through each square, so that concurrent tiles
+are close together for any number of them; the rest of a group is ordered column by column.
 
     work [m=16, n=16]
 ==> raster group=8

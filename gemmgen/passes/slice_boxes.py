@@ -1,5 +1,4 @@
-"""What TMA asks of the slice in which C leaves shared memory, refused one by one
-(``async_copy C via=tma``)."""
+"""The rules of TMA for the staging slice of C (``async_copy C via=tma``), each with a refusal."""
 
 from __future__ import annotations
 
@@ -58,7 +57,7 @@ def check_slice(kernel: Kernel, dtype: DType, fact: OperandArgument, outward: Co
 
 
 def _misfit(slice_: Buffer, axis: AxisSpread) -> tuple[str, str] | None:
-    """What is wrong with a slice's extents, and the arithmetic."""
+    """The error in a slice's extents, with the arithmetic."""
     outer, inner = slice_.letters
     columns, size = slice_.row, BYTES[slice_.dtype]
     row, together, lands = columns * size, rows_together(axis), lands_at(slice_)

@@ -1,9 +1,8 @@
-"""Operands whose parts lie in memory: what ``decompose`` is for instructions that read tiles in
-place.
+"""``decompose`` for instructions that read tiles in shared memory (wgmma).
 
-No lane holds an operand that it could split.  So a pre-pass splits A and
-B, and their parts lie in memory as planes, one after another: each is stored as the operand is.
-TMA copies a tile of each plane, and a stage has the tiles of all parts.
+No lane holds an operand that it could split.  So a pre-pass splits A and B, and writes their terms
+to memory as planes, one after another, each in the operand's storage order.  TMA copies a tile of
+each plane, and a stage has the tiles of all terms.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from gemmgen.ir.edit import contraction, edit_buffer, edit_operations, pipeline_
 from gemmgen.ir.nodes import Contract, Copy, Kernel, Split
 
 PLANES = "{tensor}_parts"
-"""What a tensor's parts in memory are called."""
+"""The name of a tensor's terms in memory."""
 
 
 def with_parts_in_memory(kernel: Kernel) -> Kernel:

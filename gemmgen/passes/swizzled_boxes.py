@@ -78,7 +78,7 @@ def _listed(sizes: tuple[int, ...]) -> str:
 
 
 def _spelled(pattern: Pattern, size: int) -> str:
-    """What TMA does with chunk c of row r."""
+    """The permutation of TMA for chunk c of row r, in words."""
     number = "r" if pattern.every == 1 else f"r / {pattern.every}"
     chunks = f"{pattern.by} chunks of {pattern.chunk} x {size} = {ALIGNMENT} bytes"
     return f"of {chunks}, chunk c of row r is stored at c ^ ({number} % {pattern.by})"

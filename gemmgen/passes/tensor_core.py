@@ -5,11 +5,13 @@ unspecified order, and multiply them by one instruction: 4096 products instead o
 f16 or bf16, their accumulators f32; ``via=mma`` multiplies i8, e4m3, e5m2, tf32 and f64, too.
 Fragments are loaded from shared memory (``cache_shared``), in any storage order. A warp owns its
 ``warp_tile``, by default at most 64 x 64 (32 x 32 of f64, 64 x 32 with ``promote``); for the
-epilogue its accumulators are staged in a slice of shared memory. ``via=wgmma`` multiplies halves,
-bytes and tf32 by four warps at once, from tiles that TMA has swizzled. tf32 it cuts off, where
-``via=mma`` rounds. It adds e4m3 and e5m2 in 14 bits: where K is in the thousands, accumulators of
-positive products lose some percent, which ``promote`` keeps small: accumulators of this many terms
-are added to others in f32, and start again at zero. ``decompose`` needs ``promote``.
+epilogue its accumulators are staged in a slice of shared memory.
+
+``via=wgmma`` multiplies f16, bf16, FP8, i8 and tf32 with four warps (a warpgroup), from swizzled
+tiles that TMA loads. It truncates tf32, which ``via=mma`` rounds. Its accumulators of FP8 keep 14
+bits: for K in the thousands, sums of positive products lose some percent. ``promote=N`` keeps that
+error small: every N terms the accumulator is added to one in f32, and reset to zero. ``decompose``
+needs ``promote``.
 
     accumulator acc[m=32, n=32] f32 spread [m=2x1x16x1, n=1x1x32x1] x=n by_warp
     loop k
@@ -91,7 +93,7 @@ class TensorCore:
 
     via: Via
     terms: int
-    """Whose accumulators are promoted together; 0: all are one sum."""
+    """The promotion interval in elements along k; 0: no promotion."""
     stated: Stated = field(compare=False)
 
     @staticmethod
@@ -264,7 +266,7 @@ class TensorCore:
         )
 
     def _check_columns(self, axis: AxisSpread, pieces: Pieces) -> None:
-        """Checks that there is an instruction of this many columns."""
+        """Check that an instruction with this many columns exists."""
         letter, size, traits = axis.letter, axis.lanes, pieces.traits
         less = traits.columns(size)
         if pieces.most(letter) is None or less == size:

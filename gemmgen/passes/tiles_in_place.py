@@ -1,5 +1,4 @@
-"""What tensor cores that read operands in shared memory (wgmma) ask of the tiles, refused one by
-one."""
+"""The rules for tiles that wgmma reads in shared memory, each with a refusal."""
 
 from __future__ import annotations
 

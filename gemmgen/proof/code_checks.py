@@ -16,8 +16,7 @@ _NOTES = "notes"
 
 
 def checked(emitted: Emitted, archs: Iterable[str]) -> tuple[Findings, str]:
-    """The findings, and what was checked: or why nothing was, for no tool here reads machine
-    code."""
+    """The findings, and what was checked, or why nothing was: no disassembler is installed."""
     names = tuple(archs)
     try:
         name = f"machine-code-{_key(emitted, names)}"

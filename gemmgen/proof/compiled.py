@@ -100,8 +100,8 @@ def _complaint(emitted: Emitted, found: dict[str, compiler.Report]) -> str | Non
 
 
 def _too_few(emitted: Emitted, compiled: compiler.Report) -> str | None:
-    """Whether a block has fewer registers at its launch than its warpgroups share out: then those
-    that take some would wait for ever."""
+    """Whether a block has fewer registers at launch than ``setmaxnreg`` gives its warpgroups: those
+    that raise their count would wait forever."""
     main = emitted.program.main
     shared_out = registers_by_role(main, emitted.target)
     if shared_out is None:

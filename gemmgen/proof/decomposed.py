@@ -27,8 +27,9 @@ class Decomposed:
 
     @staticmethod
     def of(contract: Contract, step: int = 0) -> Decomposed | None:
-        """None where whole elements are multiplied; of tiles in parts all of a tile's ``step`` is
-        multiplied for one product before the next."""
+        """The split of a contraction; None if it multiplies whole elements. If the terms are
+        separate tiles, all of a tile's ``step`` is multiplied for one product of terms before the
+        next."""
         atom = ATOMS[contract.atom]
         if contract.into is None or atom.splits is None:
             return None
@@ -54,7 +55,7 @@ class Decomposed:
         return left, right
 
     def split(self, numbers: Real) -> tuple[Real, ...]:
-        """The parts, the greatest first."""
+        """The terms, the greatest first."""
         found: list[Real] = []
         with np.errstate(all="ignore"):
             for _ in range(self.parts):

@@ -1,4 +1,4 @@
-"""What a lowered program computes, run by the interpreter, and whether that is its problem.
+"""Interpret a lowered program, and compare its result with its problem.
 
 The operands are integers, so every order of summation gives the same bits; rows are padded, all
 that may not be read is poison, and A and B never hold the same numbers.
@@ -117,7 +117,7 @@ def cases(lowered: LoweredProgram, problem: Problem, shape: Shape) -> Iterator[C
 
 @record
 class Result:
-    """C as a run leaves it, in its roles, and what the run was given."""
+    """C after a run, in its roles, and the arguments of the run."""
 
     c: Stored
     tensors: Mapping[str, Real]

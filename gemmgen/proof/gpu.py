@@ -68,7 +68,8 @@ def cases_of(subject: Subject) -> tuple[Case, ...]:
 
 
 def _of_parts(emitted: Emitted, shape: Shape) -> tuple[Case, ...]:
-    """With ``decompose``: numbers that need every product, and an infinity, which has no terms."""
+    """With ``decompose``: numbers that need every product of terms, and an infinity, which has no
+    terms."""
     if emitted.interface.arithmetic.products == 1:
         return ()
     return Case(shape, "wide integers"), Case(shape, "infinity in B")

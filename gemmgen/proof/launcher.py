@@ -92,7 +92,7 @@ def _difference(interface: Interface, call: LauncherCall, called: Called) -> str
 
 
 def _map_error(call: LauncherCall) -> int:
-    """What the launcher returns where no tensor map is to be had."""
+    """The launcher's return value if the driver encodes no tensor map."""
     return call.entry_error or (NOT_SUPPORTED if call.no_entry else call.map_error)
 
 

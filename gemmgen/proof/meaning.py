@@ -44,6 +44,6 @@ def difference(step: Step, shapes: tuple[Shape, ...]) -> str | None:
 
 
 def shapes_of(subject: Subject) -> tuple[Shape, ...]:
-    """Those that are asked for and small enough, or the layer's own."""
+    """The given shapes that are small enough, or the layer's own."""
     given = tuple(s for s in subject.shapes if s[0] * s[1] * prod(s[3:]) <= MOST)
     return given or c1_shapes(subject.emitted)

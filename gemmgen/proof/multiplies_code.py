@@ -1,5 +1,5 @@
-"""What a kernel's machine code must have where warpgroups multiply, and must not: as many
-instructions for a tile along k as the schedule says, one after another."""
+"""Check the machine code of wgmma kernels: the number of multiplications for a tile along k is the
+schedule's, and they are not serialized."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def findings(emitted: Emitted) -> Findings:
 
 
 def multiplies(program: Program, kernel: Kernel) -> int:
-    """Instructions by which a warpgroup multiplies a tile along k."""
+    """The number of instructions with which a warpgroup multiplies a tile along k."""
     traits, pipeline = ATOMS[contraction(kernel).atom], pipeline_of(kernel)
     assert pipeline is not None
     rows = kernel.spread.axis(program.problem.m)
@@ -52,7 +52,8 @@ def multiplies(program: Program, kernel: Kernel) -> int:
 
 
 def of_text(text: str, target: str, promised: int, atom: Atom = "m64nNk16") -> Findings:
-    """The same of a text whose loop over k tiles has ``promised`` multiplications by ``atom``."""
+    """The findings of a text whose loop over k tiles must have ``promised`` multiplications by
+    ``atom``."""
     compiled = compile_text(text, target)
     notes = [f"{target}: ptxas says: {said.strip()}" for said in _NOTE.findall(compiled.log)]
     loop = sass_loops.main_loop(sass.disassemble(compiled.cubin)) or ()

@@ -30,7 +30,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
     def lines(self) -> tuple[str, ...]:
-        """What there is to say: the detail or the reason, then each note."""
+        """The lines of a report: the detail or the reason, then each note."""
         return (self.detail or self.reason, *(f"note: {note}" for note in self.notes))
 
 

@@ -1,4 +1,4 @@
-"""C0: texts say what they are printed from, and the same facts give the same bytes."""
+"""C0: texts parse back to what they were printed from, and the same facts give the same bytes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check(subject: Subject) -> Outcome:
 
 
 def unread_level(program: Program) -> str | None:
-    """The first level of a program's IR whose text reads back as another, in words."""
+    """A sentence about the first level of a program's IR whose text parses to another program."""
     expanded = expand(program)
     for level in (program, expanded, lower(expanded)):
         text = print_ir(level)

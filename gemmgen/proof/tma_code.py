@@ -1,4 +1,4 @@
-"""What a kernel's machine code must have where TMA copies its tiles, and must not."""
+"""Check the machine code of kernels whose tiles TMA copies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gemmgen.proof.code_findings import Findings
 
 LOADS = {"UTMALDG": "TMA's loads", "SYNCS": "barriers in shared memory"}
 STORES = {"UTMASTG": "TMA's stores", "UTMACMDFLUSH": "groups of them"}
-"""Instructions of a kernel into whose shared memory, or out of it, TMA copies."""
+"""The instructions with which TMA copies into shared memory, or out of it."""
 FENCES = ("MEMBAR", "CCTL", "ERRBAR")
 """Instructions that stop all of a GPU's or a cache's accesses, which no loop over k tiles does."""
 OF_BLOCK = ".CTA"

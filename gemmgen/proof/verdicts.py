@@ -1,4 +1,4 @@
-"""A cache of verdicts, so that equal things are proved once.
+"""A cache of verdicts: equal inputs are proved once.
 
 Only passes are kept.  The key has what was proved, the whole package's sources and the versions of
 the tools; ``GEMMGEN_CACHE=0`` disables it, like every cache.

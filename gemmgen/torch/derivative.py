@@ -166,7 +166,7 @@ def plus(left: Expr, right: Expr) -> Expr:
 
 
 def times(left: Expr, right: Expr) -> Expr:
-    """A product; with a literal 0 it is 0, whatever the other factor."""
+    """A product; it is 0 if either factor is the literal 0."""
     if is_zero(left) or is_zero(right):
         return ZERO
     if is_one(left):
