@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 from gemmgen.emit import matrix_functions, warpgroup_functions
 from gemmgen.emit.ctypes import STORED, vector_type
 from gemmgen.emit.device_function import DeviceFunction, function
-from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType, widths
 from gemmgen.ir.expr import Call
 from gemmgen.ir.instruction import Instruction
@@ -27,9 +26,8 @@ from gemmgen.ir.lane_matrices import (
     StoreMatrices,
 )
 from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.ir.shared_copies import CopyAsync, LoadBox
 from gemmgen.ir.tensor_map import RANKS
-from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Move, Point
+from gemmgen.ir.thread_code import CountArrival, Move, Point
 from gemmgen.ir.traversal import inside
 from gemmgen.ir.warp_matrices import Line, LoadFragment, MultiplyFragments, StoreFragment
 from gemmgen.ir.warpgroup_matrices import DescribeMatrix, MultiplyAsync
@@ -42,17 +40,23 @@ def called(body: object) -> list[str]:
     """The texts of the functions that a kernel's lowered body calls, in a fixed order."""
     nodes = tuple(inside(body))
     found = {_CALLED[type(node)](node) for node in nodes if type(node) in _CALLED}
-    issued = {node.name: node for node in nodes if isinstance(node, Instruction)}
-    found |= {function_of(node) for node in issued.values() if not node.row.builtin}
-    hinted = (node.evict for node in nodes if isinstance(node, CopyAsync | LoadBox))
-    found |= {_evict(when) for when in hinted if when != "normal"}
+    issued = [node for node in nodes if isinstance(node, Instruction)]
+    found |= {function_of(node) for node in issued if not node.row.builtin}
+    found |= {policy for node in issued if (policy := policy_of(node))}
     ours = [each for each in found if each.file in _FIRST]
     return [each.text() for each in sorted(ours, key=_place)]
 
 
 def function_of(node: Instruction) -> DeviceFunction:
     """The device function of an instruction that is not CUDA's own."""
-    return DeviceFunction(node.name)
+    made = _PARAMETERIZED.get(node.name)
+    return DeviceFunction(node.name) if made is None else made(node)
+
+
+def policy_of(node: Instruction) -> DeviceFunction | None:
+    """The function that makes an instruction's policy for the L2 cache, its last operand."""
+    when = node.get("evict")
+    return None if when is None else _evict(str(when))
 
 
 def above(kernel: LoweredKernel) -> list[str]:
@@ -147,14 +151,8 @@ def _wmma_store(line: Line) -> DeviceFunction:
 
 _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     Call: lambda node: DeviceFunction(node.function),
-    CopyAsync: lambda node: _copy_async(
-        STORED[node.dtype], node.width * BYTES[node.dtype], node.evict != "normal"
-    ),
     Move: lambda node: _copy(node.dtype, node.width),
     Point: lambda node: _base(STORED[node.dtype]),
-    LoadBox: lambda node: _load_box(len(node.at), node.evict != "normal", node.blocks is not None),
-    StoreBox: lambda node: _store_box(len(node.at)),
-    AtomicAdd: lambda node: _add(node.dtype),
     CountArrival: lambda node: DeviceFunction("count_in"),
     LoadFragment: lambda node: _wmma_load(node.side, node.line, node.dtype),
     MultiplyFragments: lambda node: _wmma_multiply(node.a_line, node.b_line, node.dtype),
@@ -169,6 +167,23 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     ),
 }
 """The function that a node calls; a ``Call`` of one that CUDA itself has is not a file's."""
+
+
+def _copied(node: Instruction) -> DeviceFunction:
+    dtype, width = cast(DType, node.get("dtype")), cast(int, node.get("width"))
+    return _copy_async(STORED[dtype], width * BYTES[dtype], policy_of(node) is not None)
+
+
+_PARAMETERIZED: dict[str, Callable[[Instruction], DeviceFunction]] = {
+    "copy_async": _copied,
+    "load_box": lambda node: _load_box(len(node.operands) - 3, policy_of(node) is not None),
+    "multicast_box": lambda node: _load_box(
+        len(node.operands) - 4, policy_of(node) is not None, shared=True
+    ),
+    "store_box": lambda node: _store_box(len(node.operands) - 2),
+    "add": lambda node: _add(cast(DType, node.get("dtype"))),
+}
+"""The functions of instructions whose files have ``$names``."""
 
 _TYPES = tuple(dict.fromkeys(STORED.values()))
 

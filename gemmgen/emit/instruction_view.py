@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
-from gemmgen.emit.ctext import c_text
-from gemmgen.emit.device_functions import function_of
+from gemmgen.emit.ctext import c_text, factor
+from gemmgen.emit.ctypes import STORED
+from gemmgen.emit.device_functions import function_of, policy_of
+from gemmgen.emit.pointers import begin_address
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.instruction_table import Kind
 
 _TEXTS: Mapping[Kind, Callable[[Any], str]] = {
-    "value": c_text,
-    "constant": c_text,
-    "barrier": c_text,
-    "array": c_text,
+    **dict.fromkeys(("value", "constant", "barrier", "array", "map"), c_text),
+    **dict.fromkeys(("global", "shared"), lambda element: f"&{c_text(element)}"),
+    "elements": factor,
+    "tile": begin_address,
 }
 """An operand of each kind as an argument."""
 
 
 def instruction_view(node: Instruction) -> dict[str, object]:
     """Its device function with the arguments for it, and what is around the call."""
-    row = node.row
-    constants, arguments = list[str](), list[str]()
-    for (_, kind), operand in zip(row.operands, node.operands, strict=True):
-        (constants if kind == "constant" else arguments).append(_TEXTS[kind](operand))
+    row, policy = node.row, policy_of(node)
+    constants, arguments = list[str](), list[dict[str, object]]()
+    for (_, kind), operand in zip(node.described(), node.operands, strict=True):
+        text = _TEXTS[kind](operand)
+        if kind == "constant":
+            constants.append(text)
+            continue
+        types = [STORED[cast(DType, node.get("dtype"))]] if kind == "elements" else []
+        arguments.append({"text": text, "types": types})
+    if policy:
+        arguments.append({"text": f"{policy.name}()", "types": ()})
     predicate = [] if node.predicate is None else [c_text(node.predicate)]
     return {
         "function": row.builtin or function_of(node).name,

@@ -10,7 +10,7 @@ from dataclasses import fields
 from functools import cache
 from typing import cast, get_args
 
-from gemmgen.emit.ctext import c_text, factor
+from gemmgen.emit.ctext import c_text
 from gemmgen.emit.ctypes import (
     REGISTERS,
     STORED,
@@ -19,12 +19,11 @@ from gemmgen.emit.ctypes import (
     product_name,
     register_type,
 )
+from gemmgen.emit.pointers import address, begin_address
 from gemmgen.emit.warpgroup_functions import mn_major_suffix
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.barriers import BARRIER, BarrierArray
-from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.control import Assign, Define
-from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.lane_matrices import (
     LoadMatrices,
@@ -33,7 +32,6 @@ from gemmgen.ir.lane_matrices import (
     SplitMatrices,
     StoreMatrices,
 )
-from gemmgen.ir.shared_copies import CopyAsync, LoadBox
 from gemmgen.ir.simplify import add
 from gemmgen.ir.thread_code import Advance, Invoke, Move, Point, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray
@@ -123,7 +121,7 @@ def _multiply_matrices(node: MultiplyMatrices) -> View:
 
 
 def _describe_matrix(node: DescribeMatrix) -> View:
-    return {"first": _begin(node.first), "suffix": "_mn_major" if node.mn_major else ""}
+    return {"first": begin_address(node.first), "suffix": "_mn_major" if node.mn_major else ""}
 
 
 def _multiply_async(node: MultiplyAsync) -> View:
@@ -159,14 +157,6 @@ def _invoke(node: Invoke) -> View:
     return {"name": node.function.name, "arguments": list(shown)}
 
 
-def address(element: Element) -> str:
-    """A pointer to ``element``: an array's name means its first."""
-    *outer, last = element.indices
-    if last == Int(0):
-        return c_text(Element(element.buffer, tuple(outer)))
-    return f"&{c_text(element)}"
-
-
 def _advance(node: Advance) -> View:
     return {"sign": "-" if node.back else "+"}
 
@@ -175,49 +165,8 @@ def _point(node: Point) -> View:
     return {"type": STORED[node.dtype]}
 
 
-def _copy_async(node: CopyAsync) -> View:
-    size = BYTES[node.dtype]
-    return {
-        "bytes": size * node.width,
-        "type": STORED[node.dtype],
-        "valid": factor(node.valid),
-        **_hint(node),
-    }
-
-
-def _hint(node: CopyAsync | LoadBox) -> View:
-    return {"evict": [] if node.evict == "normal" else [node.evict]}
-
-
 def _barrier_array(_node: BarrierArray) -> View:
     return {"alignment": BARRIER}
-
-
-def _load_box(node: LoadBox) -> View:
-    return {
-        "name": "load" if node.blocks is None else "multicast",
-        "to": _begin(node.target),
-        "rank": len(node.at),
-        "blocks": _optional(node.blocks),
-        **_hint(node),
-    }
-
-
-def _optional(expr: Expr | None) -> list[str]:
-    """One item or none."""
-    return [] if expr is None else [c_text(expr)]
-
-
-def _store_box(node: StoreBox) -> View:
-    return {"from": _begin(node.source), "rank": len(node.at)}
-
-
-def _begin(element: Element) -> str:
-    """The address of a box in shared memory: ``A_shared[stage]`` where it begins with the tile."""
-    begin = element
-    while begin.indices[-1:] == (Int(0),):
-        begin = Element(begin.buffer, begin.indices[:-1])
-    return c_text(begin) if len(begin.indices) < len(element.indices) else address(begin)
 
 
 VIEWS: dict[type, Callable[..., View]] = {
@@ -236,9 +185,6 @@ VIEWS: dict[type, Callable[..., View]] = {
     Invoke: _invoke,
     Advance: _advance,
     Point: _point,
-    CopyAsync: _copy_async,
-    LoadBox: _load_box,
-    StoreBox: _store_box,
     BarrierArray: _barrier_array,
 }
 """What a template needs besides the fields of its node, which has no statements within it."""

@@ -24,19 +24,19 @@ from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.simt import Index, Mask, Trap
-from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.instruction import Instruction
+from gemmgen.ir.instruction_table import INSTRUCTIONS
 from gemmgen.ir.lowered import LoweredProgram
-from gemmgen.ir.shared_copies import CopyAsync, LoadBox
-from gemmgen.ir.thread_code import contains
+from gemmgen.ir.thread_code import contains, executes
 from gemmgen.ir.warpgroup_matrices import MultiplyAsync
 from gemmgen.numerics.operators import Value
 
 
-def _copy_async(node: CopyAsync, code: Code) -> Step:
-    target, to = code.element(node.target)
-    source, at = code.element(node.source)
-    valid, width, copies = code.expression(node.valid).run, node.width, code.machine.copies
+def _copy_async(node: Instruction, code: Code) -> Step:
+    into, of, count = node.operands
+    (target, to), (source, at) = code.element(into), code.element(of)
+    valid, copies = code.expression(count).run, code.machine.copies
+    width = cast(int, node.get("width"))
 
     def step(mask: Mask) -> None:
         values = source.read(at(mask), width, mask, valid(mask))
@@ -54,14 +54,15 @@ def _wait(node: Instruction, code: Code) -> Step:
     return partial(code.machine.copies.wait, cast(int, pending))
 
 
-NODES: Statements = {CopyAsync: _copy_async, "commit_group": _commit, "wait_group": _wait}
+NODES: Statements = {"copy_async": _copy_async, "commit_group": _commit, "wait_group": _wait}
 
 
 def landings_of(program: LoweredProgram) -> tuple[Landing, ...]:
     """Those under which ``program`` can behave differently: one, if nothing is asynchronous."""
-    kinds = (CopyAsync, LoadBox, StoreBox, MultiplyAsync)
-    copies = any(contains(kernel.body, kind) for kernel in program.kernels for kind in kinds)
-    return LANDINGS if copies else LANDINGS[:1]
+    copies = [name for name, row in INSTRUCTIONS.items() if row.effect == "copy"]
+    bodies = [kernel.body for kernel in program.kernels]
+    some = any(executes(body, *copies) or contains(body, MultiplyAsync) for body in bodies)
+    return LANDINGS if some else LANDINGS[:1]
 
 
 @record

@@ -27,7 +27,6 @@ from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.instruction import Instruction
-from gemmgen.ir.shared_copies import LoadBox
 from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.numerics.operators import Bools, Value
 
@@ -110,12 +109,12 @@ def _executing(node: Instruction, code: Code) -> Callable[[Mask], Mask]:
     return executing
 
 
-def _load_box(node: LoadBox, code: Code) -> Step:
-    name, index = _index(node.barrier, code)
-    target, to = code.element(node.target)
-    starts = [code.expression(e).run for e in node.at]
-    boxes, barriers = boxes_of(node.tensor, code), code.machine.barriers
-    blocks = None if node.blocks is None else code.expression(node.blocks).run
+def _load_box(node: Instruction, code: Code) -> Step:
+    place, of_map, barrier, *at = node.operands
+    (name, index), (target, to) = _index(barrier, code), code.element(place)
+    blocks = code.expression(at.pop()).run if node.name == "multicast_box" else None
+    starts = [code.expression(e).run for e in at]
+    boxes, barriers = boxes_of(of_map, code), code.machine.barriers
 
     def step(mask: Mask) -> None:
         at = [cast(Index, start(mask)) for start in starts]
@@ -135,7 +134,8 @@ NODES: Statements = {
     "arrive_at": _arrive,
     "try_wait": _wait,
     "test_wait": _test,
-    LoadBox: _load_box,
+    "load_box": _load_box,
+    "multicast_box": _load_box,
 }
 
 

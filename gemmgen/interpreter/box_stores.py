@@ -21,17 +21,17 @@ from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.machine import Boxes, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.simt import Index, Lanes, Mask
-from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.numerics.operators import Ints
 
 
-def _store(node: StoreBox, code: Code) -> Step:
-    source, first = code.element(node.source)
-    starts = [code.expression(e).run for e in node.at]
-    boxes, stores = boxes_of(node.tensor, code), code.machine.stores
+def _store(node: Instruction, code: Code) -> Step:
+    of_map, place, *at = node.operands
+    source, first = code.element(place)
+    starts = [code.expression(e).run for e in at]
+    boxes, stores = boxes_of(of_map, code), code.machine.stores
 
     def step(mask: Mask) -> None:
         at = [cast(Index, start(mask)) for start in starts]
@@ -50,7 +50,7 @@ def _await(node: Instruction, code: Code) -> Step:
 
 
 NODES: Statements = {
-    StoreBox: _store,
+    "store_box": _store,
     "commit_boxes": _commit,
     "await_boxes": _await,
 }

@@ -13,7 +13,7 @@ from gemmgen.interpreter.checked_memory import Elements, FlatMemory
 from gemmgen.interpreter.code import Code
 from gemmgen.interpreter.machine import Boxes
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.expr import Var
+from gemmgen.ir.expr import Expr, Var
 from gemmgen.ir.tensor_map import ALIGNMENT
 from gemmgen.numerics.operators import Bools, Ints
 
@@ -21,10 +21,11 @@ ROW = 128
 """Bytes: rows of shared memory, whose numbers permute chunks."""
 
 
-def boxes_of(tensor: str, code: Code) -> Boxes:
+def boxes_of(of_map: Expr, code: Code) -> Boxes:
     """The boxes of a tensor, by its map in this call."""
     interface = code.interface
-    (found,) = (one for one in interface.maps if one.tensor == tensor)
+    assert isinstance(of_map, Var)
+    (found,) = (one for one in interface.maps if one.parameter == of_map.name)
     dimensions = interface.map_dimensions(found)
 
     def number(name: str) -> int:
@@ -38,7 +39,7 @@ def boxes_of(tensor: str, code: Code) -> Boxes:
 
     strides = [1 if one.stride is None else known(one.stride) for one in dimensions]
     sizes = [known(one.size) for one in dimensions]
-    memory = code.scope.array(tensor).memory
+    memory = code.scope.array(found.tensor).memory
     return Boxes(memory, tuple(sizes), tuple(strides), found.box, found.swizzle)
 
 

@@ -102,6 +102,7 @@ class Code:
     def expression(self, expr: Expr) -> Closure:
         return compile_expression(expr, self.scope)
 
-    def element(self, element: Element) -> tuple[Memory, Callable[[Mask], Index]]:
+    def element(self, element: Expr) -> tuple[Memory, Callable[[Mask], Index]]:
         """The memory of an element, and its flat index there."""
+        assert isinstance(element, Element)
         return compile_element(element, self.scope)

@@ -26,8 +26,7 @@ from gemmgen.interpreter.together import Together
 from gemmgen.interpreter.warp_roles import roles_of
 from gemmgen.interpreter.workspace import LaunchState, in_order
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
-from gemmgen.ir.shared_copies import CopyAsync
-from gemmgen.ir.thread_code import contains
+from gemmgen.ir.thread_code import executes
 from gemmgen.numerics.operators import Ints
 
 __all__ = ["Argument", "Order", "Trap", "interpret", "run_pre_passes", "with_temporaries"]
@@ -166,7 +165,7 @@ def _batches(
     ends = [grid]
     if interface.resident and grid:
         ends = [tiles % grid, grid]
-    elif interface.parts > 1 and contains(kernel.body, CopyAsync):
+    elif interface.parts > 1 and executes(kernel.body, "copy_async"):
         ends = [*range(tiles, grid + 1, max(tiles, 1))]
     start = 0
     for end in ends:

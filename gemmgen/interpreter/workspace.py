@@ -20,9 +20,10 @@ from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.expressions import converted
 from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
+from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
-from gemmgen.ir.thread_code import AtomicAdd, CountArrival
+from gemmgen.ir.thread_code import CountArrival
 from gemmgen.numerics.operators import Bools, Ints, Value
 
 
@@ -41,13 +42,14 @@ def _count_arrival(node: CountArrival, code: Code) -> Step:
     return step
 
 
-def _atomic_add(node: AtomicAdd, code: Code) -> Step:
-    memory, index = code.element(node.target)
-    run = converted(code.expression(node.value), memory.kind).run
+def _atomic_add(node: Instruction, code: Code) -> Step:
+    target, value = node.operands
+    memory, index = code.element(target)
+    run = converted(code.expression(value), memory.kind).run
     return lambda mask: memory.add(index(mask), run(mask), mask)
 
 
-NODES: Statements = {CountArrival: _count_arrival, AtomicAdd: _atomic_add}
+NODES: Statements = {CountArrival: _count_arrival, "add": _atomic_add}
 
 
 def in_order(numbers: Iterable[int], order: Order) -> list[int]:

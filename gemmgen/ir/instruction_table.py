@@ -11,15 +11,25 @@ from typing import Literal
 
 from gemmgen.base.record import record
 
-Kind = Literal["value", "constant", "barrier", "array"]
-"""What an operand is, and so how the call of the device function is given it: an expression; a
-constant, which is a template argument; an mbarrier in shared memory; a register array by its
-name."""
+Kind = Literal[
+    "value", "constant", "elements", "barrier", "array", "map", "global", "shared", "tile"
+]
+"""What an operand is, and so how the device function is called with it.
+
+    ``value``     an expression
+    ``constant``  a template argument
+    ``elements``  a number of elements of ``dtype``, in bytes
+    ``barrier``   an mbarrier in shared memory
+    ``array``     a register array by its name
+    ``map``       a parameter of the kernel that is a tensor map
+    ``global``, ``shared``   an element of that memory, by its address
+    ``tile``      an element of a tile in shared memory, from which on it lies without gaps
+"""
 
 Operands = tuple[tuple[str, Kind], ...]
 """The operands of an instruction by name, in the order of the device function's parameters."""
 
-Effect = Literal["barrier", "fence", "arrive", "commit", "wait", "resource"]
+Effect = Literal["barrier", "fence", "arrive", "commit", "wait", "resource", "copy", "write"]
 """What it does beyond computing its result.
 
     ``barrier``   threads wait for each other at one place
@@ -27,6 +37,8 @@ Effect = Literal["barrier", "fence", "arrive", "commit", "wait", "resource"]
     ``arrive``    sets up a phase of an mbarrier, or arrives there
     ``commit``    ends a group of asynchronous operations
     ``wait``      waits for asynchronous operations, or asks whether they have ended
+    ``copy``      begins an asynchronous copy
+    ``write``     changes memory
     ``resource``  registers or the launch of another kernel: it changes no value
 """
 
@@ -39,17 +51,31 @@ class InstructionRow:
     """``name`` is that of the file in ``emit/intrinsics``; without one ``builtin`` is CUDA's own
     function.  ``ptx`` is the mnemonic, under which the PTX ISA describes it.
 
-    ``result`` is the type of the variable that the result defines; ``spins``: it is repeated until
-    the result is true.
+    An instruction has all ``modifiers``, and may have ``options``; an operand whose name begins
+    with ``*`` is any number of them.  ``result`` is the type of the variable that the result
+    defines; ``spins``: it is repeated until the result is true.
     """
 
     name: str
     ptx: str
     effect: Effect
     operands: Operands = ()
+    modifiers: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     result: str = ""
     spins: bool = False
     builtin: str = ""
+
+    @property
+    def touches_global(self) -> bool:
+        """Whether it accesses global memory."""
+        return any(kind in ("global", "map") for _, kind in self.operands)
+
+    @property
+    def repeated(self) -> int | None:
+        """The position of the operand that is any number of them."""
+        names = [name for name, _ in self.operands]
+        return next((at for at, name in enumerate(names) if name.startswith("*")), None)
 
 
 _BARRIER: Operands = (("barrier", "barrier"),)
@@ -58,6 +84,11 @@ _ARRIVALS: Operands = (*_BARRIER, ("arrivals", "value"))
 _BYTES: Operands = (*_BARRIER, ("bytes", "value"))
 _PENDING: Operands = (("pending", "constant"),)
 _COUNT: Operands = (("count", "constant"),)
+_COPY: Operands = (("target", "shared"), ("source", "global"), ("valid", "elements"))
+_LOAD: Operands = (("target", "tile"), ("map", "map"), *_BARRIER, ("*at", "value"))
+_MULTICAST: Operands = (*_LOAD, ("blocks", "value"))
+_STORE: Operands = (("map", "map"), ("source", "tile"), ("*at", "value"))
+_SUM: Operands = (("target", "global"), ("value", "value"))
 _ACCUMULATORS: Operands = (("accumulators", "array"),)
 
 _ROWS = (
@@ -65,6 +96,9 @@ _ROWS = (
     InstructionRow("sync_block", "bar.sync", "barrier", builtin="__syncthreads"),
     # The same for the lanes of a warp.
     InstructionRow("sync_warp", "bar.warp.sync", "barrier", builtin="__syncwarp"),
+    # ``width`` elements from global to shared memory, some time before the wait for their group:
+    # ``valid`` of them, then zeros.  ``evict`` is a hint for the L2 cache.
+    InstructionRow("copy_async", "cp.async", "copy", _COPY, ("dtype", "width"), ("evict",)),
     # Ends a group of asynchronous copies: the thread's since the last one.
     InstructionRow("commit_group", "cp.async.commit_group", "commit"),
     # Until at most ``pending`` of the thread's groups are in flight.
@@ -102,6 +136,22 @@ _ROWS = (
     InstructionRow("wait_grid", "griddepcontrol.wait", "resource"),
     # The dependent kernel may begin as soon as every block has executed it, or ended.
     InstructionRow("launch_dependents", "griddepcontrol.launch_dependents", "resource"),
+    # A box of the map's tensor to shared memory from ``target`` on, row by row without gaps, some
+    # time before the phase of ``barrier`` ends that counts its bytes.  ``at`` is the box's first
+    # element, innermost index first; elements outside the tensor are zeros.
+    InstructionRow("load_box", "cp.async.bulk.tensor", "copy", _LOAD, options=("evict",)),
+    # The same to this place in each block of the cluster whose bit is set in ``blocks``; the
+    # barrier at this place there counts it.
+    InstructionRow(
+        "multicast_box",
+        "cp.async.bulk.tensor.multicast",
+        "copy",
+        _MULTICAST,
+        options=("evict",),
+    ),
+    # A box of shared memory from ``source`` on to the map's tensor, some time before the thread's
+    # wait for its group; elements outside the tensor are left out.
+    InstructionRow("store_box", "cp.async.bulk.tensor", "copy", _STORE),
     # What the thread has written to shared memory, TMA sees, and what the thread has read there,
     # TMA may overwrite, if a thread issues it that waits with this one at a barrier after the
     # fence.
@@ -111,6 +161,8 @@ _ROWS = (
     # Until at most ``pending`` of the thread's groups have shared memory to read yet.  Others know
     # of that only after a barrier.
     InstructionRow("await_boxes", "cp.async.bulk.wait_group.read", "wait", _PENDING),
+    # ``target += value``, undivided, of elements of ``dtype``.
+    InstructionRow("add", "red.add", "write", _SUM, ("dtype",)),
     # What threads did to their registers, the multiplications after it find: before the first one,
     # and wherever a thread has read or written accumulators since.
     InstructionRow("wgmma_fence", "wgmma.fence", "fence"),

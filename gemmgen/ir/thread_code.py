@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.ir.barriers import BarrierArray
-from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.dtypes import DType
@@ -17,7 +16,6 @@ from gemmgen.ir.lane_matrices import (
     SplitMatrices,
     StoreMatrices,
 )
-from gemmgen.ir.shared_copies import CopyAsync, LoadBox
 from gemmgen.ir.warp_matrices import FragmentArray, LoadFragment, MultiplyFragments, StoreFragment
 from gemmgen.ir.warp_roles import WarpRoles
 from gemmgen.ir.warpgroup_matrices import DescribeMatrix, MultiplyAsync
@@ -105,17 +103,6 @@ class CountArrival:
 
 
 @record
-class AtomicAdd:
-    """``target += value``, undivided, of elements of ``dtype``."""
-
-    SYNTAX = "{target} += {value}"
-
-    target: Element
-    value: Expr
-    dtype: DType = "f32"
-
-
-@record
 class Parameter:
     """A function's parameter: an int or, with ``dtype``, a pointer to elements, which may be
     ``written``; with ``shape`` a reference to an array of them."""
@@ -155,12 +142,8 @@ Node = (
     | Advance
     | Point
     | CountArrival
-    | AtomicAdd
     | Instruction
-    | CopyAsync
     | WarpRoles["Node"]
-    | LoadBox
-    | StoreBox
     | BarrierArray
     | FragmentArray
     | LoadFragment

@@ -14,13 +14,12 @@ from math import gcd, prod
 from gemmgen.base.errors import Mistake, ScheduleError
 from gemmgen.base.record import record
 from gemmgen.base.source import Span, remainder
-from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.exprtext import format_expression
+from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.lowered import LoweredKernel, SharedArray, ends_at
 from gemmgen.ir.requirement import Aligned
-from gemmgen.ir.shared_copies import LoadBox
 from gemmgen.ir.tensor_map import ALIGNMENT, LANDS_AT, LONGEST_SIDE, RANKS, REPEATS, TensorMap
 from gemmgen.ir.traversal import inside
 from gemmgen.lower.divisors import Divisors
@@ -62,12 +61,20 @@ def unfit(kernel: LoweredKernel) -> Iterator[Unfit]:
     maps = {one.parameter: one for one in kernel.interface.maps}
     maps |= {one.tensor: one for one in kernel.interface.maps}
     for node in inside(kernel.body):
-        if isinstance(node, LoadBox):
-            yield from _copied(kernel, divisors, maps[node.tensor], node.target, node.at)
-        elif isinstance(node, StoreBox):
-            yield from _copied(kernel, divisors, maps[node.map], node.source, node.at)
+        if isinstance(node, Instruction) and any(kind == "map" for _, kind in node.row.operands):
+            place, one, at = _box_copy(node)
+            yield from _copied(kernel, divisors, maps[one.name], place, at)
     for one in kernel.interface.maps:
         yield from _map(kernel, one)
+
+
+def _box_copy(node: Instruction) -> tuple[Element, Var, tuple[Expr, ...]]:
+    """The place in shared memory, the map, and where the box begins in the tensor."""
+    described = tuple(zip(node.described(), node.operands, strict=True))
+    (place,) = (operand for (_, kind), operand in described if kind == "tile")
+    (one,) = (operand for (_, kind), operand in described if kind == "map")
+    assert isinstance(place, Element) and isinstance(one, Var)
+    return place, one, tuple(operand for (name, _), operand in described if name == "*at")
 
 
 def repeat_of(one: TensorMap) -> int:

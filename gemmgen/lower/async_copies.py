@@ -8,7 +8,7 @@ from gemmgen.ir import names
 from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.expanded import CopyTileAsync
 from gemmgen.ir.expr import Element, Expr, Int, Select, Var, walk
-from gemmgen.ir.shared_copies import CopyAsync
+from gemmgen.ir.instruction import Instruction, instruction
 from gemmgen.ir.simplify import add, all_of, less, sub
 from gemmgen.ir.thread_code import Function, Invoke, Node, Parameter, Point
 from gemmgen.ir.traversal import names_in
@@ -70,8 +70,13 @@ def _vectors(context: Context, node: CopyTileAsync) -> tuple[Node, ...]:
     valid = VALID if counted else count
     dtype = context.buffer(node.copy.src).dtype
 
-    def copied(source: Element) -> CopyAsync:
-        return CopyAsync(target, source, node.copy.width, valid, dtype, node.copy.evict)
+    width = node.copy.width
+    evict = None if node.copy.evict == "normal" else node.copy.evict
+
+    def copied(source: Element) -> Instruction:
+        return instruction(
+            "copy_async", target, source, valid, dtype=dtype, width=width, evict=evict
+        )
 
     if thread_map.turns == 1:
         index: dict[str, Expr] = {x: Var(x) for x in (thread_map.row, thread_map.column)}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gemmgen.ir import names
-from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.boxes import box_of, rows_together, span_of
 from gemmgen.ir.control import For
 from gemmgen.ir.expr import Expr, Int, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.output_slices import StoreBoxes
 from gemmgen.ir.simplify import add
@@ -41,7 +41,7 @@ def store_boxes(context: Context, node: StoreBoxes) -> tuple[Node, ...]:
     letters = context.tensor(node.copy.dst).letters
     at = tuple(first.get(letter, Var(letter)) for letter in reversed(letters))
     source, one = begin_of_box(slice_, node.stage, within), map_of(context, node.copy)
-    body: Node = StoreBox(source, node.copy.dst, one.parameter, at, slice_.dtype)
+    body: Node = instruction("store_box", Var(one.parameter), source, *at)
     for variable, stop, step in reversed(loops):
         body = For(variable.name, Int(0), stop, step, (body,))
     return (body,)

@@ -11,9 +11,9 @@ from gemmgen.ir.control import For, If
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expanded import CopyBox, OneThread
 from gemmgen.ir.expr import Binary, Expr, Int, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.nodes import Copy
-from gemmgen.ir.shared_copies import LoadBox
 from gemmgen.ir.simplify import add, all_of, div, mul
 from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.ir.thread_code import Node
@@ -47,7 +47,10 @@ def copy_box(context: Context, node: CopyBox) -> tuple[Node, ...]:
     at = tuple(begin.get(letter, Var(letter)) for letter in reversed(letters))
     at = (*at, PART) if part else at
     blocks = _sharers(context, copy)
-    body: Node = LoadBox(target, copy.src, node.barrier, at, tile.dtype, copy.evict, blocks)
+    name, ranks = ("load_box", ()) if blocks is None else ("multicast_box", (blocks,))
+    operands = (target, Var(copy.src), node.barrier, *at, *ranks)
+    evict = None if copy.evict == "normal" else copy.evict
+    body: Node = instruction(name, *operands, evict=evict)
     for letter, first, stop, side in reversed(loops):
         step = Int(side)
         if tile.atom_width and letter == tile.letters[-1]:

@@ -6,18 +6,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.control import Block
 from gemmgen.ir.expr import Element
-from gemmgen.ir.instruction import instruction
-from gemmgen.ir.shared_copies import CopyAsync, LoadBox
-from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Invoke, Node, Point
+from gemmgen.ir.instruction import Instruction, instruction
+from gemmgen.ir.thread_code import CountArrival, Invoke, Node, Point
 from gemmgen.ir.traversal import inside, names_in
 from gemmgen.ir.warp_roles import WarpRoles
 from gemmgen.lower.context import Context
 
 NOTE = "wait for the preceding kernel before any access to global memory"
-_ACCESSES = (AtomicAdd, CopyAsync, CountArrival, LoadBox, Point, StoreBox)
+_ACCESSES = (CountArrival, Point)
 
 
 def waiting(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -45,6 +43,7 @@ def _touches(node: Node, tensors: set[str]) -> bool:
     """A function that is called has its own names for the tensors that it is passed."""
     return any(
         isinstance(part, _ACCESSES)
+        or (isinstance(part, Instruction) and part.row.touches_global)
         or (isinstance(part, Element) and part.buffer in tensors)
         or (isinstance(part, Invoke) and not tensors.isdisjoint(names_in(part.arguments)))
         for part in inside(node)

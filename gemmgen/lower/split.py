@@ -15,9 +15,10 @@ from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Select, Unary, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.partial_sums import Arrive, ReducePartials, ReduceScope, StorePartial
 from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
-from gemmgen.ir.thread_code import AtomicAdd, CountArrival, Leave, Move, Node, RegisterArray
+from gemmgen.ir.thread_code import CountArrival, Leave, Move, Node, RegisterArray
 from gemmgen.lower import bounds
 from gemmgen.lower.context import ARRIVED, GROUPS, PARTS, THREADS, TID, WORKSPACE, Context, SumBody
 from gemmgen.lower.types import number, plus
@@ -59,7 +60,8 @@ def store_partial(context: Context, node: StorePartial) -> tuple[Node, ...]:
     if node.atomic:
         acc_type = _dtype(context)
         return _over_pieces(
-            context, lambda total, at: (AtomicAdd(_at(context, TILE, at), total, acc_type),)
+            context,
+            lambda total, at: (instruction("add", _at(context, TILE, at), total, dtype=acc_type),),
         )
     address = GROUP if node.scope == "groups" else BLOCK
     return _over_pieces(

@@ -13,7 +13,6 @@ from gemmgen.base.source import Source
 from gemmgen.ir.control import Define
 from gemmgen.ir.expr import Binary, Int, Var
 from gemmgen.ir.instruction import is_instruction
-from gemmgen.ir.shared_copies import LoadBox
 from gemmgen.ir.traversal import rebuilt
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule, make_concrete
@@ -58,23 +57,28 @@ def counts_the_warps_of_one_block(node: Any) -> Any:
 
 
 def copies_to_its_own_block(node: Any) -> Any:
-    return replace(node, blocks=None) if isinstance(node, LoadBox) else None
+    if is_instruction(node, "multicast_box"):
+        return replace(node, name="load_box", operands=node.operands[:-1])
+    return None
 
 
 def copies_to_no_block(node: Any) -> Any:
-    return replace(node, blocks=Int(0)) if isinstance(node, LoadBox) else None
+    if is_instruction(node, "multicast_box"):
+        return replace(node, operands=(*node.operands[:-1], Int(0)))
+    return None
 
 
 def copies_to_the_first_column(node: Any) -> Any:
-    if isinstance(node, LoadBox) and node.tensor == "B":
-        return replace(node, blocks=Var("B_BLOCKS"))
+    if is_instruction(node, "multicast_box") and node.operands[1] == Var("B"):
+        return replace(node, operands=(*node.operands[:-1], Var("B_BLOCKS")))
     return None
 
 
 def copies_the_first_rows(node: Any) -> Any:
     """From the tensor; to the right place."""
-    if isinstance(node, LoadBox) and node.tensor == "B":
-        return replace(node, at=(node.at[0], Var("tile_k")))
+    if is_instruction(node, "multicast_box") and node.operands[1] == Var("B"):
+        *copied, column, _, blocks = node.operands
+        return replace(node, operands=(*copied, column, Var("tile_k"), blocks))
     return None
 
 

@@ -101,9 +101,11 @@ class Drawn:
         """Of any row, with operands of the row's kinds."""
         row = self.random.choice(tuple(INSTRUCTIONS.values()))
         operands = tuple(self.operand(kind) for _, kind in row.operands)
+        chosen = [*row.modifiers, *(name for name in row.options if self.random.randrange(2))]
+        given = tuple((name, self.random.choice((None, -1, 4, *TEXTS))) for name in chosen)
         result = self.random.choice(TEXTS[:-1]) or "x" if row.result else ""
         predicate = self.random.choice((None, self.expression()))
-        return Instruction(row.name, operands, result, predicate)
+        return Instruction(row.name, operands, given, result, predicate)
 
     def operand(self, kind: Kind) -> Expr:
         if kind in FORMS:

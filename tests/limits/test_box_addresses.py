@@ -11,11 +11,10 @@ import pytest
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.ir import bufferrules, validate
-from gemmgen.ir.box_stores import StoreBox
 from gemmgen.ir.expr import Element, Int, Var
+from gemmgen.ir.instruction import Instruction, is_instruction
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.requirement import Aligned, MultipleOf
-from gemmgen.ir.shared_copies import LoadBox
 from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.ir.traversal import rebuilt
 from gemmgen.limits import box_addresses
@@ -76,7 +75,7 @@ def in_maps(kernel: LoweredKernel, change: Callable[[TensorMap], TensorMap]) -> 
 
 def in_boxes(kernel: LoweredKernel, change: Callable[[Any], Any]) -> LoweredKernel:
     def rule(node: Any) -> Any:
-        return change(node) if isinstance(node, LoadBox | StoreBox) else rebuilt(node, rule)
+        return change(node) if is_instruction(node, *BOX_COPIES) else rebuilt(node, rule)
 
     return replace(kernel, body=rebuilt(kernel.body, rule))
 
@@ -87,10 +86,20 @@ def without(kernel: LoweredKernel, kind: type) -> LoweredKernel:
     return replace(kernel, interface=replace(interface, requirements=rules))
 
 
+BOX_COPIES = ("load_box", "multicast_box", "store_box")
+
+
 def place_at(node: Any, *indices: Any) -> Any:
-    name = "target" if isinstance(node, LoadBox) else "source"
-    element: Element = getattr(node, name)
-    return replace(node, **{name: replace(element, indices=indices)})
+    kinds = [kind for _, kind in node.described()]
+    operands = list(node.operands)
+    at = kinds.index("tile")
+    operands[at] = replace(operands[at], indices=indices)
+    return replace(node, operands=tuple(operands))
+
+
+def begins_anywhere(node: Any) -> Any:
+    *before, _, row = node.operands
+    return replace(node, operands=(*before, Var("threadIdx.x"), row))
 
 
 PLANTS: dict[str, tuple[str, Callable[[LoweredKernel], LoweredKernel], str]] = {
@@ -155,7 +164,7 @@ PLANTS: dict[str, tuple[str, Callable[[LoweredKernel], LoweredKernel], str]] = {
     ),
     "columns that begin anywhere": (
         STAGES,
-        lambda k: in_boxes(k, lambda node: replace(node, at=(Var("threadIdx.x"), node.at[1]))),
+        lambda k: in_boxes(k, begins_anywhere),
         "threadIdx.x x 2 is a multiple of 2",
     ),
     "an address of any alignment": (ATOM_COLUMNS, lambda k: without(k, Aligned), "C's address"),
@@ -173,14 +182,15 @@ def test_a_planted_mistake_is_found(plant: str) -> None:
 def test_a_share_of_a_clusters_tile_is_checked() -> None:
     """Each block of a cluster asks for its own rows of a tile, which start there in every block."""
     kernel = kernel_of(CLUSTER)
-    shared = next(
-        node
+    target = next(
+        node.operands[0]
         for node in box_addresses.inside(kernel.body)
-        if isinstance(node, LoadBox) and node.blocks is not None
+        if isinstance(node, Instruction) and node.name == "multicast_box"
     )
+    assert isinstance(target, Element)
     divisors = box_addresses.Divisors(kernel)
-    assert divisors.of(shared.target.indices[1]) * 64 * 2 % 1024 == 0
-    half = in_array(kernel, shared.target.buffer, sizes=(3, 64, 31))
+    assert divisors.of(target.indices[1]) * 64 * 2 % 1024 == 0
+    half = in_array(kernel, target.buffer, sizes=(3, 64, 31))
     assert any("apart" in one.note for one in box_addresses.unfit(half))
 
 
