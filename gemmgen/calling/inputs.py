@@ -17,7 +17,7 @@ from gemmgen.ir.param import Param
 from gemmgen.numerics.axes import axes_of, in_storage, sizes_of
 from gemmgen.numerics.drawing import NUMPY, ArrayLibrary, Kind, draw, largest_count
 from gemmgen.numerics.formats import GREATEST, Real, computing
-from gemmgen.numerics.wide import widen
+from gemmgen.numerics.wide_integers import widen
 
 Element = TypeVar("Element", bound=np.generic)
 

@@ -50,21 +50,21 @@ from gemmgen.passes.fragments import (
     fragment,
     with_spread,
 )
-from gemmgen.passes.pieces import Pieces
+from gemmgen.passes.instruction_tiles import InstructionTiles
 from gemmgen.passes.promote import check_split, promoted
 from gemmgen.passes.tiles_in_place import check_tiles, in_rounds
 from gemmgen.schedule.formatting import format_sizes
 from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
-SUMS = "acc_shared"
+STAGED_ACC = "acc_shared"
 """The slice of shared memory in which the accumulators are staged."""
 PAD = 8
 """The pad of its rows, so that the lines of a fragment are in different banks: 32 bytes of f32, the
 alignment of a fragment in the PTX manual."""
 USUAL = 64
-"""The greatest side of a warp's tile by default, for accumulators of ``SUM`` bytes."""
-SUM = 4
+"""The greatest side of a warp's tile by default, for accumulators of ``ACC_BYTES`` bytes."""
+ACC_BYTES = 4
 
 
 @record
@@ -114,47 +114,47 @@ class TensorCore:
         return promoted(kernel, problem, self.terms, self.via, self.stated)
 
     def _contract(self, kernel: Kernel, problem: Problem, intent: Intent, atom: Atom) -> Kernel:
-        pieces = Pieces(problem, atom)
-        self._check_epilogue_store(kernel, pieces.traits)
-        self._check_lanes(pieces, intent)
+        tiles = InstructionTiles(problem, atom)
+        self._check_epilogue_store(kernel, tiles.traits)
+        self._check_lanes(tiles, intent)
         self._check_shared(kernel, problem, contraction(kernel))
-        check_lines(kernel, problem, pieces.traits, self.via, self.stated.span)
-        self._check_tile(kernel, pieces)
+        check_lines(kernel, problem, tiles.traits, self.via, self.stated.span)
+        self._check_tile(kernel, tiles)
         by_warp = kernel.spread.by_warp
         axes = tuple(
-            pieces.distribute(axis, axis.lanes if by_warp else self._usual(axis, pieces))
+            tiles.distribute(axis, axis.lanes if by_warp else self._usual(axis, tiles))
             for axis in kernel.spread.axes
         )
-        known = pieces.traits.accumulators is not None
+        known = tiles.traits.accumulators is not None
         x = problem.n if known else kernel.spread.x
         spread = replace(kernel.spread, axes=axes, atom=atom, by_warp=known, x=x)
         origin = self.stated.origin
-        if pieces.traits.in_place:
+        if tiles.traits.in_place:
             spread = in_rounds(spread, kernel.buffer(contraction(kernel).a))
             self._check_in_place(kernel, problem, intent, spread)
-            kernel = contract_in_place(kernel, origin, step=pieces.traits.k, atom=atom)
+            kernel = contract_in_place(kernel, origin, step=tiles.traits.k, atom=atom)
             return with_spread(kernel, (), spread, origin)
 
         def registers(tensor: Tensor, letter: str, layout: FragmentLayout | None) -> Buffer:
-            own = Spread(pieces.operand(spread.axis(letter), layout), spread.x, atom, by_warp=known)
+            own = Spread(tiles.operand(spread.axis(letter), layout), spread.x, atom, by_warp=known)
             split = contraction(kernel)
             found = fragment(tensor.name, split.into or tensor.dtype, own, origin)
             return replace(found, parts=split.parts)
 
-        a = registers(problem.a, problem.m, pieces.traits.a)
-        b = registers(problem.b, problem.n, pieces.traits.b)
-        kernel = contract_fragments(kernel, a, b, origin, step=pieces.traits.k, atom=atom)
+        a = registers(problem.a, problem.m, tiles.traits.a)
+        b = registers(problem.b, problem.n, tiles.traits.b)
+        kernel = contract_fragments(kernel, a, b, origin, step=tiles.traits.k, atom=atom)
         if known:
             return with_spread(kernel, (a, b), spread, origin)
-        kernel = edit_statements(kernel, Map, lambda final: replace(final, through=SUMS))
+        kernel = edit_statements(kernel, Map, lambda final: replace(final, through=STAGED_ACC))
         return with_spread(kernel, (a, b, self._slice(problem, spread)), spread, origin)
 
-    def _usual(self, axis: AxisSpread, pieces: Pieces) -> int:
+    def _usual(self, axis: AxisSpread, tiles: InstructionTiles) -> int:
         """A warp's extent along an axis without ``warp_tile``."""
-        usual = pieces.most(axis.letter) or USUAL * SUM // BYTES[pieces.problem.accumulate]
-        if self.terms and axis.letter == pieces.problem.n:
+        usual = tiles.most(axis.letter) or USUAL * ACC_BYTES // BYTES[tiles.problem.accumulate]
+        if self.terms and axis.letter == tiles.problem.n:
             usual //= 2  # there are two sets of accumulators
-        return pieces.widest(axis, usual)
+        return tiles.widest(axis, usual)
 
     def _slice(self, problem: Problem, spread: Spread) -> Buffer:
         """The slice: a piece of each warp along C's rows, the whole tile along its contiguous
@@ -162,7 +162,7 @@ class TensorCore:
         outer, inner = (spread.axis(letter) for letter in problem.matrix(problem.c.letters))
         sizes = ((outer.letter, outer.warps * outer.width), (inner.letter, inner.extent))
         origins = (self.stated.origin,)
-        return Buffer(SUMS, Role.STAGING, "f32", sizes, "acc", pad=PAD, origins=origins)
+        return Buffer(STAGED_ACC, Role.STAGING, "f32", sizes, "acc", pad=PAD, origins=origins)
 
     # Refusals.
 
@@ -191,16 +191,16 @@ class TensorCore:
                 hint=f"leave {tensor} out of cache_shared",
             )
 
-    def _check_lanes(self, pieces: Pieces, intent: Intent) -> None:
+    def _check_lanes(self, tiles: InstructionTiles, intent: Intent) -> None:
         """Checks that the lanes run along the letter that the instruction says."""
-        n = pieces.problem.n
-        if pieces.traits.holding == "opaque" or intent.bound in (None, n):
+        n = tiles.problem.n
+        if tiles.traits.holding == "opaque" or intent.bound in (None, n):
             return
         raise Refusal(
             f"tensor_core via={self.via} has neighbouring lanes along {n}",
             at=Blame("bind", "x"),
             notes=(
-                f"four lanes share a row of the accumulators, which has {pieces.traits.n} along "
+                f"four lanes share a row of the accumulators, which has {tiles.traits.n} along "
                 f"{n}",
             ),
             hint=f"x={n}",
@@ -235,19 +235,19 @@ class TensorCore:
             hint=f"{step}cache_shared {' '.join(missing)}",
         )
 
-    def _check_tile(self, kernel: Kernel, pieces: Pieces) -> None:
+    def _check_tile(self, kernel: Kernel, tiles: InstructionTiles) -> None:
         pipeline = pipeline_of(kernel)
         assert pipeline is not None
         for axis in kernel.spread.axes:
             if kernel.spread.by_warp:
-                self._check_side("warp_tile", axis.letter, axis.lanes, pieces)
-                self._check_columns(axis, pieces)
+                self._check_side("warp_tile", axis.letter, axis.lanes, tiles)
+                self._check_columns(axis, tiles)
             else:
-                self._check_side("tile", axis.letter, axis.extent, pieces)
-        self._check_side("tile", pieces.problem.k, pipeline.step, pieces)
+                self._check_side("tile", axis.letter, axis.extent, tiles)
+        self._check_side("tile", tiles.problem.k, pipeline.step, tiles)
 
-    def _check_side(self, what: str, letter: str, size: int, pieces: Pieces) -> None:
-        side, traits, most = pieces.side(letter), pieces.traits, pieces.most(letter)
+    def _check_side(self, what: str, letter: str, size: int, tiles: InstructionTiles) -> None:
+        side, traits, most = tiles.side(letter), tiles.traits, tiles.most(letter)
         if what == "warp_tile" and most and size > most:
             raise Refusal(
                 f"tensor_core via={self.via} multiplies at most {most} columns at once",
@@ -265,11 +265,11 @@ class TensorCore:
             hint=f"{what} {letter}={max(side, size // side * side)}",
         )
 
-    def _check_columns(self, axis: AxisSpread, pieces: Pieces) -> None:
+    def _check_columns(self, axis: AxisSpread, tiles: InstructionTiles) -> None:
         """Check that an instruction with this many columns exists."""
-        letter, size, traits = axis.letter, axis.lanes, pieces.traits
+        letter, size, traits = axis.letter, axis.lanes, tiles.traits
         less = traits.columns(size)
-        if pieces.most(letter) is None or less == size:
+        if tiles.most(letter) is None or less == size:
             return
         raise Refusal(
             f"tensor_core via={self.via} multiplies {less} or {less + 2 * traits.n} columns of "
@@ -279,5 +279,5 @@ class TensorCore:
                 f"instructions have a multiple of {2 * traits.n} columns, or up to "
                 f"{traits.odd_n * traits.n} a multiple of {traits.n}",
             ),
-            hint=f"warp_tile {letter}={pieces.widest(axis, size)}",
+            hint=f"warp_tile {letter}={tiles.widest(axis, size)}",
         )

@@ -13,7 +13,7 @@ from gemmgen.ir.occupancy import registers_by_role
 from gemmgen.ir.target import REGISTER_FILE, REGISTER_UNIT, TARGETS
 from gemmgen.limits.residency import fits
 from gemmgen.pipeline import Emitted
-from gemmgen.proof import code_checks, whole
+from gemmgen.proof import code_checks, nvcc_object
 from gemmgen.proof.first_architecture import first_architecture
 from gemmgen.proof.gates import gates_of, mistakes, spelled, spills_of
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
@@ -45,7 +45,7 @@ def check(subject: Subject) -> Outcome:
         }
         for arch, c in found.items()
     }
-    by_nvcc = whole.compiled(emitted.text, emitted.target)
+    by_nvcc = nvcc_object.compiled(emitted.text, emitted.target)
     complaint = _complaint(emitted, found) or by_nvcc.complaint
     if complaint is not None:
         return replace(failed(LAYER, complaint), figures=figures)

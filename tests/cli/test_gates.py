@@ -10,7 +10,7 @@ import pytest
 
 from gemmgen import CannotCheck, ScheduleError
 from gemmgen.api import kernels as api
-from gemmgen.proof import cpu, gpu, meaning, whole
+from gemmgen.proof import cpu, gpu, meaning, nvcc_object
 from gemmgen.proof.outcome import passed, skipped
 from gemmgen.torch import operator
 
@@ -26,7 +26,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, layer in ((meaning, "C1"), (cpu, "C2")):
         monkeypatch.setattr(module, "check", lambda _, layer=layer: passed(layer, "held"))
     monkeypatch.setattr(gpu, "check", lambda _: skipped("G2", "no GPU"))
-    monkeypatch.setattr(whole, "compiled", lambda *_: whole.Whole(None, "no launcher"))
+    monkeypatch.setattr(
+        nvcc_object, "compiled", lambda *_: nvcc_object.NvccObject(None, "no launcher")
+    )
 
 
 @pytest.mark.parametrize("command", ["verify", "check", "emit"])

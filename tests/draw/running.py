@@ -14,7 +14,7 @@ from gemmgen.numerics.operators import Ints
 from gemmgen.sim.allocation import scratch_of
 from gemmgen.sim.run import CompiledKernel
 
-SUMS = re.compile(r"((?:float|double) acc(?:\[\w+\])*) = (?:\{\}|0\.0f?);")
+ACC_BEGINS = re.compile(r"((?:float|double) acc(?:\[\w+\])*) = (?:\{\}|0\.0f?);")
 """Where the text's accumulators begin with zeros."""
 
 

@@ -12,7 +12,7 @@ from gemmgen.draw.marks import Drawing
 from gemmgen.draw.scene import Scene
 from gemmgen.numerics.operators import Ints
 from tests.draw.reading import described, drawn, scene_of, scene_of_text
-from tests.draw.running import SUMS, run_text
+from tests.draw.running import ACC_BEGINS, run_text
 
 ADD = re.compile(r"(acc(?:\[\w+\])+) =\s+fma\w*\([^;]*;")
 MULTIPLY = re.compile(r"gg_wmma_multiply\w*\((acc\[\w+\]\[\w+\]),[^;]*;")
@@ -25,7 +25,7 @@ register_block  m=8 n=4 order=zigzag
 
 def counted(text: str) -> str:
     """The text with accumulators that become the number of their last multiply-add."""
-    text, begins = SUMS.subn(r"\1 = {}; int count = 0;", text)
+    text, begins = ACC_BEGINS.subn(r"\1 = {}; int count = 0;", text)
     text, adds = ADD.subn(r"\1 = count++;", text)
     text, products = MULTIPLY.subn(r"{ for (auto &x : \1) x = count; ++count; }", text)
     assert begins == 1 and adds + products >= 1

@@ -22,7 +22,7 @@ from gemmgen.numerics.formats import STORAGE, numbers
 from gemmgen.numerics.operators import Ints
 from gemmgen.schedule.examples import path_of
 from tests.draw.reading import ALL, described, drawn, scene_of, scene_of_text
-from tests.draw.running import SUMS, arguments, of_tile, run_text
+from tests.draw.running import ACC_BEGINS, arguments, of_tile, run_text
 
 NO_THREAD = -1
 OF_TENSOR_CORES = ("best/large_f16", "tensor_core")
@@ -88,7 +88,7 @@ def computed_by(scene: Scene) -> Ints:
     own = f"(threadIdx.y * {x} + threadIdx.x) / {lanes} * {lanes}"
     fill = r"\1; for (auto *x = reinterpret_cast<float *>(&acc); x < reinterpret_cast<float *>"
     fill += rf"(&acc + 1); ++x) *x = {own};"
-    return run_text(scene, lambda text: SUMS.sub(fill, text)) // scene.main.work.parts
+    return run_text(scene, lambda text: ACC_BEGINS.sub(fill, text)) // scene.main.work.parts
 
 
 @pytest.mark.by_default("uncoalesced")

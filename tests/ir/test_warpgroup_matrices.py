@@ -15,9 +15,9 @@ from gemmgen.ir.warpgroup_matrices import UNIT, DescribeMatrix, MultiplyAsync
 
 STEP = Binary("/", Binary("*", Var("k"), Int(2)), Int(UNIT))
 FIRST = Element("A_shared", (Var("stage"), Binary("*", Var("group"), Int(64)), Int(0)))
-SUMS = Element("acc", (Int(0), Int(0))), Element("acc", (Int(1), Int(0)))
+ACCUMULATORS = Element("acc", (Int(0), Int(0))), Element("acc", (Int(1), Int(0)))
 MULTIPLY = MultiplyAsync(
-    *SUMS,
+    *ACCUMULATORS,
     "A_matrix",
     "B_matrix",
     Var("accumulate"),

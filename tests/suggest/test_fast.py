@@ -9,7 +9,7 @@ import pytest
 from gemmgen.base.source import Source
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest import suggest
-from gemmgen.explore.suggest.taking import takes
+from gemmgen.explore.suggest.acceptance import accepts
 from gemmgen.explore.suggest.warpgroup_plans import warpgroup_plans
 from gemmgen.pipeline import compile_source
 from tests.cli.running import gemmgen
@@ -53,7 +53,7 @@ def test_the_plans_of_drawn_shapes_compile(count: int) -> None:
         shape = tuple(int(2 ** draw.uniform(6, 13)) for _ in range(3))
         request = Request.of(gemm, shape, fast=True)
         plan = draw.choice([*warpgroup_plans(request)])
-        assert takes(compile_source(Source(plan.text)), request), plan.text
+        assert accepts(compile_source(Source(plan.text)), request), plan.text
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from gemmgen.base.source import Source
 from gemmgen.cli import main
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest import suggest
-from gemmgen.explore.suggest.choose import Suggestion, takes
+from gemmgen.explore.suggest.acceptance import accepts
+from gemmgen.explore.suggest.choose import Suggestion
 from gemmgen.explore.suggest.forms import forms
 from gemmgen.explore.suggest.schedules import Form, SettledForm
 from gemmgen.explore.suggest.size_classes import size_class
@@ -90,7 +91,7 @@ def test_every_request_gets_a_schedule_that_compiles_and_takes_it(
     wanted = shape if batched else shape[:3]
     found = suggest(gemm, wanted, dtype=dtype, gpu=gpu, epilogue=epilogue, ld=ld)
     emitted = compile_source(Source(found.text))
-    assert takes(emitted, found.request)
+    assert accepts(emitted, found.request)
     assert emitted.schedule == found.schedule
     assert fmt_source(Source(found.text)) == found.text
     assert max(map(len, found.text.splitlines())) <= 100
@@ -194,7 +195,7 @@ def test_a_leading_dimension_that_is_no_multiple_is_read_one_by_one() -> None:
     apart = suggest(ORDERS[0], (1024, 1024, 1024), ld={"B": 1025, "C": 1026})
     assert apart.chosen.plan.load("b") == 1 and dense.chosen.plan.load("b") == 4
     assert apart.chosen.plan.load("c") == 2
-    assert not takes(dense.emitted, apart.request) and takes(apart.emitted, apart.request)
+    assert not accepts(dense.emitted, apart.request) and accepts(apart.emitted, apart.request)
 
 
 def test_a_gpu_without_asynchronous_copies_gets_none() -> None:

@@ -87,7 +87,9 @@ def test_without_nvcc_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(variable, "")
     right = subject(TILED + "fuse_epilogue acc + 17\n").emitted
     outcome = compiled.check(Subject(right))
-    assert "the launcher was not compiled: nvcc is not here" in (outcome.detail or outcome.reason)
+    assert "the launcher was not compiled: nvcc is not installed" in (
+        outcome.detail or outcome.reason
+    )
 
 
 def test_a_text_without_a_launcher_is_seen() -> None:

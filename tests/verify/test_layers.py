@@ -19,9 +19,9 @@ from gemmgen.pipeline import Step, rewrite
 from gemmgen.proof import compiled, cpu, gpu, meaning, round_trip
 from gemmgen.proof.default_shapes import c1_shapes, c2_shapes, g2_shapes
 from gemmgen.proof.layers import LAYERS, exit_code, verify
+from gemmgen.proof.nvcc_object import NvccObject
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
 from gemmgen.proof.shapes import exactly, fit
-from gemmgen.proof.whole import Whole
 
 from .subjects import DOUBLE, LADDER, NAIVE, TILED, subject
 
@@ -153,7 +153,9 @@ def test_ir_whose_text_says_something_else_is_found(
 
 def test_require_registers_is_checked_after_compiling(monkeypatch: pytest.MonkeyPatch):
     compilers.needed()
-    monkeypatch.setattr(compiled.whole, "compiled", lambda *_: Whole(None, "no launcher"))
+    monkeypatch.setattr(
+        compiled.nvcc_object, "compiled", lambda *_: NvccObject(None, "no launcher")
+    )
     monkeypatch.setattr(compiled, "ARCHITECTURES", ())
     outcome = compiled.check(subject(NAIVE + "require registers <= 8\n"))
     assert outcome.status == "failed"

@@ -12,8 +12,8 @@ from gemmgen.api.tools import Verification
 from gemmgen.proof import compiled, multiplies_code, tma_code
 from gemmgen.proof.code_findings import Findings
 from gemmgen.proof.layers import exit_code
+from gemmgen.proof.nvcc_object import NvccObject
 from gemmgen.proof.outcome import Outcome, passed
-from gemmgen.proof.whole import Whole
 
 from .subjects import NAIVE, subject
 
@@ -27,7 +27,9 @@ def c3(monkeypatch: pytest.MonkeyPatch, *found: Findings) -> Outcome:
     for check, findings in zip(CHECKS, found, strict=True):
         monkeypatch.setattr(check, "findings", lambda _, findings=findings: findings)
     monkeypatch.setenv("GEMMGEN_CACHE", "0")
-    monkeypatch.setattr(compiled.whole, "compiled", lambda *_: Whole(None, "no launcher"))
+    monkeypatch.setattr(
+        compiled.nvcc_object, "compiled", lambda *_: NvccObject(None, "no launcher")
+    )
     monkeypatch.setattr(compiled, "ARCHITECTURES", ())
     return compiled.check(subject(NAIVE))
 

@@ -11,7 +11,7 @@ from gemmgen.base.source import Source
 from gemmgen.explore import cost
 from gemmgen.explore.autotune.neighbors import Alternatives
 from gemmgen.explore.request import Request
-from gemmgen.explore.suggest.taking import takes
+from gemmgen.explore.suggest.acceptance import accepts
 from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.explore.tune.footprint import block_sizes
 from gemmgen.explore.tune.space import Settings
@@ -55,7 +55,7 @@ def judge(alternatives: Alternatives, request: Request) -> JudgedCandidate | Non
             emitted = compile_source(Source(text))
         except GemmgenError:
             continue
-        if _runs(emitted.target, request.gpu) and takes(emitted, request):
+        if _runs(emitted.target, request.gpu) and accepts(emitted, request):
             return JudgedCandidate(format_schedule(emitted.schedule), estimated(emitted, request))
     return None
 

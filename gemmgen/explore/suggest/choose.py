@@ -15,6 +15,7 @@ from gemmgen.base.units import duration
 from gemmgen.explore.cost import Kind
 from gemmgen.explore.request import Request
 from gemmgen.explore.results.results_store import Results
+from gemmgen.explore.suggest.acceptance import accepts
 from gemmgen.explore.suggest.forms import forms
 from gemmgen.explore.suggest.measured_plans import (
     MeasuredPlan,
@@ -25,7 +26,6 @@ from gemmgen.explore.suggest.measured_plans import (
 from gemmgen.explore.suggest.reasons import as_comments, reasons
 from gemmgen.explore.suggest.schedules import GROUPED, Form, SettledForm, groups_of
 from gemmgen.explore.suggest.sizes import blocks_of, estimates, residents, shared_of
-from gemmgen.explore.suggest.taking import takes
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_ranking import fastest
 from gemmgen.ir.target import TARGETS
@@ -172,7 +172,7 @@ def choose(request: Request, *, measured: bool = True) -> Suggestion:
             except ScheduleError as error:
                 refusal = refusal or error
                 continue
-            if emitted is not None and takes(emitted, request):
+            if emitted is not None and accepts(emitted, request):
                 return Suggestion(request, option, tuple(found), emitted)
     why = refusal.message if refusal else "no form fits on a multiprocessor"
     types = ", ".join(dict.fromkeys(request.dtype[role] for role in "abc"))

@@ -24,7 +24,7 @@ from gemmgen.explore.results.canonical_names import CanonicalNames, renamed
 from gemmgen.explore.results.freshness import current, stale
 from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
 from gemmgen.explore.results.results_store import Results
-from gemmgen.explore.suggest.taking import takes
+from gemmgen.explore.suggest.acceptance import accepts
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.explore.tune.footprint import block_sizes
@@ -75,7 +75,7 @@ class MeasuredPlan:
     def emitted(self) -> Emitted | None:
         """The kernel; None if the result is stale or the kernel refuses the request's tensors."""
         found = current(self.result, self.request.problem) if self.same_types else self._retyped()
-        return found if found is not None and takes(found, self.request) else None
+        return found if found is not None and accepts(found, self.request) else None
 
     def _retyped(self) -> Emitted | None:
         """The kernel with the request's types; None if the result is stale."""

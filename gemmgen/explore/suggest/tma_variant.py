@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.explore.cost import estimate, launched
-from gemmgen.explore.suggest.taking import takes
+from gemmgen.explore.suggest.acceptance import accepts
 from gemmgen.explore.tune.footprint import block_sizes
 from gemmgen.ir.target import SINCE, has
 from gemmgen.pipeline import Emitted, compile_source
@@ -46,7 +46,7 @@ def _ratios(s: Suggestion) -> Iterator[tuple[str, float]]:
             emitted = compile_source(Source(text + added))
         except ScheduleError:
             continue
-        if takes(emitted, s.request):
+        if accepts(emitted, s.request):
             yield more, _seconds(s, emitted) / own
 
 

@@ -1,4 +1,4 @@
-"""How a tile is cut into the pieces that an atom multiplies, which lanes of warps share."""
+"""How the tile of a block is split into instruction tiles, which the lanes of warps share."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gemmgen.ir.problem import Problem
 
 
 @record
-class Pieces:
-    """How a tile is cut into what ``atom`` multiplies."""
+class InstructionTiles:
+    """How a tile is split into the instruction tiles of ``atom``."""
 
     problem: Problem
     atom: Atom
@@ -21,24 +21,25 @@ class Pieces:
         return ATOMS[self.atom]
 
     def side(self, letter: str) -> int:
-        """A piece's extent."""
+        """The extent of an instruction tile."""
         problem, traits = self.problem, self.traits
         return {problem.m: traits.m, problem.n: traits.n, problem.k: traits.k}[letter]
 
     def most(self, letter: str) -> int | None:
-        """The greatest extent of a warp's tile that an instruction has."""
+        """The greatest extent of a warp's tile for one instruction; None without a limit."""
         limited = self.traits.in_place and letter == self.problem.n
         return self.traits.most_n if limited else None
 
     def widest(self, axis: AxisSpread, size: int) -> int:
-        """The most up to ``size``, in whole pieces, that an instruction has and the axis is a
-        multiple of."""
+        """The greatest multiple of the instruction tile, up to ``size``, that one instruction
+        supports and that divides the axis."""
         limited, side = self.most(axis.letter), self.side(axis.letter)
         whole = (s for s in range(size, 0, -side) if axis.extent % s == 0)
         return next(s for s in whole if not limited or self.traits.columns(s) == s)
 
     def distribute(self, axis: AxisSpread, size: int) -> AxisSpread:
-        """The accumulators along an axis: ``size`` for each warp, whose lanes share each piece."""
+        """The accumulators along an axis: ``size`` for each warp, whose lanes share each
+        instruction tile."""
         side: Side = "row" if axis.letter == self.problem.m else "column"
         lanes, width = self.traits.share(side)
         warps = self.traits.warps(side)

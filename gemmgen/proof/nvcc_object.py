@@ -1,4 +1,4 @@
-"""The whole text, its launcher included, compiled by nvcc if it is installed.
+"""Compile the whole text, including its launcher, with nvcc if it is installed.
 
 NVRTC does not compile launchers, and cubins don't contain them.
 """
@@ -19,32 +19,33 @@ OPTIONS = ("-std=c++17", "-Werror", "all-warnings", "-Xcompiler", "-Wall")
 
 
 @record
-class Whole:
-    """``complaint`` is nvcc's error, or None; ``done`` says what was done, or why nothing was."""
+class NvccObject:
+    """The result of compiling a whole text.  ``complaint``: nvcc's error, or None; ``done``: what
+    was done, or why nothing was."""
 
     complaint: str | None
     done: str
 
 
 @cache
-def compiled(text: str, arch: str) -> Whole:
+def compiled(text: str, arch: str) -> NvccObject:
     """``text`` as an object file for ``arch``."""
     try:
         by = nvcc.Nvcc()
     except (OSError, CannotCheck):
-        return Whole(None, "the launcher was not compiled: nvcc is not here")
+        return NvccObject(None, "the launcher was not compiled: nvcc is not installed")
     done = f"{by.name} compiles the launcher, too"
     entry = f"whole-{caches.key(by.name, arch, repr(OPTIONS), text)}"
     if caches.read(entry) is not None:
-        return Whole(None, done)
+        return NvccObject(None, done)
     try:
         log = _log(by, text, arch)
     except CannotCheck as unable:
-        return Whole(None, f"the launcher was not compiled: {unable}")
+        return NvccObject(None, f"the launcher was not compiled: {unable}")
     if log is not None:
-        return Whole(f"{by.name} refuses the whole text ({arch}):\n{log}", done)
+        return NvccObject(f"{by.name} refuses the whole text ({arch}):\n{log}", done)
     caches.write(entry, {"compiled": b""})
-    return Whole(None, done)
+    return NvccObject(None, done)
 
 
 def _log(by: nvcc.Nvcc, text: str, arch: str) -> str | None:

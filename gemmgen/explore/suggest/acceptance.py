@@ -1,4 +1,4 @@
-"""Whether a kernel takes what is asked for."""
+"""Whether a kernel accepts the tensors of a request."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import extents
 
 
-def takes(emitted: Emitted, request: Request) -> bool:
-    """Whether the kernel takes the request's tensors, at aligned addresses."""
+def accepts(emitted: Emitted, request: Request) -> bool:
+    """Whether the kernel accepts the request's tensors, at aligned addresses."""
     interface = emitted.interface
     values = dict(zip(extents(request.problem.gemm).values(), request.shape, strict=True))
     values |= {param.name: 0 for param in interface.tensors}
