@@ -6,6 +6,8 @@ binds them.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from gemmgen.base.source import Source
 from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.ladder import LADDER
@@ -16,12 +18,20 @@ from gemmgen.schedule.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary(tuple(rung.SPEC for rung in LADDER), FuseEpilogue.SPEC)
 
+_KEPT = 128
+"""Schedules that a process keeps."""
+
 
 def parse_schedule(source: Source, settings: Settings = ()) -> Schedule:
     """The canonical schedule of ``source``, its sets fixed by ``settings`` (``tile.m``, 128).
 
     Raises ``ScheduleError`` with every mistake of the text.
     """
+    return _parsed(source, settings)
+
+
+@lru_cache(_KEPT)
+def _parsed(source: Source, settings: Settings) -> Schedule:
     return parse.parse(source, VOCABULARY, settings)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from functools import lru_cache
 
 from gemmgen.base.errors import Mistakes
 from gemmgen.base.record import record
@@ -56,8 +57,18 @@ def compile_source(source: Source, settings: tuple[tuple[str, int], ...] = ()) -
     return compile_schedule(parse_schedule(source, settings))
 
 
+_KEPT = 128
+"""Kernels that a process keeps: searches and reports compile one schedule several times."""
+
+
 def compile_schedule(schedule: Schedule) -> Emitted:
     """A schedule to a CUDA C kernel."""
+    return _compiled(schedule, schedule.source)
+
+
+@lru_cache(_KEPT)
+def _compiled(schedule: Schedule, _source: Source) -> Emitted:
+    """Schedules are equal whatever text they are from, but a kernel keeps its own."""
     program = rewrite(schedule)[-1].program
     lowered = make_concrete(program)
     check_limits(schedule, program, kernel := lowered.kernels[0])

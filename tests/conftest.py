@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import patched
 import pytest
 import skips
 from budget import Budget
@@ -116,6 +117,7 @@ def pytest_configure(config: pytest.Config) -> None:
         _try_examples(None if is_proof(config) else 15)
     config.pluginmanager.register(Budget(), "budget")
     config.pluginmanager.register(skips, "skips")
+    patched.forget_with_each_patch()
     if hasattr(config, "workerinput") or getattr(config, "cache", None) is None:
         return  # a worker has the environment of the process that began it
     home = config.cache.mkdir("home")

@@ -16,6 +16,17 @@ PRECEDENCE: dict[str, int] = {
     **{"==": 9, "!=": 9, "^": 7, "&&": 5, "||": 4},
 }
 """C++'s binary operators, the tighter the higher; all of them group from the left."""
+_COMPARE = ("<", "<=", ">", ">=", "==", "!=")
+_IN_PARENTHESES = frozenset(
+    {
+        *(pair for op in PRECEDENCE if op != "^" for pair in (("^", op), (op, "^"))),
+        *(pair for op in PRECEDENCE if op != "<<" for pair in (("<<", op), (op, "<<"))),
+        *(("||", "&&"), ("*", "/"), ("*", "%")),
+        *((outer, inner) for outer in _COMPARE for inner in _COMPARE),
+    }
+)
+"""Operators and those of their operands that readers (and compilers) want in parentheses, as in
+``(a && b) || c`` and ``(a / b) * c``."""
 
 C_NAMES = {
     "fmaf": "fmaf",
@@ -81,16 +92,18 @@ def increment(variable: str, step: Expr) -> str:
 
 def _print(expr: Expr) -> tuple[str, int]:
     """The text, and how tightly its outermost operator binds."""
+    if isinstance(expr, Var):  # most are names and their sums
+        return expr.name, PRIMARY
+    if isinstance(expr, Binary):
+        return _binary(expr)
     match expr:
         case Int(value):
             return str(value), PRIMARY if value >= 0 else PREFIX
         case Float(value, dtype):
             text = c_float(value) if dtype == "f32" else c_double(value)
             return text, PRIMARY if value >= 0 else PREFIX
-        case Var(name):
-            return name, PRIMARY
-        case Binary():
-            return _binary(expr)
+        case Element(buffer, indices):
+            return buffer + INDEX.join([f"[{_print(i)[0]}]" for i in indices]), PRIMARY
         case Unary(op, operand):
             inner = _within(operand, PREFIX)
             return (f"{op}({inner})" if inner.startswith(op) else op + inner), PREFIX
@@ -103,8 +116,6 @@ def _print(expr: Expr) -> tuple[str, int]:
             return f"{_within(condition, CHOICE + 1)} ? {chosen}", CHOICE
         case Call(function, arguments):
             return f"{C_NAMES[function]}({f', {SOFT}'.join(map(c_text, arguments))})", PRIMARY
-        case Element(buffer, indices):
-            return buffer + INDEX.join(f"[{c_text(i)}]" for i in indices), PRIMARY
 
 
 def _within(expr: Expr, least: int) -> str:
@@ -120,16 +131,8 @@ def _binary(expr: Binary) -> tuple[str, int]:
 
 
 def _operand(parent: Binary, expr: Expr, least: int) -> str:
-    """An operand; readers (and compilers) want parentheses in ``(a && b) || c`` and
-    ``(a / b) * c``, and around the operands of ``^`` and ``<<``."""
-    if isinstance(expr, Binary) and expr.op != parent.op:
-        if {"^", "<<"} & {parent.op, expr.op}:
-            return f"({c_text(expr)})"
-        mixes = parent.op == "||" and expr.op == "&&"
-        mixes |= parent.op == "*" and expr.op in ("/", "%")
-        if mixes:
-            return f"({c_text(expr)})"
-    if isinstance(expr, Binary) and {PRECEDENCE[parent.op], PRECEDENCE[expr.op]} <= {9, 10}:
+    """An operand, in parentheses where it needs or is to have them."""
+    if isinstance(expr, Binary) and (parent.op, expr.op) in _IN_PARENTHESES:
         return f"({c_text(expr)})"
     return _within(expr, least)
 

@@ -153,7 +153,10 @@ class _Scanner:
 
     def _own(self, name: str) -> _What | None:
         """What the text has declared a name as, in the innermost scope."""
-        return next((s.names[name] for s in reversed(self.scopes) if name in s.names), None)
+        for scope in reversed(self.scopes):
+            if name in scope.names:
+                return scope.names[name]
+        return None
 
     def _names_type(self, name: str, last: str, following: str) -> bool:
         if last in ("typename", "using"):

@@ -9,7 +9,8 @@ non-negative integers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal, cast
+from operator import attrgetter, is_
+from typing import Any, Literal, cast
 
 from gemmgen.base.record import record
 
@@ -142,29 +143,26 @@ class Wide(ExprOperators):
 
 Expr = Int | Float | Var | Binary | Unary | Select | Call | Element | Wide
 
+_CHILDREN: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
+    **dict.fromkeys((Int, Float, Var), lambda _: ()),
+    Binary: attrgetter("left", "right"),
+    **dict.fromkeys((Unary, Wide), lambda expr: (expr.operand,)),
+    Select: attrgetter("condition", "yes", "no"),
+    Call: attrgetter("arguments"),
+    Element: attrgetter("indices"),
+}
+
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct subexpressions of ``expr``, left to right."""
-    match expr:
-        case Int() | Float() | Var():
-            return ()
-        case Binary(_, left, right):
-            return (left, right)
-        case Unary(_, operand) | Wide(operand):
-            return (operand,)
-        case Select(condition, yes, no):
-            return (condition, yes, no)
-        case Call(_, arguments):
-            return arguments
-        case Element(_, indices):
-            return indices
+    return _CHILDREN[expr.__class__](expr)
 
 
 def rebuild(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
     """``expr`` with its direct subexpressions replaced by ``parts``."""
+    if all(map(is_, children(expr), parts)):
+        return expr
     match expr:
-        case Int() | Float() | Var():
-            return expr
         case Binary(op, _, _):
             return Binary(op, parts[0], parts[1])
         case Unary(op, _):
@@ -177,13 +175,17 @@ def rebuild(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
             return Call(function, parts)
         case Element(buffer, _):
             return Element(buffer, parts)
+        case Int() | Float() | Var():
+            return expr
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """``expr`` and all its subexpressions, outermost first."""
-    yield expr
-    for part in children(expr):
-        yield from walk(part)
+    left = [expr]
+    while left:
+        part = left.pop()
+        yield part
+        left.extend(reversed(children(part)))
 
 
 def transform(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:

@@ -12,9 +12,13 @@ ZERO = Int(0)
 def simplify(expr: Expr) -> Expr:
     """``x + 0``, ``x * 1``, ``x / 1``, ``0 / x``, ``x % 1`` and arithmetic on two literals; named
     constants stay."""
-    expr = rebuild(expr, tuple(simplify(part) for part in children(expr)))
+    parts = children(expr)
+    if not parts:
+        return expr
+    expr = rebuild(expr, tuple(map(simplify, parts)))
     if isinstance(expr, Binary):
-        return _binary(expr.op, expr.left, expr.right)
+        simpler = _identity(expr.op, expr.left, expr.right)
+        return expr if simpler is None else simpler
     return expr
 
 
@@ -30,6 +34,14 @@ _FOLDED: dict[str, Callable[[int, int], int]] = {
 
 
 def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
+    simpler = _identity(op, left, right)
+    return Binary(op, left, right) if simpler is None else simpler
+
+
+def _identity(op: BinaryOp, left: Expr, right: Expr) -> Expr | None:
+    """What ``left op right`` is without its operator; None where it needs it."""
+    if not (isinstance(left, Int) or isinstance(right, Int)):
+        return None
     match op, left, right:
         case _, Int(first), Int(second) if op in _FOLDED:
             return Int(_FOLDED[op](first, second))
@@ -46,7 +58,7 @@ def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
         case (("*" | "/"), Int(0), _) | ("*", _, Int(0)) | ("%", _, Int(1)):
             return ZERO
         case _:
-            return Binary(op, left, right)
+            return None
 
 
 def add(*parts: Expr) -> Expr:

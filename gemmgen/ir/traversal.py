@@ -20,11 +20,12 @@ def inside(tree: object) -> list[object]:
     left = [tree]
     while left:
         part = left.pop()
-        if isinstance(part, tuple):
+        kind = part.__class__
+        if kind is tuple:
             left.extend(cast("tuple[object, ...]", part))
-        elif (values := _values(type(part))) is not None:
+        elif (parts := _parts(kind)) is not None:
             found.append(part)
-            left.append(values(part))
+            left.extend(parts(part))
     return found
 
 
@@ -48,10 +49,16 @@ def _fields(kind: type) -> tuple[str, ...] | None:
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 
+_LEAVES = frozenset({"str", "int", "bool", "float"})
+"""Types of fields that hold no node."""
+
+
 @cache
-def _values(kind: type) -> Callable[[object], object] | None:
-    """What reads a dataclass's field, or all of them as a tuple; None of what is not dataclass."""
-    names = _fields(kind)
-    if names is None:
+def _parts(kind: type) -> Callable[[object], tuple[object, ...]] | None:
+    """What reads those fields of a dataclass that may hold nodes; None of what is not dataclass."""
+    if not is_dataclass(kind):
         return None
-    return attrgetter(*names) if names else lambda _: ()
+    names = [field.name for field in fields(kind) if str(field.type) not in _LEAVES]
+    if len(names) > 1:
+        return cast("Callable[[object], tuple[object, ...]]", attrgetter(*names))
+    return (lambda part: (getattr(part, names[0]),)) if names else lambda _: ()

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import patched
 import pytest
 
 from gemmgen.base import caches
@@ -149,6 +150,7 @@ def test_the_entries_read_last_stay(home: Path, monkeypatch: pytest.MonkeyPatch)
 
 def emitted() -> str:
     """The text as a process makes it that has nothing in memory."""
+    patched.forget()
     grammar._lark.cache_clear()
     grammar._tree.cache_clear()
     printing._codes.cache_clear()
