@@ -9,12 +9,11 @@ from functools import lru_cache
 from gemmgen.base.errors import Mistakes
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
-from gemmgen.emit import emit, emit_header, names_of
+from gemmgen.emit import emit, names_of
 from gemmgen.emit.formula import formula_comment
 from gemmgen.expand import expand
-from gemmgen.ir.dtypes import ElementTypes
 from gemmgen.ir.interface import Interface
-from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
+from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.validate import verify
 from gemmgen.language import parse_schedule
@@ -77,27 +76,6 @@ def _compiled(schedule: Schedule, _source: Source) -> Emitted:
     check_identifiers(schedule, names_of(text).repeated)
     return Emitted(
         schedule.kernel, text, kernel.interface, schedule.target, schedule, program, lowered
-    )
-
-
-def with_types(emitted: Emitted, types: ElementTypes) -> str:
-    """The text of the kernel, whose launcher has these element types; ScheduleError for a name
-    that they take."""
-    text = emit(*_contents(emitted), types)
-    check_identifiers(emitted.schedule, names_of(text).repeated)
-    return text
-
-
-def header(emitted: Emitted, types: ElementTypes = "bits") -> str:
-    """A C++ header that declares the launcher."""
-    return emit_header(*_contents(emitted), types)
-
-
-def _contents(emitted: Emitted) -> tuple[LoweredKernel, str, str]:
-    return (
-        emitted.lowered.kernels[0],
-        formula_comment(emitted.program),
-        format_schedule(emitted.schedule),
     )
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, overload
 
-from gemmgen import pipeline
+from gemmgen import host_texts
 from gemmgen.api.builder import ScheduleBuilder
 from gemmgen.base.choices import check_choice
 from gemmgen.base.errors import CannotCheck, UsageError
@@ -100,8 +100,8 @@ def emit_cuda(
     emitted = compile_any(schedule, arch=arch, set=set)
     check_requirements(emitted)
     if header:
-        return pipeline.header(emitted, types)
-    return emitted.text if types == "bits" else pipeline.with_types(emitted, types)
+        return host_texts.header(emitted, types)
+    return emitted.text if types == "bits" else host_texts.with_types(emitted, types)
 
 
 def compile_any(

@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 import click
 
-from gemmgen import pipeline
+from gemmgen import host_texts
 from gemmgen.base.errors import CannotCheck, ScheduleError, UsageError
 from gemmgen.base.source import Source, shown
 from gemmgen.cli import options, shape_option
@@ -122,9 +122,9 @@ def command(
     if program:
         data = _program(emitted, shape, golden or output)
     elif header:
-        data = pipeline.header(emitted, types)
+        data = host_texts.header(emitted, types)
     elif form == "cu":
-        data = emitted.text if types == "bits" else pipeline.with_types(emitted, types)
+        data = emitted.text if types == "bits" else host_texts.with_types(emitted, types)
     else:
         data = _compiled(emitted, form, output)
     if golden is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gemmgen.emit.cited_once import cited_once
 from gemmgen.emit.ctext import c_text, factor
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import WIDTH, comment_lines, plain
@@ -44,7 +45,7 @@ def kernel_view(kernel: LoweredKernel) -> View:
             restrict=not kernel.interface.overlaps,
         ),
         "shared": [_shared(kernel)] if shared else [],
-        "body": statements(kernel.body),
+        "body": statements(cited_once(kernel.body)),
         "pre_passes": [_pre_pass(pre_pass) for pre_pass in kernel.splitting],
     }
 

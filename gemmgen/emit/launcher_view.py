@@ -11,7 +11,7 @@ from gemmgen.emit.line_breaks import WIDTH, filled
 from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.emit.pre_pass_launches import splitting_view
 from gemmgen.emit.printing import printed
-from gemmgen.emit.tensor_maps import encoding_calls, has_swizzles, type_notes
+from gemmgen.emit.tensor_maps import encoding_calls, enum_numbers, has_swizzles
 from gemmgen.emit.views import View
 from gemmgen.ir import names
 from gemmgen.ir.dtypes import ElementTypes
@@ -71,7 +71,6 @@ def launcher_view(kernel: LoweredKernel, types: ElementTypes) -> View:
         "overlaps": range(interface.overlaps),
         "plain": range(not interface.overlaps),
         "encode": _encode(interface),
-        "type_notes": [notes] if (notes := type_notes(interface)) else [],
         "maps": [map_name(one.tensor) for one in interface.maps],
         **splitting_view(kernel),
         "arguments": _arguments(interface, types),
@@ -101,7 +100,11 @@ def _setup(kernel: LoweredKernel) -> list[View]:
 def _encode(interface: Interface) -> list[str]:
     """The function that encodes a map, which may be swizzled if any is."""
     swizzled = has_swizzles(interface)
-    view: View = {"swizzled": range(swizzled), "plain": range(not swizzled)}
+    view: View = {
+        "swizzled": range(swizzled),
+        "plain": range(not swizzled),
+        "numbers": enum_numbers(interface),
+    }
     return [printed("encode_map.j2", view)] if interface.maps else []
 
 

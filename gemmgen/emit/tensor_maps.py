@@ -12,9 +12,6 @@ from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.param import Param
 from gemmgen.ir.tensor_map import SWIZZLES, TensorMap, map_name
 
-IN_A_LINE = 2
-"""Names of element types that a line of the launcher has room for."""
-
 
 def map_lines(interface: Interface) -> list[str]:
     """What a caller without the launcher encodes: a line a map, between what all have in common."""
@@ -32,15 +29,22 @@ def encoding_calls(kernel: LoweredKernel) -> list[str]:
     return [_encoding(kernel, one) for one in kernel.interface.maps]
 
 
-def type_notes(interface: Interface) -> list[str]:
-    """What the numbers of the maps' element types and swizzles mean, in lines; none without
-    maps."""
-    found = dict.fromkeys(_element(interface, one) for one in interface.maps)
-    notes = [f"{number}: CU_TENSOR_MAP_DATA_TYPE_{kind}" for number, _, kind in found]
-    swizzles = dict.fromkeys(one.swizzle for one in interface.maps if has_swizzles(interface))
-    modes = [f"{SWIZZLES[s]}: CU_TENSOR_MAP_SWIZZLE_{f'{s}B' if s else 'NONE'}" for s in swizzles]
-    lines = [notes[at : at + IN_A_LINE] for at in range(0, len(notes), IN_A_LINE)]
-    return [", ".join(found) for found in (*lines, modes) if found]
+def enum_numbers(interface: Interface) -> list[str]:
+    """The constants of the maps' element types and swizzles, ``gg_BFLOAT16 = 9``."""
+    elements = (_element(interface, one) for one in interface.maps)
+    found = {_constant(kind): number for number, _, kind in elements}
+    if has_swizzles(interface):
+        found |= {_swizzle(one.swizzle): SWIZZLES[one.swizzle] for one in interface.maps}
+    return [f"{name} = {number}" for name, number in found.items()]
+
+
+def _constant(kind: str) -> str:
+    return f"gg_{kind}"
+
+
+def _swizzle(row: int) -> str:
+    """The constant of the swizzle of rows of ``row`` bytes; 0: not swizzled."""
+    return f"gg_SWIZZLE_{f'{row}B' if row else 'NONE'}"
 
 
 def has_swizzles(interface: Interface) -> bool:
@@ -69,7 +73,7 @@ def _plain(interface: Interface) -> str:
 def _encoding(kernel: LoweredKernel, tensor_map: TensorMap) -> str:
     interface, tensor = kernel.interface, tensor_map.tensor
     dimensions = interface.map_dimensions(tensor_map)
-    number, item, _ = _element(interface, tensor_map)
+    _, item, kind = _element(interface, tensor_map)
     letters = _letters(interface, tensor_map)
     strides = [Var(one.stride) for one in dimensions if one.stride is not None]
     shared = _shared_along(kernel, letters)
@@ -80,8 +84,8 @@ def _encoding(kernel: LoweredKernel, tensor_map: TensorMap) -> str:
         [c_text(Wide(Int(item)) * stride) for stride in strides],
         [c_text(_side(kernel, letter, side, shared)) for letter, side in sides],
     )
-    swizzle = [str(SWIZZLES[tensor_map.swizzle])] if has_swizzles(interface) else []
-    view = {"map": map_name(tensor), "number": number, "tensor": tensor}
+    swizzle = [_swizzle(tensor_map.swizzle)] if has_swizzles(interface) else []
+    view = {"map": map_name(tensor), "type": _constant(kind), "tensor": tensor}
     return printed("calls/encode_map.j2", {**view, "lists": lists, "swizzles": swizzle})
 
 

@@ -10,8 +10,8 @@ from gemmgen.expand.promotion_intervals import groups_of
 from gemmgen.ir import names
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Space
-from gemmgen.ir.control import Define, For, If
-from gemmgen.ir.decompositions import products_of
+from gemmgen.ir.control import Block, Define, For, If
+from gemmgen.ir.decompositions import product_note, products_of, sum_note
 from gemmgen.ir.edit import contraction, pipeline_of, promotion_of
 from gemmgen.ir.expanded import DescribeOperands, Fetch, Multiply, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
@@ -152,10 +152,30 @@ def _products(kernel: Kernel, loop: Loop, one: Multiply) -> tuple[Timed, ...]:
     Tensor cores truncate at the last bit of the accumulator, so the largest products come last.
     """
     pairs = products_of(one.contract.parts, one.contract.products)
-    found = (replace(one, a_part=a, b_part=b) for a, b in pairs)
-    first, *others = found
-    always = (replace(other, accumulate=ALWAYS) for other in others)
-    return tuple(_steps(kernel, loop, (each,)) for each in (first, *always))
+    tensors, found = operands_of(kernel), list[Timed]()
+    for pair in pairs:
+        a, b = pair
+        each = replace(one, a_part=a, b_part=b)
+        if found:
+            each = replace(each, accumulate=ALWAYS)
+        note = product_note(tensors, pair)
+        found.append(_steps(kernel, loop, (Block(note, (), (each,)),)))
+    return tuple(found)
+
+
+def operands_of(kernel: Kernel) -> tuple[str, str]:
+    """The tensors whose elements the contraction multiplies, by name."""
+    contract = contraction(kernel)
+    a, b = kernel.buffer(contract.a).of, kernel.buffer(contract.b).of
+    return a or contract.a, b or contract.b
+
+
+def multiply_note(kernel: Kernel) -> str:
+    """The comment over a tile's multiplications."""
+    contract = contraction(kernel)
+    if contract.parts == 1:
+        return "multiply the tile"
+    return sum_note(operands_of(kernel), contract.parts)
 
 
 def end_multiplies(kernel: Kernel) -> Instruction:

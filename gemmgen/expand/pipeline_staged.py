@@ -171,7 +171,9 @@ class StagedPipeline(ABC):
         shaped = (*contraction(self.kernel).origins, *read, *self.loop.origins)
         groups = groups_of(self.kernel)
         promoted = groups.after_tile(self.k_range.stop) if groups else ()
-        return Block("multiply the tile", tuple(dict.fromkeys(shaped)), (*steps, *promoted))
+        return Block(
+            inner_loop.multiply_note(self.kernel), tuple(dict.fromkeys(shaped)), (*steps, *promoted)
+        )
 
     def _multiply_reading_ahead(
         self,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.expand import pingpong
-from gemmgen.expand.inner_loop import end_multiplies, group, plus
+from gemmgen.expand.inner_loop import end_multiplies, group, multiply_note, plus
 from gemmgen.expand.pipeline_roles import RolePipeline
 from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.pipeline_tma import TmaPipeline, waits
@@ -112,7 +112,7 @@ def _issued(pipeline: StagedPipeline, ring: Ring) -> Timed:
     later = Binary(">", index, pipeline.k_range.start)
     body = group(pipeline.kernel, loop, (ring.stage, ring.stage), later)
     origins = dict.fromkeys((*contract.origins, *loop.origins))
-    return Block("multiply the tile", tuple(origins), body)
+    return Block(multiply_note(pipeline.kernel), tuple(origins), body)
 
 
 def _promoted(pipeline: StagedPipeline) -> tuple[Timed, ...]:

@@ -28,6 +28,18 @@ def products_of(parts: int, count: int) -> tuple[tuple[int, int], ...]:
     return tuple(every[-count:])
 
 
+def sum_note(tensors: tuple[str, str], parts: int) -> str:
+    """What a reader of the products must know: ``A = A[0] + A[1] + A[2]``."""
+    terms = (" + ".join(f"{name}[{i}]" for i in range(parts)) for name in tensors)
+    equal = ", ".join(f"{name} = {its}" for name, its in zip(tensors, terms, strict=True))
+    return f"multiply the tile: {equal}; the smallest products first"
+
+
+def product_note(tensors: tuple[str, str], pair: tuple[int, int]) -> str:
+    """The product that a loop adds: ``A[2] * B[0]``."""
+    return " * ".join(f"{name}[{term}]" for name, term in zip(tensors, pair, strict=True))
+
+
 def left_out(count: int) -> float:
     """The bound of the products that are left out, as a share of |x y|."""
     return 2.0**-24 * (1 + 2.0**-10) if count < PARTS**2 else 0.0

@@ -14,8 +14,8 @@ from dataclasses import replace
 from gemmgen.ir import names
 from gemmgen.ir.atoms import Loads
 from gemmgen.ir.buffers import Buffer
-from gemmgen.ir.control import Define, For
-from gemmgen.ir.decompositions import products_of
+from gemmgen.ir.control import Block, Define, For
+from gemmgen.ir.decompositions import product_note, products_of
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Fetch, Multiply, MultiplyAgain
 from gemmgen.ir.expr import Element, Expr, Int, Var
@@ -70,18 +70,20 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
     a, b = operand(context, contract.a), operand(context, contract.b)
     assert traits.accumulators is not None
     types = a.fragment.dtype, b.fragment.dtype, context.problem.accumulate
+    tensors = a.fragment.of or contract.a, b.fragment.of or contract.b
     rows, columns = (pieces * width for pieces, _, width in map(traits.accumulators.along, _SIDES))
 
     def one(row: Expr, column: Expr, of_a: int, of_b: int) -> tuple[Node, ...]:
-        return (
-            MultiplyMatrices(
-                Element(contract.acc, (mul(row, Int(rows)), mul(column, Int(columns)))),
-                registers(a, node.a_stage, mul(row, Int(a.registers)), of_a),
-                registers(b, node.b_stage, mul(column, Int(b.registers)), of_b),
-                contract.atom,
-                types,
-            ),
+        product = MultiplyMatrices(
+            Element(contract.acc, (mul(row, Int(rows)), mul(column, Int(columns)))),
+            registers(a, node.a_stage, mul(row, Int(a.registers)), of_a),
+            registers(b, node.b_stage, mul(column, Int(b.registers)), of_b),
+            contract.atom,
+            types,
         )
+        if contract.parts == 1:
+            return (product,)
+        return (Block(product_note(tensors, (of_a, of_b)), (), (product,)),)
 
     def every(*parts: int) -> tuple[Node, ...]:
         return _each(

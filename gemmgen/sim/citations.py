@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 
 _CITATION = re.compile(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)$")
+_ROLE = re.compile(r"// the (producer|consumers): ")
+_WALK = "// each of the "
+"""Begins the comment over a persistent block's loop over its tiles."""
 _CONTRACTION = re.compile(r"for \(int (?:tile_)?k\b")
 
 
@@ -12,16 +15,17 @@ def blame(text: str, line: int) -> str:
     """The directives that the comment over ``line`` (from 1) cites, such as ``double_buffer A B``.
 
     A comment applies to what follows it at its own depth, up to an empty line or the loops over k,
-    and to everything nested in that.  Code under no comment belongs to the block tile: what the
-    comment over ``tile_m`` cites, or the ``gemm`` line if nothing is tiled or the epilogue is
-    plain.
+    and to everything nested in that.  What a role does for each of its tiles under a comment that
+    cites nothing belongs to the role, whose first comment cites its directives.  Code under no
+    comment belongs to the block tile: what the comment over ``tile_m`` cites, or the ``gemm`` line
+    if nothing is tiled or the epilogue is plain.
     """
     lines = text.split("\n")
     at = line - 1
     if not 0 <= at < len(lines):
         return ""
     depth = _depth(lines[at])
-    passed = _CONTRACTION.match(lines[at].strip()) is not None
+    passed, uncited = _CONTRACTION.match(lines[at].strip()) is not None, False
     for i in range(at - 1, -1, -1):
         above = lines[i].strip()
         if not above:
@@ -36,14 +40,29 @@ def blame(text: str, line: int) -> str:
         if above.startswith("//") and not passed and _depth(lines[i]) == depth:
             cited = _citation(lines, i)
             if cited:
-                return cited
+                return (uncited and above.startswith(_WALK) and _role(lines, i)) or cited
             if above.endswith("the epilogue"):
                 return _gemm(lines)
+            uncited = True
     return _fallback(lines)
 
 
 def _depth(line: str) -> int:
     return len(line) - len(line.lstrip())
+
+
+def _role(lines: list[str], at: int) -> str:
+    """What the comment cites that begins the role around the line ``at``; "" if there is none."""
+    depth = _depth(lines[at])
+    for i in range(at - 1, -1, -1):
+        if lines[i].strip() and _depth(lines[i]) < depth:
+            depth = _depth(lines[i])
+            if _ROLE.match(lines[i + 1].strip()):
+                last = i + 1
+                while lines[last + 1].strip().startswith("//"):
+                    last += 1
+                return _citation(lines, last)
+    return ""
 
 
 def _citation(lines: list[str], last: int) -> str:

@@ -102,7 +102,8 @@ def on_cpu(emitted: Emitted, text: str, epilogue: str, folder: Path, *flags: str
     launcher = re.sub(r"<<<.*?>>>\(", "_defined(", launcher, flags=re.DOTALL)
     launcher = re.sub(r"cudaLaunchKernelEx\(&config, (\w+), ", r"\1_defined(", launcher)
     known = r"^constexpr int [^;]*;|^struct alignas[^{]*\{[^}]*\};"
-    constants = "\n".join(re.findall(known, emitted.text, re.MULTILINE))
+    device = emitted.text.partition("#ifndef __CUDACC_RTC__\n")[0]
+    constants = "\n".join(re.findall(known, device, re.MULTILINE))
     (folder / "run.cpp").write_text(
         '#include "runtime.h"\n#include <cmath>\n'
         f"namespace {emitted.name}_detail {{\n{constants}\n}}\n"

@@ -299,6 +299,9 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
+// CU_TENSOR_MAP_DATA_TYPE_* and CU_TENSOR_MAP_SWIZZLE_* of cuda.h
+constexpr int gg_UINT8 = 0, gg_SWIZZLE_64B = 2;
+
 // Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
@@ -350,11 +353,10 @@ cudaError_t launch_gemm(int M, int N, int K,
     const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
     gg_tensor_map A_map, B_map;
-    // 0: CU_TENSOR_MAP_DATA_TYPE_UINT8
-    // 2: CU_TENSOR_MAP_SWIZZLE_64B
-    cudaError_t error = gg_encode_map(A_map, 0, A, {K, M}, {1LL * lda}, {BK, BM}, 2);
+    cudaError_t error =
+        gg_encode_map(A_map, gg_UINT8, A, {K, M}, {1LL * lda}, {BK, BM}, gg_SWIZZLE_64B);
     if (error == cudaSuccess)
-        error = gg_encode_map(B_map, 0, B, {K, N}, {1LL * ldb}, {BK, BN}, 2);
+        error = gg_encode_map(B_map, gg_UINT8, B, {K, N}, {1LL * ldb}, {BK, BN}, gg_SWIZZLE_64B);
     if (error != cudaSuccess) return error;
     gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(
         M, N, K, alpha, A_map, B_map, beta, C, ldc);

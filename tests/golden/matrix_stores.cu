@@ -438,6 +438,9 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
+// CU_TENSOR_MAP_DATA_TYPE_* and CU_TENSOR_MAP_SWIZZLE_* of cuda.h
+constexpr int gg_FLOAT16 = 6, gg_SWIZZLE_64B = 2, gg_SWIZZLE_128B = 3;
+
 // Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
@@ -491,8 +494,6 @@ cudaError_t launch_gemm(int M, int N, int K,
     const long long tiles = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
     gg_tensor_map A_map, B_map, C_map;
-    // 6: CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-    // 2: CU_TENSOR_MAP_SWIZZLE_64B, 3: CU_TENSOR_MAP_SWIZZLE_128B
     // the device of this thread's last launch, and its multiprocessors
     static thread_local int ready = -1, multiprocessors = 0;
     int device = 0;
@@ -504,11 +505,11 @@ cudaError_t launch_gemm(int M, int N, int K,
         if (error == cudaSuccess) ready = device;
     }
     if (error == cudaSuccess)
-        error = gg_encode_map(A_map, 6, A, {K, M}, {2LL * lda}, {BK, BM}, 2);
+        error = gg_encode_map(A_map, gg_FLOAT16, A, {K, M}, {2LL * lda}, {BK, BM}, gg_SWIZZLE_64B);
     if (error == cudaSuccess)
-        error = gg_encode_map(B_map, 6, B, {K, N}, {2LL * ldb}, {BK, BN}, 2);
+        error = gg_encode_map(B_map, gg_FLOAT16, B, {K, N}, {2LL * ldb}, {BK, BN}, gg_SWIZZLE_64B);
     if (error == cudaSuccess)
-        error = gg_encode_map(C_map, 6, C, {N, M}, {2LL * ldc}, {BN, 8}, 3);
+        error = gg_encode_map(C_map, gg_FLOAT16, C, {N, M}, {2LL * ldc}, {BN, 8}, gg_SWIZZLE_128B);
     if (error != cudaSuccess) return error;
     const long long blocks = tiles < 2 * multiprocessors ? tiles : 2 * multiprocessors;
     gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(

@@ -239,7 +239,6 @@ gemm(int M, int N, int K,
         float A_frag[TM], B_frag[TN], acc[TM][TN];
 
         // the second consumer starts after the steps of the first tile
-        // (warp_specialize producers=1 consumers=2 order=pingpong)
         const int steps = (K + BK - 1) / BK;
         int stage = consumer * steps % STAGES;
         int phase = consumer * steps / STAGES % 2;
@@ -265,7 +264,6 @@ gemm(int M, int N, int K,
             }
 
             // wait until the other consumer has finished its main loop
-            // (warp_specialize producers=1 consumers=2 order=pingpong)
             while (!gg_try_wait(turn[consumer], turn_phase)) {}
             turn_phase = 1 - turn_phase;
 
@@ -298,7 +296,6 @@ gemm(int M, int N, int K,
             }
 
             // let the other consumer start, and skip the steps of its tile
-            // (warp_specialize producers=1 consumers=2 order=pingpong)
             __syncwarp();
             if (threadIdx.x % 32 == 0) gg_arrive(turn[1 - consumer]);
             phase = (phase + (stage + steps) / STAGES) % 2;
@@ -361,6 +358,9 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
+// CU_TENSOR_MAP_DATA_TYPE_* of cuda.h
+constexpr int gg_FLOAT32 = 7;
+
 // Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
@@ -413,7 +413,6 @@ cudaError_t launch_gemm(int M, int N, int K,
     const long long tiles = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
     gg_tensor_map A_map, B_map, C_map;
-    // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
     // the device of this thread's last launch, and its multiprocessors
     static thread_local int ready = -1, multiprocessors = 0;
     int device = 0;
@@ -425,11 +424,11 @@ cudaError_t launch_gemm(int M, int N, int K,
         if (error == cudaSuccess) ready = device;
     }
     if (error == cudaSuccess)
-        error = gg_encode_map(A_map, 7, A, {M, K}, {4LL * lda}, {BM, BK});
+        error = gg_encode_map(A_map, gg_FLOAT32, A, {M, K}, {4LL * lda}, {BM, BK});
     if (error == cudaSuccess)
-        error = gg_encode_map(B_map, 7, B, {N, K}, {4LL * ldb}, {BN, BK});
+        error = gg_encode_map(B_map, gg_FLOAT32, B, {N, K}, {4LL * ldb}, {BN, BK});
     if (error == cudaSuccess)
-        error = gg_encode_map(C_map, 7, C, {N, M}, {4LL * ldc}, {BN, 1});
+        error = gg_encode_map(C_map, gg_FLOAT32, C, {N, M}, {4LL * ldc}, {BN, 1});
     if (error != cudaSuccess) return error;
     const long long blocks = tiles < multiprocessors ? tiles : multiprocessors;
     gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(

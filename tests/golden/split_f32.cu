@@ -231,7 +231,9 @@ gemm(int M, int N, int K,
             B_next[vector] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
         }
 
-        // multiply the tile (decompose into=bf16; tensor_core via=mma promote=32)
+        // multiply the tile: A = A[0] + A[1] + A[2], B = B[0] + B[1] + B[2];
+        // the smallest products first
+        // (decompose into=bf16; tensor_core via=mma promote=32)
         #pragma unroll
         for (int k = 0; k < BK; k += IK) {
             unsigned A_raw[8];
@@ -247,31 +249,37 @@ gemm(int M, int N, int K,
             }
             #pragma unroll
             for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                // A[2] * B[0]
                 gg_mma_m16n8k16_bf16(&part[0][frag_n * 2], &part[1][frag_n * 2], A_frag[2],
                     &B_frag[0][frag_n * 2]);
             }
             #pragma unroll
             for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                // A[1] * B[1]
                 gg_mma_m16n8k16_bf16(&part[0][frag_n * 2], &part[1][frag_n * 2], A_frag[1],
                     &B_frag[1][frag_n * 2]);
             }
             #pragma unroll
             for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                // A[0] * B[2]
                 gg_mma_m16n8k16_bf16(&part[0][frag_n * 2], &part[1][frag_n * 2], A_frag[0],
                     &B_frag[2][frag_n * 2]);
             }
             #pragma unroll
             for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                // A[1] * B[0]
                 gg_mma_m16n8k16_bf16(&part[0][frag_n * 2], &part[1][frag_n * 2], A_frag[1],
                     &B_frag[0][frag_n * 2]);
             }
             #pragma unroll
             for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                // A[0] * B[1]
                 gg_mma_m16n8k16_bf16(&part[0][frag_n * 2], &part[1][frag_n * 2], A_frag[0],
                     &B_frag[1][frag_n * 2]);
             }
             #pragma unroll
             for (int frag_n = 0; frag_n < FN; ++frag_n) {
+                // A[0] * B[0]
                 gg_mma_m16n8k16_bf16(&part[0][frag_n * 2], &part[1][frag_n * 2], A_frag[0],
                     &B_frag[0][frag_n * 2]);
             }

@@ -393,6 +393,9 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
+// CU_TENSOR_MAP_DATA_TYPE_* and CU_TENSOR_MAP_SWIZZLE_* of cuda.h
+constexpr int gg_BFLOAT16 = 9, gg_SWIZZLE_128B = 3;
+
 // Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
@@ -444,8 +447,6 @@ cudaError_t launch_gemm(int M, int N, int K,
     const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
     gg_tensor_map A_map, B_map, C_map;
-    // 9: CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-    // 3: CU_TENSOR_MAP_SWIZZLE_128B
     // the device of this thread's last launch
     static thread_local int ready = -1;
     int device = 0;
@@ -457,11 +458,13 @@ cudaError_t launch_gemm(int M, int N, int K,
         if (error == cudaSuccess) ready = device;
     }
     if (error == cudaSuccess)
-        error = gg_encode_map(A_map, 9, A, {M, K}, {2LL * lda}, {64, BK}, 3);
+        error = gg_encode_map(A_map, gg_BFLOAT16, A, {M, K}, {2LL * lda}, {64, BK},
+            gg_SWIZZLE_128B);
     if (error == cudaSuccess)
-        error = gg_encode_map(B_map, 9, B, {K, N}, {2LL * ldb}, {64, BN}, 3);
+        error = gg_encode_map(B_map, gg_BFLOAT16, B, {K, N}, {2LL * ldb}, {64, BN},
+            gg_SWIZZLE_128B);
     if (error == cudaSuccess)
-        error = gg_encode_map(C_map, 9, C, {N, M}, {2LL * ldc}, {64, 8}, 3);
+        error = gg_encode_map(C_map, gg_BFLOAT16, C, {N, M}, {2LL * ldc}, {64, 8}, gg_SWIZZLE_128B);
     if (error != cudaSuccess) return error;
     gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(
         M, N, K, A_map, B_map, C_map, bias);

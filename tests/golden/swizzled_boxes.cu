@@ -371,6 +371,9 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
+// CU_TENSOR_MAP_DATA_TYPE_* and CU_TENSOR_MAP_SWIZZLE_* of cuda.h
+constexpr int gg_BFLOAT16 = 9, gg_SWIZZLE_128B = 3;
+
 // Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
@@ -423,8 +426,6 @@ cudaError_t launch_gemm(int M, int N, int K,
     const long long tiles = ((M - 1) / (BM * CLUSTER_M) + 1LL) * ((N - 1) / BN + 1LL) * CLUSTER;
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
     gg_tensor_map A_map, B_map;
-    // 9: CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-    // 3: CU_TENSOR_MAP_SWIZZLE_128B
     // the device of this thread's last launch, and the clusters that it runs at a time
     static thread_local int ready = -1, clusters = 0;
     int device = 0;
@@ -436,9 +437,11 @@ cudaError_t launch_gemm(int M, int N, int K,
         if (error == cudaSuccess) ready = device;
     }
     if (error == cudaSuccess)
-        error = gg_encode_map(A_map, 9, A, {K, M}, {2LL * lda}, {BK, BM}, 3);
+        error = gg_encode_map(A_map, gg_BFLOAT16, A, {K, M}, {2LL * lda}, {BK, BM},
+            gg_SWIZZLE_128B);
     if (error == cudaSuccess)
-        error = gg_encode_map(B_map, 9, B, {K, N}, {2LL * ldb}, {BK, BN / CLUSTER_M}, 3);
+        error = gg_encode_map(B_map, gg_BFLOAT16, B, {K, N}, {2LL * ldb}, {BK, BN / CLUSTER_M},
+            gg_SWIZZLE_128B);
     if (error != cudaSuccess) return error;
     const long long blocks = tiles < CLUSTER * clusters ? tiles : CLUSTER * clusters;
     gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(

@@ -330,6 +330,9 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
+// CU_TENSOR_MAP_DATA_TYPE_* and CU_TENSOR_MAP_SWIZZLE_* of cuda.h
+constexpr int gg_FLOAT32 = 7, gg_SWIZZLE_128B = 3;
+
 // Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
@@ -380,8 +383,6 @@ cudaError_t launch_gemm(int M, int N, int K,
     const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
     gg_tensor_map A_map, B_map;
-    // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
-    // 3: CU_TENSOR_MAP_SWIZZLE_128B
     // the device of this thread's last launch
     static thread_local int ready = -1;
     int device = 0;
@@ -393,9 +394,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         if (error == cudaSuccess) ready = device;
     }
     if (error == cudaSuccess)
-        error = gg_encode_map(A_map, 7, A, {K, M}, {4LL * lda}, {32, BM}, 3);
+        error = gg_encode_map(A_map, gg_FLOAT32, A, {K, M}, {4LL * lda}, {32, BM}, gg_SWIZZLE_128B);
     if (error == cudaSuccess)
-        error = gg_encode_map(B_map, 7, B, {K, N}, {4LL * ldb}, {32, BN}, 3);
+        error = gg_encode_map(B_map, gg_FLOAT32, B, {K, N}, {4LL * ldb}, {32, BN}, gg_SWIZZLE_128B);
     if (error != cudaSuccess) return error;
     gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(
         M, N, K, A_map, B_map, C, ldc, bias);

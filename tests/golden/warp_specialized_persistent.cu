@@ -255,6 +255,9 @@ gemm(int M, int N, int K,
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
 
+// CU_TENSOR_MAP_DATA_TYPE_* of cuda.h
+constexpr int gg_FLOAT32 = 7;
+
 // Encodes a tensor map with the driver's function (CUDA 12.5 or later).
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
@@ -306,7 +309,6 @@ cudaError_t launch_gemm(int M, int N, int K,
     const long long tiles = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
     gg_tensor_map A_map, B_map;
-    // 7: CU_TENSOR_MAP_DATA_TYPE_FLOAT32
     // the device of this thread's last launch, and its multiprocessors
     static thread_local int ready = -1, multiprocessors = 0;
     int device = 0;
@@ -318,9 +320,9 @@ cudaError_t launch_gemm(int M, int N, int K,
         if (error == cudaSuccess) ready = device;
     }
     if (error == cudaSuccess)
-        error = gg_encode_map(A_map, 7, A, {M, K}, {4LL * lda}, {BM, BK});
+        error = gg_encode_map(A_map, gg_FLOAT32, A, {M, K}, {4LL * lda}, {BM, BK});
     if (error == cudaSuccess)
-        error = gg_encode_map(B_map, 7, B, {N, K}, {4LL * ldb}, {BN, BK});
+        error = gg_encode_map(B_map, gg_FLOAT32, B, {N, K}, {4LL * ldb}, {BN, BK});
     if (error != cudaSuccess) return error;
     const long long blocks = tiles < 2 * multiprocessors ? tiles : 2 * multiprocessors;
     gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(

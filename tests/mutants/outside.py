@@ -46,10 +46,16 @@ def functions_mutants(text: str) -> tuple[Mutant, ...]:
 
 
 def launcher_mutants(text: str) -> tuple[Mutant, ...]:
-    """Mutants of the launcher below it, and of the function that encodes its tensor maps."""
-    first = "cudaError_t gg_encode_map(" if "gg_encode_map(" in text else "cudaError_t launch_"
+    """Mutants of the launcher below it, and of the function that encodes its tensor maps with the
+    numbers above it."""
+    mapped = "gg_encode_map(" in text
+    first = "cudaError_t gg_encode_map(" if mapped else "cudaError_t launch_"
     start = text.index("{\n", text.index(first))
-    return _mutants(text, text[start:], start, _LAUNCHER_RULES)
+    numbers: tuple[Mutant, ...] = ()
+    if mapped:
+        at = text.index("constexpr int gg_")
+        numbers = _mutants(text, text[at : text.index("\n", at)], at, _LAUNCHER_RULES)
+    return (*numbers, *_mutants(text, text[start:], start, _LAUNCHER_RULES))
 
 
 def _mutants(text: str, part: str, start: int, rules: tuple[Rule, ...]) -> tuple[Mutant, ...]:

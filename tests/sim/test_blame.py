@@ -42,6 +42,15 @@ def test_the_nearest_comment_that_encloses_a_line_is_cited(
     assert blame(text, line_of(text, part, nth)) == directive
 
 
+def test_a_section_is_cited_by_the_comment_that_begins_it() -> None:
+    """Comments within it cite only what it does not."""
+    text = emitted("hopper/pingpong").text
+    role = "warp_specialize producers=1 consumers=2 order=pingpong"
+    assert text.count(f"({role})") == 2  # the producer and the consumers
+    assert blame(text, line_of(text, "while (!gg_try_wait(turn[consumer]")) == role
+    assert blame(text, line_of(text, "phase = (phase + (stage + steps)")) == role
+
+
 def test_a_kernel_without_comments_comes_from_its_gemm() -> None:
     text = emitted("naive").text
     assert blame(text, line_of(text, "acc = fmaf")) == GEMM

@@ -1,0 +1,32 @@
+"""An emitted kernel for C++ that includes CUDA's headers: other types, and a header of its own."""
+
+from __future__ import annotations
+
+from gemmgen.emit import emit, emit_header, names_of
+from gemmgen.emit.formula import formula_comment
+from gemmgen.ir.dtypes import ElementTypes
+from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.limits.collisions import check_identifiers
+from gemmgen.pipeline import Emitted
+from gemmgen.schedule.formatting import format_schedule
+
+
+def with_types(emitted: Emitted, types: ElementTypes) -> str:
+    """The text of the kernel, whose launcher has these element types; ScheduleError for a name
+    that they take."""
+    text = emit(*_contents(emitted), types)
+    check_identifiers(emitted.schedule, names_of(text).repeated)
+    return text
+
+
+def header(emitted: Emitted, types: ElementTypes = "bits") -> str:
+    """A C++ header that declares the launcher."""
+    return emit_header(*_contents(emitted), types)
+
+
+def _contents(emitted: Emitted) -> tuple[LoweredKernel, str, str]:
+    return (
+        emitted.lowered.kernels[0],
+        formula_comment(emitted.program),
+        format_schedule(emitted.schedule),
+    )
