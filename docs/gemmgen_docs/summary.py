@@ -65,6 +65,11 @@ def rungs() -> tuple[tuple[str, float], ...]:
     return tuple((name, shares[name]) for name in RUNGS)
 
 
+WITHIN = 0.85
+"""The label of a longer bar is within it: beside it, it would cross the line of cuBLAS."""
+INK = "#1f2328"
+
+
 def picture(*, dark: bool) -> str:
     """A bar chart of the ladder as SVG, its words as text."""
     import matplotlib
@@ -72,7 +77,7 @@ def picture(*, dark: bool) -> str:
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    ink = "#e6edf3" if dark else "#1f2328"
+    ink = "#e6edf3" if dark else INK
     style = {"svg.fonttype": "none", "svg.hashsalt": "gemmgen", "font.family": "sans-serif"}
     style |= {"text.color": ink, "axes.labelcolor": ink, "xtick.color": ink, "ytick.color": ink}
     names, values = zip(*rungs(), strict=True)
@@ -80,7 +85,10 @@ def picture(*, dark: bool) -> str:
         figure, axes = pyplot.subplots(figsize=(6.4, 3.4), layout="constrained")
         colors = [pyplot.get_cmap("viridis")(0.15 + 0.75 * value) for value in values]
         bars = axes.barh(names, [100 * value for value in values], color=colors)
-        axes.bar_label(bars, [f"{value:.1%}" for value in values], padding=4)
+        labels = axes.bar_label(bars, [f"{value:.1%}" for value in values], padding=4)
+        for label, value in zip(labels, values, strict=True):
+            if value > WITHIN:
+                label.set(x=-4, horizontalalignment="right", color=INK)
         axes.axvline(100, color=ink, linewidth=1, linestyle="--")
         axes.set_xlim(0, 112)
         axes.set_xlabel(f"% of cuBLAS, f32, M = N = K = {SIZE}, NVIDIA H200")
