@@ -142,7 +142,7 @@ class Request:
         return self.strides(role)[access.indices.index(outer)]
 
     def check_fast(self) -> None:
-        """Raises ``UsageError`` unless products of bf16 parts compute this request faster."""
+        """Raises ``UsageError`` unless products of bf16 terms compute this request faster."""
         for role, access in self.access.items():
             if self.dtype[role] != "f32":
                 raise UsageError(

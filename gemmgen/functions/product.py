@@ -73,7 +73,7 @@ def matmul(
     ``out``: where the result is written, never through a copy; it must not overlap an operand.
     Then ``C[m, n]`` in an epilogue is its old value.
 
-    ``fast``: float32 may be multiplied on tensor cores as products of bf16 parts, where the GPU has
+    ``fast``: float32 may be multiplied on tensor cores as products of bf16 terms, where the GPU has
     wgmma (sm_90) and that is estimated to be faster.  Each element then differs from the exact
     product by at most (18 T + K / T + 1) 2^-24 times the sum of abs(a b) along k, T = 64.  In
     practice that is the error of float32 for up to 4096 terms, and up to 4 times as much for 65536;

@@ -18,7 +18,7 @@ class Decomposed:
     """How each element is split, and how many products of terms an atom computes."""
 
     into: DType
-    parts: int
+    terms: int
     products: int
     atom: Atom
     step: int = 0
@@ -38,14 +38,14 @@ class Decomposed:
 
     def expanded(self, a: Real, b: Real) -> tuple[Real, Real]:
         """A (M, K) and B (K, N) with ``products`` times the k, in the order of the products: those
-        of the first step of an instruction, pair by pair of parts, then those of the next."""
+        of the first step of an instruction, pair by pair of terms, then those of the next."""
         order = self._order()
         size = len(order)
         missing = -a.shape[-1] % size
         a = np.pad(a, (*((0, 0) for _ in a.shape[:-1]), (0, missing)))
         b = np.pad(b, (*((0, 0) for _ in b.shape[:-2]), (0, missing), (0, 0)))
         of_a, of_b = self.split(a), self.split(b)
-        pairs = products_of(self.parts, self.products)
+        pairs = products_of(self.terms, self.products)
         steps = range(0, a.shape[-1], size)
         at = [(i, j, step + order) for step in steps for i, j in pairs]
         if not at:
@@ -58,7 +58,7 @@ class Decomposed:
         """The terms, the greatest first."""
         found: list[Real] = []
         with np.errstate(all="ignore"):
-            for _ in range(self.parts):
+            for _ in range(self.terms):
                 found.append(held(numbers, self.into))
                 numbers = numbers - found[-1]
         return tuple(found)

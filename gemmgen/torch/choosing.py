@@ -33,7 +33,7 @@ class OperatorCall:
     right modulo 16; ``extents`` are the letters'; ``gpu`` is None on the CPU.  ``known`` are
     kernels that ran before, with their extents, if no more are to be compiled.  ``output`` is C if
     the caller passes it; else C is new and contiguous.  ``fast``: f32 may be multiplied as products
-    of bf16 parts.
+    of bf16 terms.
     """
 
     views: Mapping[str, View]

@@ -32,7 +32,7 @@ class Forward:
     """The implementation of an operator on real tensors, and on fake ones.
 
     ``own``: the schedule has a user's directives; else it only states the problem, and a schedule
-    is chosen for the extents.  ``fast``: that one may multiply f32 as products of bf16 parts.
+    is chosen for the extents.  ``fast``: that one may multiply f32 as products of bf16 terms.
     """
 
     def __init__(self, schedule: Schedule, own: bool, fast: bool = False) -> None:

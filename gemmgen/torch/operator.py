@@ -89,7 +89,7 @@ def define(
     """The operator ``name``, registered when it is first asked for.
 
     ``own``: the schedule's directives are a user's; ``derived``: its backward pass waits until it
-    is needed; ``fast``: f32 may be multiplied as products of bf16 parts, in gradients, too.
+    is needed; ``fast``: f32 may be multiplied as products of bf16 terms, in gradients, too.
     """
     with _lock:
         text = format_schedule(schedule)

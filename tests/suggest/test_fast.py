@@ -1,4 +1,4 @@
-"""``suggest --fast``: products of f32 by bf16 parts, where they are faster and allowed."""
+"""``suggest --fast``: f32 from bf16 products, if faster and allowed."""
 
 from __future__ import annotations
 

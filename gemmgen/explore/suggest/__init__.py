@@ -45,7 +45,7 @@ def suggest(
     ``epilogue``: the expression of ``fuse_epilogue``.  ``gpu``: the name of a known GPU in any
     case, a file with its figures, or a ``Gpu``.  ``ld``: leading dimensions in elements by tensor,
     for those that are not dense; the schedule is legal for them.  ``fast``:
-    f32 may be multiplied on tensor cores as products of bf16 parts (``decompose``), if that is
+    f32 may be multiplied on tensor cores as products of bf16 terms (``decompose``), if that is
     estimated to be faster; needs wgmma (sm_90).
     ``measured``: results that ``gemmgen tune`` stored on this machine and those that ship with
     gemmgen are used; without it the cost model alone chooses.

@@ -59,7 +59,7 @@ class MeasuredPlan:
 
     @property
     def split_bf16(self) -> bool:
-        """Whether products of f32 are computed by bf16 parts, with less precision."""
+        """Whether f32 is computed from bf16 products (bf16x3), with less precision."""
         return any(x.name == "decompose" for x in self.schedule.directives)
 
     @property
