@@ -150,7 +150,11 @@ template <typename T> inline T __ldg(const T *pointer) { return *pointer; }
 
 #include "ptx.h"
 #ifndef GG_RUNNER
+#ifndef GG_NO_TMA
 #include "ptx_tma.h"
+#endif
+#ifndef GG_NO_WGMMA
 #include "ptx_wgmma.h"
+#endif
 #endif
 #include "runtime.h"

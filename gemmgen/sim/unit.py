@@ -8,6 +8,8 @@ functions above the kernel are calls of models (``ptx.py``), and the launcher's 
 from __future__ import annotations
 
 import re
+from functools import cache
+from importlib import resources
 
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.kernel_view import BEGIN, END
@@ -35,6 +37,14 @@ _DYNAMIC_SHARED = re.compile(
 )
 _NAMESPACE = re.compile(r"^namespace (\w+) \{$", re.MULTILINE)
 _FUNCTION = re.compile(r"(template\s*<[^<>]*>\s*)?__device__ __forceinline__\s[^;{}()]*?(\w+)\s*\(")
+_CALLED = re.compile(r"\bgg_ptx::(\w+)\(")
+_MODEL = re.compile(r"\bGG_MODEL\s+\w+\s+(\w+)\(")
+_OPTIONAL = (
+    ("GG_NO_TMA", "ptx_tma.h", "cp_async_bulk_"),
+    ("GG_NO_WGMMA", "ptx_wgmma.h", "wgmma_"),
+)
+"""Headers of models, the macros that ``host.h`` leaves them out for, and how the names begin that
+their macros make."""
 _CONFIGURED = re.compile(r"(\w+)<<<(.*?)>>>", re.DOTALL)
 
 
@@ -52,13 +62,15 @@ def unit_text(text: str, interface: Interface) -> str:
     scope = f"{within[1]}::" if within else ""
     types = ", ".join(_c_type(param, scope) for param in interface.kernel_params)
     after = first + kernel.count("\n") + 1
+    modeled = translated(functions, 1)
     lines = [
+        *(f"#define {name}" for name in _unused_models(modeled)),
         '#include "host.h"',
         *([_in(within, "struct gg_tensor_map;")] if interface.maps else []),
         # The symbol has another name: the kernel may have the name of a C function.
         f'extern "C" void {interface.name}({types}) __asm__("{SYMBOL}");',
         f'#line 1 "{file}"',
-        translated(functions, 1),
+        modeled,
         *_line_macros(functions),
         f'#line {first} "{file}"',
         kernel,
@@ -88,6 +100,24 @@ def unit_text(text: str, interface: Interface) -> str:
         memory = f"alignas({aligned}) thread_local unsigned char {dynamic[2]}[{size}];"
         lines.append(_in(within, memory))
     return "\n".join(lines) + "\n"
+
+
+def _unused_models(functions: str) -> list[str]:
+    """Macros that leave models out of ``host.h``: they are half of g++'s time for a short kernel.
+    Those left out that a text calls after all are names that g++ does not know."""
+    called = frozenset[str](_CALLED.findall(functions))
+    return [
+        macro
+        for macro, header, family in _OPTIONAL
+        if called.isdisjoint(_models_in(header)) and not any(n.startswith(family) for n in called)
+    ]
+
+
+@cache
+def _models_in(header: str) -> frozenset[str]:
+    """The models that a header writes out; its macros make those of a family."""
+    text = resources.files("gemmgen.sim").joinpath(header).read_text(encoding="utf-8")
+    return frozenset[str](_MODEL.findall(text))
 
 
 def _in(namespace: re.Match[str] | None, declaration: str) -> str:
