@@ -4,6 +4,7 @@ bound."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from gemmgen.calling.gemm_roles import contraction as roles_of
 from gemmgen.draw.marks import COLUMN, Axes, Drawing, Series
 from gemmgen.draw.scene import Scene
 from gemmgen.gpu.compare import rounding_of
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.target import has
 from gemmgen.numerics.formats import Real, held
@@ -76,7 +78,7 @@ def errors_of(scene: Scene) -> Errors:
             "the plot is of f32 accumulators"
         )
     return Errors(
-        tuple(greatest_error(scene, depth) for depth in DEPTHS),
+        tuple(greatest_error(_Arithmetic.of(scene), depth) for depth in DEPTHS),
         tuple(bound_of(scene, depth) for depth in DEPTHS),
     )
 
@@ -89,22 +91,46 @@ def bound_of(scene: Scene, depth: int) -> float:
     return rounding_of(product, depth, "positive")
 
 
-def greatest_error(scene: Scene, depth: int) -> float:
+@record
+class _Arithmetic:
+    """All that decides a kernel's errors: many kernels have the same.
+
+    ``truncation``: what tensor cores add at a time, and how (``numerics.truncation``); None for
+    FMAs.
+    """
+
+    a: DType
+    b: DType
+    summation: Summation
+    truncation: tuple[int, ...] | None
+
+    @staticmethod
+    def of(scene: Scene) -> _Arithmetic:
+        is_fma = contraction(scene.main).atom == "fma"
+        return _Arithmetic(
+            scene.problem.a.dtype,
+            scene.problem.b.dtype,
+            Summation.of(scene.kernel.program),
+            None if is_fma else _truncation(scene),
+        )
+
+
+@lru_cache(256)
+def greatest_error(arithmetic: _Arithmetic, depth: int) -> float:
     """The greatest error of ``SIDE`` x ``SIDE`` dot products, each of ``depth`` products near 1, of
     the operands' types."""
     rng = np.random.default_rng(depth)
-    problem = scene.problem
-    a = held(rng.random((SIDE, depth), np.float32) + 0.5, problem.a.dtype).astype(np.float32)
-    b = held(rng.random((depth, SIDE), np.float32) + 0.5, problem.b.dtype).astype(np.float32)
+    a = held(rng.random((SIDE, depth), np.float32) + 0.5, arithmetic.a).astype(np.float32)
+    b = held(rng.random((depth, SIDE), np.float32) + 0.5, arithmetic.b).astype(np.float32)
     exact = a.astype(np.float64) @ b.astype(np.float64)
-    return float((np.abs(_accumulated(scene, a, b) - exact) / exact).max())
+    return float((np.abs(_accumulated(arithmetic, a, b) - exact) / exact).max())
 
 
-def _accumulated(scene: Scene, a: Real, b: Real) -> np.ndarray:
+def _accumulated(arithmetic: _Arithmetic, a: Real, b: Real) -> np.ndarray:
     """The dot products as the kernel adds them: FMAs in its order, or truncated by tensor cores,
     and promoted."""
-    summation, contract = Summation.of(scene.kernel.program), contraction(scene.main)
-    if contract.atom == "fma":
+    summation, truncation = arithmetic.summation, arithmetic.truncation
+    if truncation is None:
         return summation.sums(a, b).astype(np.float64)
     products = 1
     if summation.split:
@@ -112,7 +138,7 @@ def _accumulated(scene: Scene, a: Real, b: Real) -> np.ndarray:
         a, b = summation.split.expanded(a, b)
     interval = summation.terms * products or a.shape[1]
     partial = [
-        _truncated(scene, a[:, first : first + interval], b[first : first + interval])
+        _truncated(truncation, a[:, first : first + interval], b[first : first + interval])
         for first in range(0, a.shape[1], interval)
     ]
     ones = np.ones((len(partial), 1), np.float32)
@@ -120,15 +146,17 @@ def _accumulated(scene: Scene, a: Real, b: Real) -> np.ndarray:
     return promoted(added.reshape(-1, len(partial)), ones, 0).reshape(SIDE, SIDE).astype(np.float64)
 
 
-def _truncated(scene: Scene, a: Real, b: Real) -> np.ndarray:
-    """The partial accumulators of an interval on the tensor cores of the kernel's GPU."""
+def _truncated(truncation: tuple[int, ...], a: Real, b: Real) -> np.ndarray:
+    """The partial accumulators of an interval."""
     addends = (a.astype(np.float64)[:, None, :] * b.astype(np.float64).T).reshape(SIDE * SIDE, -1)
-    fraction = roles_of(scene.kernel.lowered.interface).arithmetic.fraction
-    if fraction is not None:
-        at_a_time, bits, fraction = BYTES
-        return on_tensor_cores(addends, at_a_time, bits, fraction).reshape(SIDE, SIDE)
-    generation = "sm_90" if has(scene.kernel.program.target, 90) else "sm_80"
-    return on_tensor_cores(addends, *GENERATIONS[generation]).reshape(SIDE, SIDE)
+    return on_tensor_cores(addends, *truncation).reshape(SIDE, SIDE)
+
+
+def _truncation(scene: Scene) -> tuple[int, ...]:
+    """How the tensor cores of the kernel's GPU add."""
+    if roles_of(scene.kernel.lowered.interface).arithmetic.fraction is not None:
+        return BYTES
+    return GENERATIONS["sm_90" if has(scene.kernel.program.target, 90) else "sm_80"]
 
 
 def _series(found: Mapping[str, Errors]) -> Iterator[Series]:
