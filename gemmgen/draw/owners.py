@@ -12,7 +12,7 @@ import numpy as np
 
 from gemmgen.analyze.accesses import Rows, Site
 from gemmgen.base.record import record
-from gemmgen.draw.recorded import Values, dense, position, record_block
+from gemmgen.draw.recorded import Values, dense, positions, record_block
 from gemmgen.draw.scene import Scene
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.edit import contraction, tile_of
@@ -48,13 +48,13 @@ def readers(scene: Scene) -> Ints:
     """If lanes share accumulators: the thread that reads element k of the first row of A in a step
     along k; ``NO_THREAD`` if the row comes from shared memory."""
     problem, values = scene.problem, dense(scene, scene.least())
-    found = np.full(scene.step or 1, NO_THREAD)
+    found, position = np.full(scene.step or 1, NO_THREAD), positions(scene, problem.a, values)
 
     def see(site: Site, first: Ints) -> None:
         if site.buffer == problem.a.name:
             for thread in np.flatnonzero(first >= 0).tolist():
                 for e in range(site.width):
-                    at = position(scene, problem.a, values, int(first[thread]) + e)
+                    at = position(int(first[thread]) + e)
                     if at[problem.m] == 0 and not scene.staged(problem.a):
                         found[at[problem.k] % found.size] = thread
 
@@ -149,8 +149,9 @@ class _Followed:
         problem, work, main = self._scene.problem, self._scene.main.work, self._scene.main
         tile = work.size(problem.m), work.size(problem.n)
         threads, fragments = np.full(tile, NO_THREAD), np.full(tile, NO_THREAD)
+        position = positions(self._scene, problem.c, values)
         for address, (thread, fragment) in self._stored.items():
-            at = position(self._scene, problem.c, values, address)
+            at = position(address)
             where = at.get(problem.m, 0), at.get(problem.n, 0)
             threads[where], fragments[where] = thread, fragment
         return Owners(threads, fragments if main.spread.holding == "opaque" else None)

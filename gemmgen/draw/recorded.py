@@ -46,11 +46,20 @@ def record_block(
 
 def position(scene: Scene, tensor: Tensor, values: Values, address: int) -> dict[str, int]:
     """The index of each letter of the element at ``address`` of a dense tensor."""
+    return positions(scene, tensor, values)(address)
+
+
+def positions(scene: Scene, tensor: Tensor, values: Values) -> Callable[[int], dict[str, int]]:
+    """``position`` of many addresses."""
     interface = scene.kernel.lowered.interface
     param = next(p for p in interface.tensors if p.name == tensor.name)
     strides = [int(values[name]) if name else 1 for name in interface.steps(param)]
     steps = sorted(zip(strides, param.indices, strict=True), key=lambda step: -step[0])
-    found: dict[str, int] = {}
-    for step, letter in steps:
-        found[letter], address = divmod(address, step)
-    return found
+
+    def at(address: int) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for step, letter in steps:
+            found[letter], address = divmod(address, step)
+        return found
+
+    return at
