@@ -8,7 +8,7 @@ instruction needs one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from typing import Any, cast
 
@@ -127,6 +127,9 @@ def _of_box(file: str, rank: int, first: int, **more: object) -> DeviceFunction:
     )
 
 
+_ADDED: tuple[DType, ...] = ("f32", "f64", "i32")
+
+
 def _add(dtype: DType) -> DeviceFunction:
     register, added = {"f64": ("d", "f64"), "i32": ("r", "s32")}.get(dtype, ("f", "f32"))
     return function("add", type=STORED[dtype], dtype=added, register=register)
@@ -187,11 +190,39 @@ _PARAMETERIZED: dict[str, Callable[[Instruction], DeviceFunction]] = {
 
 _TYPES = tuple(dict.fromkeys(STORED.values()))
 
+_VARIANTS: dict[str, tuple[DeviceFunction, ...]] = {
+    "copy_async": tuple(
+        _copy_async(stored, size, hinted)
+        for size in (4, 8, 16)
+        for stored in _TYPES
+        for hinted in (False, True)
+    ),
+    "load_box": tuple(_load_box(*choice) for choice in product(RANKS, (False, True))),
+    "multicast_box": tuple(
+        _load_box(*choice, shared=True) for choice in product(RANKS, (False, True))
+    ),
+    "store_box": tuple(map(_store_box, RANKS)),
+    "add": tuple(map(_add, _ADDED)),
+}
+"""All texts of files that have ``$names``."""
 
-def _rows(first: str, last: str) -> Iterator[DeviceFunction]:
-    """The functions of the table's rows from ``first`` to ``last``."""
-    names = list(INSTRUCTIONS)
-    return map(DeviceFunction, names[names.index(first) : names.index(last) + 1])
+_BEFORE: dict[str, tuple[DeviceFunction, ...]] = {
+    "commit_group": tuple(map(_base, _TYPES)),
+    "wgmma_fence": (
+        DeviceFunction("count_in"),
+        *(_wmma_load(*choice) for choice in product("ab", _LINES, HALVES)),
+        *(_wmma_multiply(*choice) for choice in product(_LINES, _LINES, HALVES)),
+        *map(_wmma_store, _LINES),
+        *matrix_functions.FUNCTIONS,
+        *warpgroup_functions.DESCRIPTORS,
+    ),
+}
+"""Functions that are not an instruction's, which a text has before that of an instruction."""
+
+
+def _of_row(name: str) -> tuple[DeviceFunction, ...]:
+    own = (DeviceFunction(name),)
+    return (*_BEFORE.get(name, ()), *_VARIANTS.get(name, own))
 
 
 FUNCTIONS: tuple[DeviceFunction, ...] = (
@@ -213,24 +244,11 @@ FUNCTIONS: tuple[DeviceFunction, ...] = (
     *map(DeviceFunction, ("from_e4m3", "to_e4m3", "from_e5m2", "to_e5m2")),
     *map(_evict, ("first", "last")),
     *(
-        _copy_async(stored, size, hinted)
-        for size in (4, 8, 16)
-        for stored in _TYPES
-        for hinted in (False, True)
+        function
+        for row in INSTRUCTIONS.values()
+        if not row.builtin
+        for function in _of_row(row.name)
     ),
-    *map(_base, _TYPES),
-    *_rows("commit_group", "launch_dependents"),
-    *(_load_box(*choice) for choice in product(RANKS, (False, True), (False, True))),
-    *map(_store_box, RANKS),
-    *_rows("fence_async", "await_boxes"),
-    _add("f32"),
-    _add("f64"),
-    _add("i32"),
-    DeviceFunction("count_in"),
-    *(_wmma_load(*choice) for choice in product("ab", _LINES, HALVES)),
-    *(_wmma_multiply(*choice) for choice in product(_LINES, _LINES, HALVES)),
-    *map(_wmma_store, _LINES),
-    *matrix_functions.FUNCTIONS,
     *warpgroup_functions.FUNCTIONS,
 )
 """All there are, in the order in which a text has them; of wgmma's multiplications, some sizes."""

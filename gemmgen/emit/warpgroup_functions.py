@@ -89,11 +89,6 @@ def matrix(span: int, mn_major: bool = False) -> DeviceFunction:
     return function(name, bytes=span, group=_ROWS * span, mode=SPANS[span])
 
 
-def end(dtype: DType) -> DeviceFunction:
-    """wgmma.wait_group 0 in front of accumulators of this type."""
-    return function("wgmma_end_i32" if dtype == "i32" else "wgmma_end")
-
-
 def stmatrix(count: int, transposed: bool) -> DeviceFunction:
     """stmatrix of ``count`` matrices: 1, 2 or 4."""
     return function(
@@ -117,10 +112,12 @@ _OTHER_PRODUCTS: tuple[Product, ...] = (
     _INTEGERS,
 )
 
-FUNCTIONS: tuple[DeviceFunction, ...] = (
+DESCRIPTORS: tuple[DeviceFunction, ...] = (
     *(matrix(span) for span in SPANS),
     *(matrix(span, mn_major=True) for span in SPANS),
-    *(function(f"wgmma_{name}") for name in ("fence", "commit", "wait", "end", "end_i32")),
+)
+
+FUNCTIONS: tuple[DeviceFunction, ...] = (
     *(multiply(n, types) for n, types in product((8, 32, 64, 128, 256), _HALF_PRODUCTS)),
     *(
         multiply(64, ("bf16", "bf16", "f32"), mn_major)
@@ -131,4 +128,5 @@ FUNCTIONS: tuple[DeviceFunction, ...] = (
     *(multiply(256, types) for types in (_OTHER_PRODUCTS[0], _CUT, _INTEGERS)),
     *(stmatrix(*choice) for choice in product((1, 2, 4), (False, True))),
 )
-"""All there are, in the order in which a text has them; of the multiplications, some sizes."""
+"""Products and stores of matrices, in the order in which a text has them; of products, some
+sizes."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gemmgen.base.record import record
+from gemmgen.ir.dtypes import OLDEST
 
 Kind = Literal[
     "value", "constant", "elements", "barrier", "array", "map", "global", "shared", "tile"
@@ -49,7 +50,8 @@ NO_VALUE: tuple[Effect, ...] = ("fence", "resource")
 @record
 class InstructionRow:
     """``name`` is that of the file in ``emit/intrinsics``; without one ``builtin`` is CUDA's own
-    function.  ``ptx`` is the mnemonic, under which the PTX ISA describes it.
+    function.  ``ptx`` is what the mnemonic begins with: the PTX ISA describes it under that, and
+    says since which architecture it exists (80 for sm_80).
 
     An instruction has all ``modifiers``, and may have ``options``; an operand whose name begins
     with ``*`` is any number of them.  ``result`` is the type of the variable that the result
@@ -58,6 +60,7 @@ class InstructionRow:
 
     name: str
     ptx: str
+    since: int
     effect: Effect
     operands: Operands = ()
     modifiers: tuple[str, ...] = ()
@@ -93,87 +96,90 @@ _ACCUMULATORS: Operands = (("accumulators", "array"),)
 
 _ROWS = (
     # What any thread of the block wrote before it, all see after it.
-    InstructionRow("sync_block", "bar.sync", "barrier", builtin="__syncthreads"),
+    InstructionRow("sync_block", "bar.sync", OLDEST, "barrier", builtin="__syncthreads"),
     # The same for the lanes of a warp.
-    InstructionRow("sync_warp", "bar.warp.sync", "barrier", builtin="__syncwarp"),
+    InstructionRow("sync_warp", "bar.warp.sync", OLDEST, "barrier", builtin="__syncwarp"),
     # ``width`` elements from global to shared memory, some time before the wait for their group:
     # ``valid`` of them, then zeros.  ``evict`` is a hint for the L2 cache.
-    InstructionRow("copy_async", "cp.async", "copy", _COPY, ("dtype", "width"), ("evict",)),
+    InstructionRow("copy_async", "cp.async", 80, "copy", _COPY, ("dtype", "width"), ("evict",)),
     # Ends a group of asynchronous copies: the thread's since the last one.
-    InstructionRow("commit_group", "cp.async.commit_group", "commit"),
+    InstructionRow("commit_group", "cp.async.commit_group", 80, "commit"),
     # Until at most ``pending`` of the thread's groups are in flight.
-    InstructionRow("wait_group", "cp.async.wait_group", "wait", _PENDING),
+    InstructionRow("wait_group", "cp.async.wait_group", 80, "wait", _PENDING),
     # The first phase of the barrier begins; each needs ``arrivals``.
-    InstructionRow("init_barrier", "mbarrier.init", "arrive", _ARRIVALS),
+    InstructionRow("init_barrier", "mbarrier.init", 80, "arrive", _ARRIVALS),
     # The barriers that the thread has initialized are visible to TMA; other threads need a barrier
     # after it.
-    InstructionRow("fence_barrier_init", "fence.mbarrier_init", "arrive"),
+    InstructionRow("fence_barrier_init", "fence.mbarrier_init", 90, "arrive"),
     # One arrival, and the phase expects this many more bytes.
-    InstructionRow("expect_bytes", "mbarrier.arrive.expect_tx", "arrive", _BYTES),
+    InstructionRow("expect_bytes", "mbarrier.arrive.expect_tx", 90, "arrive", _BYTES),
     # Until the phase with this ``parity`` (0 or 1) has ended: what was written by copies that it
     # counts is then visible to the thread.
-    InstructionRow("try_wait", "mbarrier.try_wait.parity", "wait", _PHASE, spins=True),
+    InstructionRow("try_wait", "mbarrier.try_wait.parity", 90, "wait", _PHASE, spins=True),
     # Whether that phase has ended by now; no thread waits.
-    InstructionRow("test_wait", "mbarrier.test_wait.parity", "wait", _PHASE, result="bool"),
+    InstructionRow("test_wait", "mbarrier.test_wait.parity", 80, "wait", _PHASE, result="bool"),
     # One arrival of each thread that executes it: what it did before, threads see that wait for the
     # phase.
-    InstructionRow("arrive", "mbarrier.arrive", "arrive", _BARRIER),
+    InstructionRow("arrive", "mbarrier.arrive", 80, "arrive", _BARRIER),
     # The same at the barrier at this place in the shared memory of the cluster's block ``rank``.
-    InstructionRow("arrive_at", "mbarrier.arrive", "arrive", (*_BARRIER, ("rank", "value"))),
+    InstructionRow(
+        "arrive_at", "mbarrier.arrive.shared::cluster", 90, "arrive", (*_BARRIER, ("rank", "value"))
+    ),
     # Until ``threads`` threads of the block, in whole warps, have arrived at one of its 16 named
     # barriers; ``sync_block`` is number 0 with all threads.
     InstructionRow(
-        "sync_warps", "bar.sync", "barrier", (("number", "value"), ("threads", "value"))
+        "sync_warps", "bar.sync", OLDEST, "barrier", (("number", "value"), ("threads", "value"))
     ),
     # Until all threads of all blocks of the cluster have arrived; what they wrote before, all see
     # after it.
-    InstructionRow("sync_cluster", "barrier.cluster", "barrier"),
+    InstructionRow("sync_cluster", "barrier.cluster", 90, "barrier"),
     # From here on each thread of the warpgroup has ``count`` registers: it releases the others.
-    InstructionRow("fewer_registers", "setmaxnreg.dec", "resource", _COUNT),
+    InstructionRow("fewer_registers", "setmaxnreg.dec", 90, "resource", _COUNT),
     # The same, once other warpgroups have released as many as it lacks.
-    InstructionRow("more_registers", "setmaxnreg.inc", "resource", _COUNT),
+    InstructionRow("more_registers", "setmaxnreg.inc", 90, "resource", _COUNT),
     # Until the preceding kernel has ended, and its writes are visible.
-    InstructionRow("wait_grid", "griddepcontrol.wait", "resource"),
+    InstructionRow("wait_grid", "griddepcontrol.wait", 90, "resource"),
     # The dependent kernel may begin as soon as every block has executed it, or ended.
-    InstructionRow("launch_dependents", "griddepcontrol.launch_dependents", "resource"),
+    InstructionRow("launch_dependents", "griddepcontrol.launch_dependents", 90, "resource"),
     # A box of the map's tensor to shared memory from ``target`` on, row by row without gaps, some
     # time before the phase of ``barrier`` ends that counts its bytes.  ``at`` is the box's first
     # element, innermost index first; elements outside the tensor are zeros.
-    InstructionRow("load_box", "cp.async.bulk.tensor", "copy", _LOAD, options=("evict",)),
+    InstructionRow("load_box", "cp.async.bulk.tensor", 90, "copy", _LOAD, options=("evict",)),
     # The same to this place in each block of the cluster whose bit is set in ``blocks``; the
     # barrier at this place there counts it.
     InstructionRow(
         "multicast_box",
-        "cp.async.bulk.tensor.multicast",
+        "cp.async.bulk.tensor",
+        90,
         "copy",
         _MULTICAST,
         options=("evict",),
     ),
     # A box of shared memory from ``source`` on to the map's tensor, some time before the thread's
     # wait for its group; elements outside the tensor are left out.
-    InstructionRow("store_box", "cp.async.bulk.tensor", "copy", _STORE),
+    InstructionRow("store_box", "cp.async.bulk.tensor", 90, "copy", _STORE),
     # What the thread has written to shared memory, TMA sees, and what the thread has read there,
     # TMA may overwrite, if a thread issues it that waits with this one at a barrier after the
     # fence.
-    InstructionRow("fence_async", "fence.proxy.async", "fence"),
+    InstructionRow("fence_async", "fence.proxy.async", 90, "fence"),
     # Ends a group of stores of boxes: the thread's since the last one.
-    InstructionRow("commit_boxes", "cp.async.bulk.commit_group", "commit"),
+    InstructionRow("commit_boxes", "cp.async.bulk.commit_group", 90, "commit"),
     # Until at most ``pending`` of the thread's groups have shared memory to read yet.  Others know
     # of that only after a barrier.
-    InstructionRow("await_boxes", "cp.async.bulk.wait_group.read", "wait", _PENDING),
+    InstructionRow("await_boxes", "cp.async.bulk.wait_group.read", 90, "wait", _PENDING),
     # ``target += value``, undivided, of elements of ``dtype``.
-    InstructionRow("add", "red.add", "write", _SUM, ("dtype",)),
+    InstructionRow("add", "red", OLDEST, "write", _SUM, ("dtype",)),
     # What threads did to their registers, the multiplications after it find: before the first one,
     # and wherever a thread has read or written accumulators since.
-    InstructionRow("wgmma_fence", "wgmma.fence", "fence"),
+    InstructionRow("wgmma_fence", "wgmma.fence", 90, "fence"),
     # Ends a group of multiplications: the warpgroup's since the last one.
-    InstructionRow("wgmma_commit", "wgmma.commit_group", "commit"),
+    InstructionRow("wgmma_commit", "wgmma.commit_group", 90, "commit"),
     # Until at most ``pending`` groups are in flight: the others have read their operands.  No
     # accumulator may be read yet, as compilers may move reads of registers before it.
-    InstructionRow("wgmma_wait", "wgmma.wait_group", "wait", _PENDING),
+    InstructionRow("wgmma_wait", "wgmma.wait_group", 90, "wait", _PENDING),
     # Until no group is in flight; ``accumulators`` may be read after it.
-    InstructionRow("wgmma_end", "wgmma.wait_group", "wait", _ACCUMULATORS),
-    InstructionRow("wgmma_end_i32", "wgmma.wait_group", "wait", _ACCUMULATORS),
+    InstructionRow("wgmma_end", "wgmma.wait_group", 90, "wait", _ACCUMULATORS),
+    InstructionRow("wgmma_end_i32", "wgmma.wait_group", 90, "wait", _ACCUMULATORS),
 )
 
 INSTRUCTIONS: dict[str, InstructionRow] = {row.name: row for row in _ROWS}

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 
 from gemmgen.ir.dtypes import OLDEST
+from gemmgen.ir.instruction_table import INSTRUCTIONS
 
-_OF_EACH = r"(atom|bar\.sync|ldmatrix|mad|mov|prmt|red|selp|setp|shfl\.sync|testp)\b.*"
+_OF_EACH = r"(atom|ldmatrix|mad|mov|prmt|selp|setp|shfl\.sync|testp)\b.*"
 _WMMA = r"wmma\.(load|store|mma)\..*"
-_BARRIERS = r"mbarrier\.(init|arrive|test_wait)\..*"
 
 _SINCE: tuple[tuple[str, int], ...] = (
     (_OF_EACH, OLDEST),
@@ -26,23 +26,23 @@ _SINCE: tuple[tuple[str, int], ...] = (
     (r"mma\.sync\.aligned\.m16n8k32\..*e[45]m[32].*", 89),
     (r"mma\.sync\.aligned\.m16n8k(4|8|16)\..*f64.*", 90),
     (r"mma\.sync\.aligned\.(m16n8k(8|16|32)|m8n8k4)\..*", 80),
-    (r"cp\.async\.bulk\..*", 90),
-    (r"cp\.async\.(ca|cg|commit_group|wait_group)\b.*", 80),
     (r"createpolicy\..*", 80),
-    (r"mbarrier\..*(expect_tx|shared::cluster|try_wait).*", 90),
-    (_BARRIERS, 80),
-    (r"(barrier\.cluster|fence|griddepcontrol|mapa|setmaxnreg|stmatrix|wgmma)\..*", 90),
+    (r"(mapa|stmatrix|wgmma)\..*", 90),
 )
-"""Patterns of whole instructions, the first that matches counts.  ``setmaxnreg`` and ``wgmma`` are
-of sm_90a alone, which a target says."""
+"""Patterns of instructions that have no row in ``ir/instruction_table.py``; the first that matches
+counts.  ``setmaxnreg`` and ``wgmma`` are of sm_90a alone, which a target says."""
 
 
 def first_with(instruction: str) -> int:
     """The first architecture (80 for sm_80) with an instruction, which has all its modifiers.
 
-    One that the table lacks is a bug: the table must say so before a text may have it.
+    The row whose mnemonic is the longest part of it says so, else a pattern.  One that both lack is
+    a bug: it must be stated before a text may have it.
     """
+    rows = [row for row in INSTRUCTIONS.values() if f"{instruction}.".startswith(f"{row.ptx}.")]
+    if rows:
+        return max(rows, key=lambda row: len(row.ptx)).since
     for pattern, since in _SINCE:
         if re.fullmatch(pattern, instruction):
             return since
-    raise AssertionError(f"which architectures have {instruction} is not in ir/ptx_targets.py")
+    raise AssertionError(f"which architectures have {instruction} is not stated")
