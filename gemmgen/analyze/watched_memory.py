@@ -12,14 +12,14 @@ from gemmgen.analyze.accesses import Rows, See, SeeBoxes, Site, Space
 from gemmgen.analyze.fragment_accesses import spans_of
 from gemmgen.base.record import record
 from gemmgen.interpreter.control_flow import less
-from gemmgen.interpreter.machine import Boxes, Lines, WarpgroupProduct
+from gemmgen.interpreter.machine import Boxes, Lines, MatrixRows, WarpgroupProduct
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import UNKNOWN
 from gemmgen.interpreter.simt import Index, Lanes, Mask, where
 from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.control import Block
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.ir.lane_matrices import ROWS, LoadMatrices, StoreMatrices, row_of
+from gemmgen.ir.lane_matrices import ROWS, row_of
 from gemmgen.ir.target import WARP
 from gemmgen.ir.thread_code import Node
 from gemmgen.ir.warp_matrices import LoadFragment, StoreFragment
@@ -246,25 +246,23 @@ class WatchedWarps:
     def write(self, node: StoreFragment, lines: Lines, values: Sequence[Value], mask: Mask) -> None:
         self._see(node, lines, mask)
 
-    def matrices(
-        self, node: LoadMatrices, tile: Memory, rows: Index, mask: Mask
-    ) -> Sequence[Value]:
-        self._see_rows(node, tile, rows, mask)
+    def matrices(self, which: MatrixRows, tile: Memory, rows: Index, mask: Mask) -> Sequence[Value]:
+        self._see_rows(which, tile, rows, mask, write=False)
         return ()
 
     def store_matrices(
-        self, node: StoreMatrices, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
+        self, which: MatrixRows, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
     ) -> None:
-        self._see_rows(node, tile, rows, mask)
+        self._see_rows(which, tile, rows, mask, write=True)
 
     def _see_rows(
-        self, node: LoadMatrices | StoreMatrices, tile: Memory, rows: Index, mask: Mask
+        self, which: MatrixRows, tile: Memory, rows: Index, mask: Mask, *, write: bool
     ) -> None:
         """Each lane's row is an access; lanes beyond those of the matrices have none."""
         assert isinstance(tile, Watched)
-        named, write = ROWS * node.count, isinstance(node, StoreMatrices)
+        named = ROWS * which.count
         some = mask if named >= WARP else (self._lane < named) & (True if mask is None else mask)
-        tile.see(rows, some, write=write, width=row_of(node.dtype), fragment=True)
+        tile.see(rows, some, write=write, width=row_of(which.dtype), fragment=True)
 
     def _see(self, node: LoadFragment | StoreFragment, lines: Lines, mask: Mask) -> None:
         assert isinstance(lines.memory, Watched)

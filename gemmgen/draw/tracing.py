@@ -20,15 +20,9 @@ from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.node_table import NODES
 from gemmgen.interpreter.simt import Index, Lanes, Mask
-from gemmgen.ir.expr import Element, Int
-from gemmgen.ir.lane_matrices import (
-    ROWS,
-    LoadMatrices,
-    MultiplyMatrices,
-    OperandArray,
-    SplitMatrices,
-    packed,
-)
+from gemmgen.ir.expr import Element, Expr, Int
+from gemmgen.ir.instruction import Instruction
+from gemmgen.ir.lane_matrices import ROWS, OperandArray, SplitMatrices, packed
 from gemmgen.ir.simplify import add
 from gemmgen.ir.thread_code import RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray, LoadFragment, MultiplyFragments
@@ -61,9 +55,9 @@ def trace(scene: Scene, values: Values) -> Trace:
         **NODES,
         LoadFragment: tracer.load_fragment,
         MultiplyFragments: tracer.multiply,
-        LoadMatrices: tracer.load_matrices,
+        "ldmatrix": tracer.load_matrices,
         SplitMatrices: tracer.split_matrices,
-        MultiplyMatrices: tracer.multiply_matrices,
+        "mma": tracer.multiply_matrices,
     }
     run = Code(tracer, nodes).kernel(kernel)
     assert run is not None
@@ -133,16 +127,16 @@ class _Tracer(Recorder):
 
         return step
 
-    def load_matrices(self, node: LoadMatrices, code: Code) -> Step:
+    def load_matrices(self, node: Instruction, code: Code) -> Step:
         """A read of each matrix's first element, which a separate lane addresses; then the register
         of it is written."""
-        tile, first = code.element(node.source)
-        *outer, last = node.target.indices
+        target, row = node.operands
+        assert isinstance(target, Element)
+        tile, first = code.element(row)
+        *outer, last = target.indices
         registers = [
-            self._fragment(
-                Element(node.target.buffer, (*outer, add(last, Int(at)))), code, write=True
-            )
-            for at in range(node.count)
+            self._fragment(Element(target.buffer, (*outer, add(last, Int(at)))), code, write=True)
+            for at in range(cast(int, node.get("count")))
         ]
 
         def step(mask: Mask) -> None:
@@ -177,10 +171,11 @@ class _Tracer(Recorder):
 
         return step
 
-    def multiply_matrices(self, node: MultiplyMatrices, code: Code) -> Step:
+    def multiply_matrices(self, node: Instruction, code: Code) -> Step:
         """The accesses in the same order; of several accumulators only the first one."""
-        operands = [self._fragment(x, code, write=False) for x in (node.a, node.b)]
-        accumulators, first = code.element(node.sum)
+        total, *_, a, b = node.operands
+        operands = [self._fragment(x, code, write=False) for x in (a, b)]
+        accumulators, first = code.element(total)
 
         def step(mask: Mask) -> None:
             for operand in operands:
@@ -190,7 +185,8 @@ class _Tracer(Recorder):
 
         return step
 
-    def _fragment(self, element: Element, code: Code, *, write: bool) -> Step:
+    def _fragment(self, element: Expr, code: Code, *, write: bool) -> Step:
+        assert isinstance(element, Element)
         first = first_of(element, code)
         memory, index = code.element(first)
         array = code.scope.array(element.buffer)

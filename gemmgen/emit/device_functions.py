@@ -15,22 +15,21 @@ from typing import Any, cast
 from gemmgen.emit import matrix_functions, warpgroup_functions
 from gemmgen.emit.ctypes import STORED, vector_type
 from gemmgen.emit.device_function import DeviceFunction, function
+from gemmgen.ir.atoms import Atom
 from gemmgen.ir.dtypes import ACCESS, BYTES, HALVES, DType, widths
 from gemmgen.ir.expr import Call
 from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.instruction_table import INSTRUCTIONS
 from gemmgen.ir.lane_matrices import (
-    LoadMatrices,
-    MultiplyMatrices,
     SplitMatrices,
-    StoreMatrices,
 )
 from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.product_types import types_of
 from gemmgen.ir.tensor_map import RANKS
 from gemmgen.ir.thread_code import CountArrival, Move, Point
 from gemmgen.ir.traversal import inside
 from gemmgen.ir.warp_matrices import Line, LoadFragment, MultiplyFragments, StoreFragment
-from gemmgen.ir.warpgroup_matrices import DescribeMatrix, MultiplyAsync
+from gemmgen.ir.warpgroup_matrices import DescribeMatrix
 
 TENSOR_MAP = DeviceFunction("tensor_map")
 """The type of tensor maps, which is not a function."""
@@ -160,14 +159,8 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
     LoadFragment: lambda node: _wmma_load(node.side, node.line, node.dtype),
     MultiplyFragments: lambda node: _wmma_multiply(node.a_line, node.b_line, node.dtype),
     StoreFragment: lambda node: _wmma_store(node.line),
-    LoadMatrices: lambda node: matrix_functions.ldmatrix(node.dtype, node.count, node.transposed),
     SplitMatrices: lambda node: matrix_functions.split(node.count),
-    MultiplyMatrices: lambda node: matrix_functions.mma(node.atom, node.types),
-    StoreMatrices: lambda node: warpgroup_functions.stmatrix(node.count, transposed=False),
     DescribeMatrix: lambda node: warpgroup_functions.matrix(node.swizzle, node.mn_major),
-    MultiplyAsync: lambda node: warpgroup_functions.multiply(
-        node.n, node.types, (node.a_mn_major, node.b_mn_major)
-    ),
 }
 """The function that a node calls; a ``Call`` of one that CUDA itself has is not a file's."""
 
@@ -175,6 +168,11 @@ _CALLED: dict[type, Callable[[Any], DeviceFunction]] = {
 def _copied(node: Instruction) -> DeviceFunction:
     dtype, width = cast(DType, node.get("dtype")), cast(int, node.get("width"))
     return _copy_async(STORED[dtype], width * BYTES[dtype], policy_of(node) is not None)
+
+
+def _matrices(node: Instruction) -> tuple[DType, int, bool]:
+    """The elements, the number of matrices, and whether they are transposed."""
+    return cast(DType, node.get("dtype")), cast(int, node.get("count")), node.has("transposed")
 
 
 _PARAMETERIZED: dict[str, Callable[[Instruction], DeviceFunction]] = {
@@ -185,6 +183,12 @@ _PARAMETERIZED: dict[str, Callable[[Instruction], DeviceFunction]] = {
     ),
     "store_box": lambda node: _store_box(len(node.operands) - 2),
     "add": lambda node: _add(cast(DType, node.get("dtype"))),
+    "ldmatrix": lambda node: matrix_functions.ldmatrix(*_matrices(node)),
+    "mma": lambda node: matrix_functions.mma(cast(Atom, node.get("atom")), types_of(node)),
+    "wgmma_multiply": lambda node: warpgroup_functions.multiply(
+        cast(int, node.get("n")), types_of(node), (node.has("a_mn_major"), node.has("b_mn_major"))
+    ),
+    "stmatrix": lambda node: warpgroup_functions.stmatrix(*_matrices(node)[1:]),
 }
 """The functions of instructions whose files have ``$names``."""
 
@@ -203,19 +207,23 @@ _VARIANTS: dict[str, tuple[DeviceFunction, ...]] = {
     ),
     "store_box": tuple(map(_store_box, RANKS)),
     "add": tuple(map(_add, _ADDED)),
+    "ldmatrix": matrix_functions.LOADS,
+    "mma": matrix_functions.PRODUCTS,
+    "wgmma_multiply": warpgroup_functions.PRODUCTS,
+    "stmatrix": warpgroup_functions.STORES,
 }
 """All texts of files that have ``$names``."""
 
 _BEFORE: dict[str, tuple[DeviceFunction, ...]] = {
     "commit_group": tuple(map(_base, _TYPES)),
-    "wgmma_fence": (
+    "ldmatrix": (
         DeviceFunction("count_in"),
         *(_wmma_load(*choice) for choice in product("ab", _LINES, HALVES)),
         *(_wmma_multiply(*choice) for choice in product(_LINES, _LINES, HALVES)),
         *map(_wmma_store, _LINES),
-        *matrix_functions.FUNCTIONS,
-        *warpgroup_functions.DESCRIPTORS,
     ),
+    "mma": matrix_functions.SPLITS,
+    "wgmma_fence": warpgroup_functions.DESCRIPTORS,
 }
 """Functions that are not an instruction's, which a text has before that of an instruction."""
 
@@ -249,7 +257,6 @@ FUNCTIONS: tuple[DeviceFunction, ...] = (
         if not row.builtin
         for function in _of_row(row.name)
     ),
-    *warpgroup_functions.FUNCTIONS,
 )
 """All there are, in the order in which a text has them; of wgmma's multiplications, some sizes."""
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 from gemmgen.emit.ctext import c_text, factor
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.device_functions import function_of, policy_of
-from gemmgen.emit.pointers import begin_address
+from gemmgen.emit.pointers import address, begin_address
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.instruction_table import Kind
@@ -17,6 +17,7 @@ _TEXTS: Mapping[Kind, Callable[[Any], str]] = {
     **dict.fromkeys(("value", "constant", "barrier", "array", "map"), c_text),
     **dict.fromkeys(("global", "shared"), lambda element: f"&{c_text(element)}"),
     "elements": factor,
+    "pointer": address,
     "tile": begin_address,
 }
 """An operand of each kind as an argument."""

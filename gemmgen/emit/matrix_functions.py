@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from gemmgen.emit.ctypes import STORED, load_suffix, product_name, register_type
 from gemmgen.emit.device_function import DeviceFunction, function
 from gemmgen.ir.atoms import ATOMS, VIA, Atom, Product
@@ -9,6 +11,7 @@ from gemmgen.ir.dtypes import ROUNDED, DType
 from gemmgen.ir.lane_matrices import packed
 
 
+@cache
 def ldmatrix(dtype: DType, count: int, transposed: bool) -> DeviceFunction:
     stored = STORED[dtype]
     numbers = {1: "one matrix", 2: "two matrices", 4: "four matrices"}
@@ -43,6 +46,7 @@ _ACCUMULATOR_ROWS = {
 """The rows of a lane's accumulators: the parameters that point to them, and in words."""
 
 
+@cache
 def mma(atom: Atom, types: Product) -> DeviceFunction:
     traits, (a, b, acc_type) = ATOMS[atom], types
     assert traits.a and traits.b and traits.accumulators
@@ -78,7 +82,7 @@ _LOADED: dict[str, DType] = {
 }
 """A type of each that elements of rows are stored as."""
 
-FUNCTIONS = (
+LOADS = (
     *(
         ldmatrix(dtype, count, transposed)
         for dtype in _LOADED.values()
@@ -87,7 +91,9 @@ FUNCTIONS = (
         if not transposed or dtype in ATOMS["m16n8k16"].mn_major
     ),
     ldmatrix("f32", 4, transposed=False),
-    *map(split, (2, 4)),
-    *dict.fromkeys(mma(atom, types) for atom in VIA["mma"] for types in ATOMS[atom].products),
+)
+SPLITS = tuple(map(split, (2, 4)))
+PRODUCTS = tuple(
+    dict.fromkeys(mma(atom, types) for atom in VIA["mma"] for types in ATOMS[atom].products)
 )
 """All there are."""

@@ -15,27 +15,19 @@ from gemmgen.emit.ctypes import (
     REGISTERS,
     STORED,
     fragment_type,
-    load_suffix,
-    product_name,
     register_type,
 )
 from gemmgen.emit.pointers import address, begin_address
-from gemmgen.emit.warpgroup_functions import mn_major_suffix
-from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.barriers import BARRIER, BarrierArray
 from gemmgen.ir.control import Assign, Define
-from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
+from gemmgen.ir.expr import Binary, Element, Expr
 from gemmgen.ir.lane_matrices import (
-    LoadMatrices,
-    MultiplyMatrices,
     OperandArray,
     SplitMatrices,
-    StoreMatrices,
 )
-from gemmgen.ir.simplify import add
 from gemmgen.ir.thread_code import Advance, Invoke, Move, Point, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray
-from gemmgen.ir.warpgroup_matrices import DescribeMatrix, MultiplyAsync
+from gemmgen.ir.warpgroup_matrices import DescribeMatrix
 
 View = dict[str, object]
 """What a template sees, by its names there."""
@@ -89,14 +81,6 @@ def _operand_array(node: OperandArray) -> View:
     return {"type": register_type(node.dtype)}
 
 
-def _load_matrices(node: LoadMatrices) -> View:
-    return {
-        "suffix": load_suffix(node.dtype, node.transposed),
-        "to": address(node.target),
-        "from": address(node.source),
-    }
-
-
 def _split_matrices(node: SplitMatrices) -> View:
     return {
         "to": [address(node.part(number)) for number in range(node.parts)],
@@ -104,35 +88,8 @@ def _split_matrices(node: SplitMatrices) -> View:
     }
 
 
-def _multiply_matrices(node: MultiplyMatrices) -> View:
-    traits = ATOMS[node.atom]
-    assert traits.accumulators is not None
-    pieces, _, width = traits.accumulators.along("row")
-    (*outer, row, column), array = node.sum.indices, node.sum.buffer
-    accumulators = [
-        Element(array, (*outer, add(row, Int(r)), column)) for r in range(pieces * width)
-    ]
-    return {
-        "product": product_name(node.atom, node.types),
-        "accumulators": [address(one) for one in accumulators],
-        "a": address(node.a),
-        "b": address(node.b),
-    }
-
-
 def _describe_matrix(node: DescribeMatrix) -> View:
     return {"first": begin_address(node.first), "suffix": "_mn_major" if node.mn_major else ""}
-
-
-def _multiply_async(node: MultiplyAsync) -> View:
-    return {
-        "product": product_name(node.atom, node.types, node.n),
-        "suffix": mn_major_suffix((node.a_mn_major, node.b_mn_major)),
-        "upper": address(node.upper),
-        "lower": address(node.lower),
-        "a": c_text(add(Var(node.a), node.a_step)),
-        "b": c_text(add(Var(node.b), node.b_step)),
-    }
 
 
 def _assign(node: Assign) -> View:
@@ -144,7 +101,7 @@ def _assign(node: Assign) -> View:
             return {"adds": range(0)}
 
 
-def _move(node: Move | StoreMatrices) -> View:
+def _move(node: Move) -> View:
     return {"to": address(node.target), "from": address(node.source)}
 
 
@@ -175,12 +132,8 @@ VIEWS: dict[type, Callable[..., View]] = {
     RegisterArray: _register_array,
     FragmentArray: _fragment_array,
     OperandArray: _operand_array,
-    LoadMatrices: _load_matrices,
-    StoreMatrices: _move,
     SplitMatrices: _split_matrices,
-    MultiplyMatrices: _multiply_matrices,
     DescribeMatrix: _describe_matrix,
-    MultiplyAsync: _multiply_async,
     Move: _move,
     Invoke: _invoke,
     Advance: _advance,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
 from gemmgen.emit.ctypes import STORED
@@ -29,6 +30,7 @@ _HOW = {
 _MATRICES = {1: "one matrix", 2: "two matrices", 4: "four matrices"}
 
 
+@cache
 def multiply(
     n: int, types: Product, mn_major: tuple[bool, bool] = (False, False)
 ) -> DeviceFunction:
@@ -117,7 +119,7 @@ DESCRIPTORS: tuple[DeviceFunction, ...] = (
     *(matrix(span, mn_major=True) for span in SPANS),
 )
 
-FUNCTIONS: tuple[DeviceFunction, ...] = (
+PRODUCTS: tuple[DeviceFunction, ...] = (
     *(multiply(n, types) for n, types in product((8, 32, 64, 128, 256), _HALF_PRODUCTS)),
     *(
         multiply(64, ("bf16", "bf16", "f32"), mn_major)
@@ -126,7 +128,7 @@ FUNCTIONS: tuple[DeviceFunction, ...] = (
     *(multiply(32, types) for types in _OTHER_PRODUCTS),
     multiply(24, _INTEGERS),
     *(multiply(256, types) for types in (_OTHER_PRODUCTS[0], _CUT, _INTEGERS)),
-    *(stmatrix(*choice) for choice in product((1, 2, 4), (False, True))),
 )
-"""Products and stores of matrices, in the order in which a text has them; of products, some
-sizes."""
+"""Some sizes."""
+
+STORES = tuple(stmatrix(*choice) for choice in product((1, 2, 4), (False, True)))

@@ -27,8 +27,7 @@ from gemmgen.interpreter.simt import Index, Mask, Trap
 from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.instruction_table import INSTRUCTIONS
 from gemmgen.ir.lowered import LoweredProgram
-from gemmgen.ir.thread_code import contains, executes
-from gemmgen.ir.warpgroup_matrices import MultiplyAsync
+from gemmgen.ir.thread_code import executes
 from gemmgen.numerics.operators import Value
 
 
@@ -61,7 +60,7 @@ def landings_of(program: LoweredProgram) -> tuple[Landing, ...]:
     """Those under which ``program`` can behave differently: one, if nothing is asynchronous."""
     copies = [name for name, row in INSTRUCTIONS.items() if row.effect == "copy"]
     bodies = [kernel.body for kernel in program.kernels]
-    some = any(executes(body, *copies) or contains(body, MultiplyAsync) for body in bodies)
+    some = any(executes(body, *copies, "wgmma_multiply") for body in bodies)
     return LANDINGS if some else LANDINGS[:1]
 
 

@@ -29,10 +29,11 @@ from gemmgen.interpreter.scope import MatrixInTile
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits
 from gemmgen.ir.dtypes import BYTES, ROUNDED
-from gemmgen.ir.expr import Expr, Var
+from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.instruction import Instruction
+from gemmgen.ir.simplify import add
 from gemmgen.ir.target import WARPGROUP
-from gemmgen.ir.warpgroup_matrices import ROWS, UNIT, DescribeMatrix, MultiplyAsync
+from gemmgen.ir.warpgroup_matrices import ROWS, UNIT, DescribeMatrix
 from gemmgen.numerics.formats import STORAGE, cut_to_tf32
 from gemmgen.numerics.operators import Ints
 
@@ -55,24 +56,37 @@ def _describe(node: DescribeMatrix, code: Code) -> Step:
     return step
 
 
-def _multiply(node: MultiplyAsync, code: Code) -> Step:
-    (accumulators, upper), (_, lower) = code.element(node.upper), code.element(node.lower)
-    a = _operand(node.a, node.a_step, node.a_mn_major, code)
-    b = _operand(node.b, node.b_step, node.b_mn_major, code)
-    keeps, multiplies = code.expression(node.accumulate).run, code.machine.multiplies
+def _multiply(node: Instruction, code: Code) -> Step:
+    of_upper, of_lower, of_a, of_b, accumulate = node.operands
+    (accumulators, upper), (_, lower) = code.element(of_upper), code.element(of_lower)
+    a = _operand(of_a, node.has("a_mn_major"), code)
+    b = _operand(of_b, node.has("b_mn_major"), code)
+    keeps, multiplies = code.expression(accumulate).run, code.machine.multiplies
+    atom, n = cast(Atom, node.get("atom")), cast(int, node.get("n"))
 
     def step(mask: Mask) -> None:
         first = cast(int, upper(mask)), cast(int, lower(mask))
-        one = WarpgroupProduct(
-            node.atom, node.n, a(mask), b(mask), accumulators, first, keeps(mask)
-        )
+        one = WarpgroupProduct(atom, n, a(mask), b(mask), accumulators, first, keeps(mask))
         multiplies.issue(one, mask)
 
     return step
 
 
-def _operand(name: str, step: Expr, mn_major: bool, code: Code) -> Callable[[Mask], OperandInTile]:
-    """The operand with this descriptor, this many units further on."""
+def _descriptor(operand: Expr) -> tuple[str, Expr]:
+    """The name of a descriptor, and the units that are added to it."""
+    match operand:
+        case Var(name):
+            return name, Int(0)
+        case Binary("+", left, right):
+            name, step = _descriptor(left)
+            return name, add(step, right)
+        case _:
+            raise AssertionError(f"{operand} is not a descriptor")
+
+
+def _operand(operand: Expr, mn_major: bool, code: Code) -> Callable[[Mask], OperandInTile]:
+    """The operand with this descriptor, or from some units further on."""
+    name, step = _descriptor(operand)
     matrix, frame, units = code.scope.matrix(name), code.scope.frame, code.expression(step).run
     return lambda mask: OperandInTile(
         matrix, cast(Index, frame[matrix.first.number]), cast(int, units(mask)) * UNIT, mn_major
@@ -96,7 +110,7 @@ def _end(node: Instruction, code: Code) -> Step:
 
 NODES: Statements = {
     DescribeMatrix: _describe,
-    MultiplyAsync: _multiply,
+    "wgmma_multiply": _multiply,
     "wgmma_commit": _commit,
     "wgmma_wait": _await,
     "wgmma_end": _end,

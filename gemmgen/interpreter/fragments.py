@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from gemmgen.interpreter.checked_memory import F32, FlatMemory, Registers
 from gemmgen.interpreter.code import Code, Statements
-from gemmgen.interpreter.machine import Lines, Step
+from gemmgen.interpreter.machine import Lines, MatrixRows, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import UNKNOWN, Array
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap, left_out
@@ -26,7 +26,7 @@ from gemmgen.ir.atoms import WMMA
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Element, Expr, Int
 from gemmgen.ir.instruction import Instruction
-from gemmgen.ir.lane_matrices import ROWS, LoadMatrices, StoreMatrices, packed, row_of
+from gemmgen.ir.lane_matrices import ROWS, packed, row_of
 from gemmgen.ir.target import WARP
 from gemmgen.ir.warp_matrices import (
     FragmentArray,
@@ -111,8 +111,9 @@ NODES: Statements = {
 }
 
 
-def registers_of(element: Element, code: Code) -> tuple[Memory, Callable[[Mask], int]]:
+def registers_of(element: Expr, code: Code) -> tuple[Memory, Callable[[Mask], int]]:
     """The registers of a fragment, and the number of the first element."""
+    assert isinstance(element, Element)
     memory, index = code.element(first_of(element, code))
 
     def first(mask: Mask) -> int:
@@ -178,35 +179,25 @@ class CheckedWarps:
             at = self.line * apart + column if node.line == "row" else column * apart + self.line
             lines.memory.store(first + at, value, mask)
 
-    def matrices(
-        self, node: LoadMatrices, tile: Memory, rows: Index, mask: Mask
-    ) -> Sequence[Value]:
+    def matrices(self, which: MatrixRows, tile: Memory, rows: Index, mask: Mask) -> Sequence[Value]:
         self.converge(mask)
-        places = self._places(node, tile, rows, mask, node.transposed)
-        return [tile.load(at, mask) for at in places]
+        return [tile.load(at, mask) for at in self._places(which, tile, rows, mask)]
 
     def store_matrices(
-        self, node: StoreMatrices, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
+        self, which: MatrixRows, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
     ) -> None:
         self.converge(mask)
-        for at, value in zip(self._places(node, tile, rows, mask), values, strict=True):
+        for at, value in zip(self._places(which, tile, rows, mask), values, strict=True):
             tile.store(at, value, mask)
 
-    def _places(
-        self,
-        node: LoadMatrices | StoreMatrices,
-        tile: Memory,
-        rows: Index,
-        mask: Mask,
-        transposed: bool = False,
-    ) -> Iterator[Ints]:
+    def _places(self, which: MatrixRows, tile: Memory, rows: Index, mask: Mask) -> Iterator[Ints]:
         """Where each of a lane's elements is, of all lanes, by the ``rows`` that they name."""
         assert isinstance(tile, FlatMemory)
         named = self.lanes.every(rows)
-        tile.refuse(named % row_of(node.dtype) != 0, named, mask, "no row of a matrix begins there")
-        for names, column in _elements(
-            self.lanes.count, node.count, packed(node.dtype), transposed
-        ):
+        unaligned = named % row_of(which.dtype) != 0
+        tile.refuse(unaligned, named, mask, "no row of a matrix begins there")
+        each = packed(which.dtype)
+        for names, column in _elements(self.lanes.count, which.count, each, which.transposed):
             yield named[names] + column
 
     def converge(self, mask: Mask) -> None:

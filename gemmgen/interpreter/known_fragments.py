@@ -16,21 +16,21 @@ import numpy.typing as npt
 from gemmgen.interpreter.checked_memory import Registers
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.fragments import registers_of
-from gemmgen.interpreter.machine import Step
+from gemmgen.interpreter.machine import MatrixRows, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import UNKNOWN, Array
 from gemmgen.interpreter.simt import Mask
-from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.atoms import ATOMS, Atom
 from gemmgen.ir.dtypes import INTEGERS, DType
+from gemmgen.ir.expr import Element
 from gemmgen.ir.fragment_layout import FragmentLayout
+from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.lane_matrices import (
-    LoadMatrices,
-    MultiplyMatrices,
     OperandArray,
     SplitMatrices,
-    StoreMatrices,
     packed,
 )
+from gemmgen.ir.product_types import types_of
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.formats import STORAGE, Real, computing, numbers, stored, wrapped
 from gemmgen.numerics.operators import Ints, Value
@@ -45,26 +45,33 @@ def _operand_array(node: OperandArray, code: Code) -> Step | None:
     return declare
 
 
-def _load(node: LoadMatrices, code: Code) -> Step:
-    fragment, number = registers_of(node.target, code)
-    tile, first = code.element(node.source)
-    warps = code.machine.warps
+def matrix_rows(node: Instruction) -> MatrixRows:
+    """What ``ldmatrix`` or ``stmatrix`` moves."""
+    count, dtype = cast(int, node.get("count")), cast(DType, node.get("dtype"))
+    return MatrixRows(count, dtype, node.has("transposed"))
+
+
+def _load(node: Instruction, code: Code) -> Step:
+    target, row = node.operands
+    (fragment, number), (tile, first) = registers_of(target, code), code.element(row)
+    warps, which = code.machine.warps, matrix_rows(node)
 
     def step(mask: Mask) -> None:
-        for e, value in enumerate(warps.matrices(node, tile, first(mask), mask)):
+        for e, value in enumerate(warps.matrices(which, tile, first(mask), mask)):
             fragment.store(number(mask) + e, value, mask)
 
     return step
 
 
-def _store(node: StoreMatrices, code: Code) -> Step:
-    held, number = code.element(node.source)
-    tile, first = code.element(node.target)
-    warps, count = code.machine.warps, packed(node.dtype) * node.count
+def _store(node: Instruction, code: Code) -> Step:
+    row, source = node.operands
+    (tile, first), (held, number) = code.element(row), code.element(source)
+    warps, which = code.machine.warps, matrix_rows(node)
+    count = packed(which.dtype) * which.count
 
     def step(mask: Mask) -> None:
         values = held.read(number(mask), count, mask)
-        warps.store_matrices(node, tile, first(mask), values, mask)
+        warps.store_matrices(which, tile, first(mask), values, mask)
 
     return step
 
@@ -88,20 +95,22 @@ def _split(node: SplitMatrices, code: Code) -> Step | None:
     return step
 
 
-def _multiply(node: MultiplyMatrices, code: Code) -> Step | None:
-    traits, warps = ATOMS[node.atom], code.machine.warps
+def _multiply(node: Instruction, code: Code) -> Step | None:
+    traits, warps = ATOMS[cast(Atom, node.get("atom"))], code.machine.warps
+    total, *_, of_left, of_right = node.operands
+    assert isinstance(total, Element)
     assert traits.a and traits.b and traits.accumulators
     a_layout, b_layout, layout = traits.a, traits.b, traits.accumulators
-    left, at_left = registers_of(node.a, code)
-    right, at_right = registers_of(node.b, code)
-    accumulators, first = code.element(node.sum)
+    left, at_left = registers_of(of_left, code)
+    right, at_right = registers_of(of_right, code)
+    accumulators, first = code.element(total)
     if accumulators.known is UNKNOWN:
         return None
-    shape = code.scope.array(node.sum.buffer).sizes
+    shape = code.scope.array(total.buffer).sizes
     assert shape is not None
     across = shape[-1]
     places = [row * across + column for row, column in own_elements(layout)]
-    of_a, of_b, of_accumulators = node.types
+    of_a, of_b, of_accumulators = types_of(node)
 
     def step(mask: Mask) -> None:
         warps.converge(mask)
@@ -125,10 +134,10 @@ def _multiply(node: MultiplyMatrices, code: Code) -> Step | None:
 
 NODES: Statements = {
     OperandArray: _operand_array,
-    LoadMatrices: _load,
-    StoreMatrices: _store,
+    "ldmatrix": _load,
+    "stmatrix": _store,
     SplitMatrices: _split,
-    MultiplyMatrices: _multiply,
+    "mma": _multiply,
 }
 
 

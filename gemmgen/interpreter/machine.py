@@ -16,7 +16,8 @@ from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.atoms import Atom
 from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.control import Block, For
-from gemmgen.ir.lane_matrices import LoadMatrices, OperandArray, StoreMatrices
+from gemmgen.ir.dtypes import DType
+from gemmgen.ir.lane_matrices import OperandArray
 from gemmgen.ir.lowered import SharedArray
 from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import Node, RegisterArray
@@ -116,6 +117,16 @@ class Lines:
     apart: int
 
 
+@record
+class MatrixRows:
+    """``count`` matrices of 8 rows of 16 bytes, whose elements are of ``dtype``; whether a lane
+    gets them with rows and columns exchanged."""
+
+    count: int
+    dtype: DType
+    transposed: bool = False
+
+
 class Warps(Protocol):
     """What the lanes of a warp do together."""
 
@@ -127,14 +138,12 @@ class Warps(Protocol):
         self, node: StoreFragment, lines: Lines, values: Sequence[Value], mask: Mask
     ) -> None: ...
 
-    def matrices(
-        self, node: LoadMatrices, tile: Memory, rows: Index, mask: Mask
-    ) -> Sequence[Value]:
+    def matrices(self, which: MatrixRows, tile: Memory, rows: Index, mask: Mask) -> Sequence[Value]:
         """Each lane's elements of matrices, whose rows the lanes name."""
         ...
 
     def store_matrices(
-        self, node: StoreMatrices, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
+        self, which: MatrixRows, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
     ) -> None:
         """The other way round: each lane's ``values`` to the rows that the lanes name."""
         ...

@@ -9,7 +9,7 @@ from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.instruction_table import INSTRUCTIONS, InstructionRow, Operands
 
 FORMS: dict[str, type] = {
-    **dict.fromkeys(("barrier", "global", "shared", "tile"), Element),
+    **dict.fromkeys(("barrier", "global", "shared", "pointer", "tile"), Element),
     **dict.fromkeys(("array", "map"), Var),
 }
 """Kinds of operands that are not any expression."""
@@ -67,6 +67,10 @@ class Instruction:
         """The value of a modifier; None without it."""
         return next((value for name, value in self.modifiers if name == modifier), None)
 
+    def has(self, modifier: str) -> bool:
+        """Whether it has a modifier."""
+        return any(name == modifier for name, _ in self.modifiers)
+
     @property
     def row(self) -> InstructionRow:
         return INSTRUCTIONS[self.name]
@@ -77,11 +81,15 @@ def instruction(
     *operands: Expr,
     result: str = "",
     predicate: Expr | None = None,
-    **modifiers: int | str | None,
+    **modifiers: int | str | bool | None,
 ) -> Instruction:
-    """``Instruction`` with its operands as arguments, and the modifiers that are not None:
-    ``instruction("add", target, value, dtype="f32")``."""
-    given = tuple((key, value) for key, value in modifiers.items() if value is not None)
+    """``Instruction`` with its operands as arguments, and modifiers: ``instruction("add", target,
+    value, dtype="f32")``; True is one without a value, and it has none that is None or False."""
+    given = tuple(
+        (key, None if value is True else value)
+        for key, value in modifiers.items()
+        if value is not None and value is not False
+    )
     return Instruction(name, operands, given, result, predicate)
 
 

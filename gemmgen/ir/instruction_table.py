@@ -13,7 +13,16 @@ from gemmgen.base.record import record
 from gemmgen.ir.dtypes import OLDEST
 
 Kind = Literal[
-    "value", "constant", "elements", "barrier", "array", "map", "global", "shared", "tile"
+    "value",
+    "constant",
+    "elements",
+    "barrier",
+    "array",
+    "map",
+    "global",
+    "shared",
+    "pointer",
+    "tile",
 ]
 """What an operand is, and so how the device function is called with it.
 
@@ -24,13 +33,16 @@ Kind = Literal[
     ``array``     a register array by its name
     ``map``       a parameter of the kernel that is a tensor map
     ``global``, ``shared``   an element of that memory, by its address
+    ``pointer``   an element of shared memory or registers, by a pointer to it
     ``tile``      an element of a tile in shared memory, from which on it lies without gaps
 """
 
 Operands = tuple[tuple[str, Kind], ...]
 """The operands of an instruction by name, in the order of the device function's parameters."""
 
-Effect = Literal["barrier", "fence", "arrive", "commit", "wait", "resource", "copy", "write"]
+Effect = Literal[
+    "barrier", "fence", "arrive", "commit", "wait", "resource", "copy", "multiply", "read", "write"
+]
 """What it does beyond computing its result.
 
     ``barrier``   threads wait for each other at one place
@@ -39,6 +51,8 @@ Effect = Literal["barrier", "fence", "arrive", "commit", "wait", "resource", "co
     ``commit``    ends a group of asynchronous operations
     ``wait``      waits for asynchronous operations, or asks whether they have ended
     ``copy``      begins an asynchronous copy
+    ``multiply``  computes a product, or begins it if it is asynchronous
+    ``read``      reads memory
     ``write``     changes memory
     ``resource``  registers or the launch of another kernel: it changes no value
 """
@@ -51,7 +65,8 @@ NO_VALUE: tuple[Effect, ...] = ("fence", "resource")
 class InstructionRow:
     """``name`` is that of the file in ``emit/intrinsics``; without one ``builtin`` is CUDA's own
     function.  ``ptx`` is what the mnemonic begins with: the PTX ISA describes it under that, and
-    says since which architecture it exists (80 for sm_80).
+    says since which architecture it exists (80 for sm_80); None if its types decide that
+    (``ir/ptx_targets.py``).
 
     An instruction has all ``modifiers``, and may have ``options``; an operand whose name begins
     with ``*`` is any number of them.  ``result`` is the type of the variable that the result
@@ -60,7 +75,7 @@ class InstructionRow:
 
     name: str
     ptx: str
-    since: int
+    since: int | None
     effect: Effect
     operands: Operands = ()
     modifiers: tuple[str, ...] = ()
@@ -92,6 +107,17 @@ _LOAD: Operands = (("target", "tile"), ("map", "map"), *_BARRIER, ("*at", "value
 _MULTICAST: Operands = (*_LOAD, ("blocks", "value"))
 _STORE: Operands = (("map", "map"), ("source", "tile"), ("*at", "value"))
 _SUM: Operands = (("target", "global"), ("value", "value"))
+_ROWS_TO_FRAGMENT: Operands = (("target", "pointer"), ("row", "pointer"))
+_FRAGMENT_TO_ROWS: Operands = (("row", "pointer"), ("source", "pointer"))
+_MMA: Operands = (("*accumulators", "pointer"), ("a", "pointer"), ("b", "pointer"))
+_WGMMA: Operands = (
+    ("upper", "pointer"),
+    ("lower", "pointer"),
+    ("a", "value"),
+    ("b", "value"),
+    ("accumulate", "value"),
+)
+_TYPES = ("a", "b", "acc")
 _ACCUMULATORS: Operands = (("accumulators", "array"),)
 
 _ROWS = (
@@ -169,6 +195,22 @@ _ROWS = (
     InstructionRow("await_boxes", "cp.async.bulk.wait_group.read", 90, "wait", _PENDING),
     # ``target += value``, undivided, of elements of ``dtype``.
     InstructionRow("add", "red", OLDEST, "write", _SUM, ("dtype",)),
+    # A warp reads ``count`` matrices of 8 rows of 16 bytes from shared memory, each to a register
+    # of each lane, from ``target`` on.  Lane ``8 * i + r`` names ``row`` r of matrix i, at a
+    # multiple of 16 bytes.  Lane ``l`` gets the ``l % 4``-th 4 bytes of row ``l / 4``; if
+    # ``transposed``, elements of 16 bits, those that are there with rows and columns exchanged.
+    InstructionRow(
+        "ldmatrix",
+        "ldmatrix",
+        OLDEST,
+        "read",
+        _ROWS_TO_FRAGMENT,
+        ("count", "dtype"),
+        ("transposed",),
+    ),
+    # ``accumulators += a * b`` of a warp's fragments, by ``atom``: each accumulator is the first of
+    # its row; types of A, B and the accumulators.
+    InstructionRow("mma", "mma.sync", None, "multiply", _MMA, ("atom", *_TYPES)),
     # What threads did to their registers, the multiplications after it find: before the first one,
     # and wherever a thread has read or written accumulators since.
     InstructionRow("wgmma_fence", "wgmma.fence", 90, "fence"),
@@ -180,6 +222,26 @@ _ROWS = (
     # Until no group is in flight; ``accumulators`` may be read after it.
     InstructionRow("wgmma_end", "wgmma.wait_group", 90, "wait", _ACCUMULATORS),
     InstructionRow("wgmma_end_i32", "wgmma.wait_group", 90, "wait", _ACCUMULATORS),
+    # Begins ``a * b`` of a warpgroup, to which the old accumulators are added if ``accumulate`` is
+    # not zero, by ``atom`` for ``n`` columns.  Until a wait covers its group it reads its operands
+    # and owns its accumulators.  ``a`` and ``b`` are descriptors plus units of 16 bytes.  ``upper``
+    # is the first of a thread's accumulators in the first of the two rows that it has in each piece
+    # of the atom, ``lower`` in the other one, eight rows below; others follow in their rows.
+    # ``a_mn_major``, ``b_mn_major``: an operand lies along m or n (PTX: tnspA, tnspB).
+    InstructionRow(
+        "wgmma_multiply",
+        "wgmma.mma_async",
+        90,
+        "multiply",
+        _WGMMA,
+        ("atom", "n", *_TYPES),
+        ("a_mn_major", "b_mn_major"),
+    ),
+    # The opposite of ``ldmatrix``, of elements of 16 bits: of matrix i a lane has the elements
+    # ``2 * i`` and ``2 * i + 1`` from ``source`` on.
+    InstructionRow(
+        "stmatrix", "stmatrix", 90, "write", _FRAGMENT_TO_ROWS, ("count", "dtype"), ("transposed",)
+    ),
 )
 
 INSTRUCTIONS: dict[str, InstructionRow] = {row.name: row for row in _ROWS}

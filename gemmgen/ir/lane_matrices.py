@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from gemmgen.base.record import record
-from gemmgen.ir.atoms import Atom, Product
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Element, Expr, Int
 from gemmgen.ir.fragment_layout import FragmentLayout
@@ -42,43 +41,6 @@ class OperandArray:
 
 
 @record
-class LoadMatrices:
-    """A warp reads ``count`` matrices of 8 rows of 16 bytes from shared memory, each to a register
-    of each lane, from ``target`` on.
-
-    Lane ``8 * i + r`` names row r of matrix i: the 16 bytes from ``source`` on, at a multiple of
-    16.  Lane ``l`` gets the ``l % 4``-th 4 bytes of row ``l / 4``; ``transposed``, it has
-    elements of 16 bits, it gets the elements that are there with rows and columns exchanged.
-    """
-
-    SYNTAX = "{target} = {source}"
-
-    target: Element
-    source: Element
-    count: int
-    transposed: bool
-    dtype: DType
-
-
-@record
-class StoreMatrices:
-    """A warp writes ``count`` matrices of 8 rows of 8 elements of 16 bits to shared memory, each of
-    which the lanes hold as ``LoadMatrices`` gives them: of matrix i a lane has the elements
-    ``2 * i`` and ``2 * i + 1`` from ``source`` on.
-
-    Lane ``8 * i + r`` names row r of matrix i: the 16 bytes from ``target`` on, at a multiple of
-    16.
-    """
-
-    SYNTAX = "{target} = {source}"
-
-    target: Element
-    source: Element
-    count: int
-    dtype: DType
-
-
-@record
 class SplitMatrices:
     """Split the f32 registers that ``ldmatrix`` loaded, from ``source`` on, into ``parts`` terms of
     type ``dtype``, two to a register: ``count`` registers of each term, from ``target`` on, which
@@ -96,18 +58,3 @@ class SplitMatrices:
         """The first register of a part."""
         *outer, _, register = self.target.indices
         return Element(self.target.buffer, (*outer, Int(number), register))
-
-
-@record
-class MultiplyMatrices:
-    """``sum += a * b`` of a warp's fragments, by ``atom``: of a lane's accumulators the first one,
-    which the others follow in the rows and the columns of its array. ``types``: of A, B and the
-    accumulators."""
-
-    SYNTAX = "{sum} += {a} * {b}"
-
-    sum: Element
-    a: Element
-    b: Element
-    atom: Atom
-    types: Product

@@ -12,7 +12,7 @@ import re
 from gemmgen.ir.dtypes import OLDEST
 from gemmgen.ir.instruction_table import INSTRUCTIONS
 
-_OF_EACH = r"(atom|ldmatrix|mad|mov|prmt|selp|setp|shfl\.sync|testp)\b.*"
+_OF_EACH = r"(atom|mad|mov|prmt|selp|setp|shfl\.sync|testp)\b.*"
 _WMMA = r"wmma\.(load|store|mma)\..*"
 
 _SINCE: tuple[tuple[str, int], ...] = (
@@ -27,7 +27,7 @@ _SINCE: tuple[tuple[str, int], ...] = (
     (r"mma\.sync\.aligned\.m16n8k(4|8|16)\..*f64.*", 90),
     (r"mma\.sync\.aligned\.(m16n8k(8|16|32)|m8n8k4)\..*", 80),
     (r"createpolicy\..*", 80),
-    (r"(mapa|stmatrix|wgmma)\..*", 90),
+    (r"mapa\..*", 90),
 )
 """Patterns of instructions that have no row in ``ir/instruction_table.py``; the first that matches
 counts.  ``setmaxnreg`` and ``wgmma`` are of sm_90a alone, which a target says."""
@@ -40,8 +40,8 @@ def first_with(instruction: str) -> int:
     a bug: it must be stated before a text may have it.
     """
     rows = [row for row in INSTRUCTIONS.values() if f"{instruction}.".startswith(f"{row.ptx}.")]
-    if rows:
-        return max(rows, key=lambda row: len(row.ptx)).since
+    if rows and (since := max(rows, key=lambda row: len(row.ptx)).since) is not None:
+        return since
     for pattern, since in _SINCE:
         if re.fullmatch(pattern, instruction):
             return since

@@ -9,16 +9,10 @@ from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Element, Expr, Var, walk
 from gemmgen.ir.instruction import Instruction, is_instruction
-from gemmgen.ir.lane_matrices import (
-    LoadMatrices,
-    MultiplyMatrices,
-    OperandArray,
-    SplitMatrices,
-    StoreMatrices,
-)
+from gemmgen.ir.lane_matrices import OperandArray, SplitMatrices
 from gemmgen.ir.warp_matrices import FragmentArray, LoadFragment, MultiplyFragments, StoreFragment
 from gemmgen.ir.warp_roles import WarpRoles
-from gemmgen.ir.warpgroup_matrices import DescribeMatrix, MultiplyAsync
+from gemmgen.ir.warpgroup_matrices import DescribeMatrix
 
 
 @record
@@ -150,12 +144,8 @@ Node = (
     | MultiplyFragments
     | StoreFragment
     | OperandArray
-    | LoadMatrices
-    | StoreMatrices
     | SplitMatrices
-    | MultiplyMatrices
     | DescribeMatrix
-    | MultiplyAsync
     | Define
     | Assign
     | For["Node"]

@@ -10,8 +10,7 @@ threads of the warpgroup execute each of these nodes, and the instructions aroun
 from __future__ import annotations
 
 from gemmgen.base.record import record
-from gemmgen.ir.atoms import Atom, Product
-from gemmgen.ir.expr import Element, Expr, Int
+from gemmgen.ir.expr import Element, Expr
 
 ROWS = 8
 """Rows of an operand that lie one after another, whatever is after them."""
@@ -43,32 +42,3 @@ class DescribeMatrix:
     swizzle: int
     stride: Expr
     mn_major: bool = False
-
-
-@record
-class MultiplyAsync:
-    """Begins ``accumulators = a * b``, with the old accumulators added where ``accumulate`` is not
-    zero, by ``atom`` for ``n`` columns.
-
-    ``a`` and ``b`` are names of descriptors, whose first byte is ``a_step`` and ``b_step`` times
-    ``UNIT`` bytes further on. ``upper`` is the first of a thread's accumulators in the first of the
-    two rows that it has in each piece of the atom, ``lower`` in the other one, eight rows below;
-    others follow in their rows, as ``AtomTraits.accumulators`` says. ``types``: of A, B and the
-    accumulators. ``a_mn_major``, ``b_mn_major``: whether an operand lies along m or n (PTX: tnspA,
-    tnspB).
-    """
-
-    SYNTAX = "{upper}, {lower} = {a} * {b} accumulate {accumulate}"
-
-    upper: Element
-    lower: Element
-    a: str
-    b: str
-    accumulate: Expr
-    n: int
-    atom: Atom
-    types: Product
-    a_step: Expr = Int(0)
-    b_step: Expr = Int(0)
-    a_mn_major: bool = False
-    b_mn_major: bool = False

@@ -11,7 +11,8 @@ from gemmgen.ir.control import Define
 from gemmgen.ir.expanded import Fetch
 from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.fragment_layout import Digit, Side
-from gemmgen.ir.lane_matrices import ROWS, LoadMatrices, OperandArray, packed, row_of
+from gemmgen.ir.instruction import Instruction, instruction
+from gemmgen.ir.lane_matrices import ROWS, OperandArray, packed, row_of
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
 from gemmgen.lower import addresses, warps
@@ -27,7 +28,7 @@ def together(own: MmaOperand) -> int:
     return next(count for count in range(most, 0, -1) if own.pieces % count == 0)
 
 
-def loads(context: Context, own: MmaOperand, node: Fetch, number: Expr) -> tuple[LoadMatrices, ...]:
+def loads(context: Context, own: MmaOperand, node: Fetch, number: Expr) -> tuple[Instruction, ...]:
     """As many as a piece needs; each further one begins further along k."""
     steps: tuple[int, ...] = (0,)
     for count, side, step in _matrices(own)[len(_at_once(own)) :]:
@@ -38,7 +39,7 @@ def loads(context: Context, own: MmaOperand, node: Fetch, number: Expr) -> tuple
 
 def _load(
     context: Context, own: MmaOperand, node: Fetch, number: Expr, further: int
-) -> LoadMatrices:
+) -> Instruction:
     k = context.problem.k
     first = row_origin(own.tile, own.letter)
     index: dict[str, Expr] = {
@@ -56,7 +57,8 @@ def _load(
     source = addresses.in_shared(context, own.tile, node.stage, index, steps=steps)
     target = registers(own, node.slot, mul(number, Int(own.registers)))
     count = prod(count for count, _, _ in _at_once(own)) * together(own)
-    return LoadMatrices(target, source, count, own.mn_major, own.tile.dtype)
+    dtype, transposed = own.tile.dtype, own.mn_major
+    return instruction("ldmatrix", target, source, count=count, dtype=dtype, transposed=transposed)
 
 
 def _matrices(own: MmaOperand) -> tuple[Digit, ...]:

@@ -16,7 +16,8 @@ from gemmgen.ir.control import Define, For
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copy_outward
 from gemmgen.ir.expr import Element, Expr, Int, Var
-from gemmgen.ir.lane_matrices import MATRIX, ROWS, StoreMatrices, row_of
+from gemmgen.ir.instruction import instruction
+from gemmgen.ir.lane_matrices import MATRIX, ROWS, row_of
 from gemmgen.ir.output_slices import StageSlice
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.thread_code import Node, RegisterArray
@@ -59,7 +60,8 @@ def stage(context: Context, node: StageSlice) -> tuple[Node, ...]:
     sizes = (count * MATRIX.registers,)
     out = RegisterArray(epilogue.OUT, dtype, (each,), sizes, zero=_may_skip(context), wide=True)
     source = Element(epilogue.OUT, (Int(0),))
-    stored = StoreMatrices(_place(context, node, count), source, count, dtype)
+    place = _place(context, node, count)
+    stored = instruction("stmatrix", place, source, count=count, dtype=dtype)
     stop = names.registers(inner)
     body = (out, *computed, stored)
     columns = For(register.name, Int(0), stop, each, body, unroll=True)

@@ -20,10 +20,10 @@ from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import Fetch, Multiply, MultiplyAgain
 from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.fragment_layout import Side
-from gemmgen.ir.lane_matrices import MultiplyMatrices
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.lowered import Check, Constant
 from gemmgen.ir.nodes import Map
-from gemmgen.ir.simplify import div, mul
+from gemmgen.ir.simplify import add, div, mul
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower import lane_elements, matrix_rows, operand_terms, threads
 from gemmgen.lower.context import Context
@@ -74,12 +74,17 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
     rows, columns = (pieces * width for pieces, _, width in map(traits.accumulators.along, _SIDES))
 
     def one(row: Expr, column: Expr, of_a: int, of_b: int) -> tuple[Node, ...]:
-        product = MultiplyMatrices(
-            Element(contract.acc, (mul(row, Int(rows)), mul(column, Int(columns)))),
+        first = mul(column, Int(columns))
+        accumulators = (
+            Element(contract.acc, (add(mul(row, Int(rows)), Int(at)), first)) for at in range(rows)
+        )
+        operands = (
+            *accumulators,
             registers(a, node.a_stage, mul(row, Int(a.registers)), of_a),
             registers(b, node.b_stage, mul(column, Int(b.registers)), of_b),
-            contract.atom,
-            types,
+        )
+        product = instruction(
+            "mma", *operands, atom=contract.atom, a=types[0], b=types[1], acc=types[2]
         )
         if contract.parts == 1:
             return (product,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Define, For, If
@@ -21,14 +22,18 @@ def load(context: Context, own: MmaOperand, node: Fetch, number: Expr) -> tuple[
     """A piece's elements, to registers that are declared before them, and its parts."""
     into, loads = own.fragment.dtype, matrix_rows.loads(context, own, node, number)
     raw = f"{own.fragment.tensor}_raw"
-    count = sum(one.count for one in loads)
+    counts = [cast(int, one.get("count")) for one in loads]
+    count = sum(counts)
     body: list[Node] = [OperandArray(raw, own.tile.dtype, (Int(count),), (count,))]
     first = 0
-    for one in loads:
-        body.append(replace(one, target=Element(raw, (Int(first),))))
-        first += one.count
+    for one, more in zip(loads, counts, strict=True):
+        _, row = one.operands
+        body.append(replace(one, operands=(Element(raw, (Int(first),)), row)))
+        first += more
     pairs, whole = count // packed(into), Element(raw, (Int(0),))
-    return (*body, SplitMatrices(loads[0].target, whole, pairs, own.fragment.parts, into))
+    target, _ = loads[0].operands
+    assert isinstance(target, Element)
+    return (*body, SplitMatrices(target, whole, pairs, own.fragment.parts, into))
 
 
 def again(context: Context, node: MultiplyAgain) -> tuple[Node, ...]:

@@ -21,12 +21,13 @@ from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction
 from gemmgen.ir.expanded import DescribeOperands, Multiply, MultiplyAgain, Stage
 from gemmgen.ir.expr import Call, Element, Expr, Int, Var
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.lowered import Check, Constant
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.target import WARP
 from gemmgen.ir.thread_code import Node
-from gemmgen.ir.warpgroup_matrices import ROWS, UNIT, DescribeMatrix, MultiplyAsync
+from gemmgen.ir.warpgroup_matrices import ROWS, UNIT, DescribeMatrix
 from gemmgen.lower import operand_terms, threads, warps
 from gemmgen.lower.addresses import begin_of_box
 from gemmgen.lower.context import TID, Context
@@ -114,19 +115,21 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
     upper, below = _rows(context, a)
 
     def one(number: Expr) -> Node:
-        return MultiplyAsync(
+        further = add(_plane(a, node.a_part), _further(a, node.k), _begin(a, number))
+        return instruction(
+            "wgmma_multiply",
             Element(node.contract.acc, (mul(number, upper), Int(0))),
             Element(node.contract.acc, (add(mul(number, upper), below), Int(0))),
-            a.descriptor,
-            b.descriptor,
+            add(Var(a.descriptor), further),
+            add(Var(b.descriptor), add(_plane(b, node.b_part), _further(b, node.k))),
             node.accumulate or Int(1),
-            columns.extent // columns.warps,
-            node.contract.atom,
-            (a.tile.dtype, b.tile.dtype, context.problem.accumulate),
-            add(_plane(a, node.a_part), _further(a, node.k), _begin(a, number)),
-            add(_plane(b, node.b_part), _further(b, node.k)),
-            a.mn_major,
-            b.mn_major,
+            atom=node.contract.atom,
+            n=columns.extent // columns.warps,
+            a=a.tile.dtype,
+            b=b.tile.dtype,
+            acc=context.problem.accumulate,
+            a_mn_major=a.mn_major,
+            b_mn_major=b.mn_major,
         )
 
     assert traits.accumulators is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import pytest
 
@@ -11,21 +10,23 @@ from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.expr import Binary, Element, Int, Var
 from gemmgen.ir.instruction import instruction
 from gemmgen.ir.text import parse_ir, print_ir
-from gemmgen.ir.warpgroup_matrices import UNIT, DescribeMatrix, MultiplyAsync
+from gemmgen.ir.warpgroup_matrices import UNIT, DescribeMatrix
 
 STEP = Binary("/", Binary("*", Var("k"), Int(2)), Int(UNIT))
 FIRST = Element("A_shared", (Var("stage"), Binary("*", Var("group"), Int(64)), Int(0)))
 ACCUMULATORS = Element("acc", (Int(0), Int(0))), Element("acc", (Int(1), Int(0)))
-MULTIPLY = MultiplyAsync(
+MULTIPLY = instruction(
+    "wgmma_multiply",
     *ACCUMULATORS,
-    "A_matrix",
-    "B_matrix",
+    Var("A_matrix") + STEP,
+    Var("B_matrix"),
     Var("accumulate"),
-    256,
-    "m64nNk16",
-    ("bf16", "bf16", "f32"),
-    STEP,
-    STEP,
+    atom="m64nNk16",
+    n=256,
+    a="bf16",
+    b="bf16",
+    acc="f32",
+    a_mn_major=True,
 )
 
 
@@ -39,7 +40,6 @@ MULTIPLY = MultiplyAsync(
         DescribeMatrix("A_matrix", FIRST, 128, Int(1024)),
         DescribeMatrix("B_matrix", FIRST, 128, Binary("*", Var("BK"), Int(128)), mn_major=True),
         MULTIPLY,
-        replace(MULTIPLY, a_mn_major=True),
     ),
 )
 def test_nodes_are_read_as_they_are_printed(node: object) -> None:

@@ -15,7 +15,7 @@ from gemmgen.ir.buffers import Swizzle
 from gemmgen.ir.control import For
 from gemmgen.ir.expanded import Fetch, Multiply, Timed
 from gemmgen.ir.expr import Element, Expr, Int
-from gemmgen.ir.lane_matrices import LoadMatrices, MultiplyMatrices
+from gemmgen.ir.instruction import Instruction, is_instruction
 from gemmgen.ir.nodes import Kernel, Loop
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower import mma
@@ -123,9 +123,9 @@ def changed(rule: Callable[[Node], Node]) -> Callable[[tuple[Node, ...]], tuple[
     return everywhere
 
 
-def _loads(patch: Patch, rule: Callable[[LoadMatrices], LoadMatrices]) -> None:
+def _loads(patch: Patch, rule: Callable[[Instruction], Instruction]) -> None:
     fetch = mma.fetch
-    every = changed(lambda node: rule(node) if isinstance(node, LoadMatrices) else node)
+    every = changed(lambda node: rule(node) if is_instruction(node, "ldmatrix") else node)
     patch.setitem(
         mma.LOWER, Fetch, lambda context, node: every(fetch(context, node))  # type: ignore[arg-type]
     )
@@ -133,7 +133,7 @@ def _loads(patch: Patch, rule: Callable[[LoadMatrices], LoadMatrices]) -> None:
 
 def not_transposed(patch: Patch) -> None:
     """``.trans`` is missing."""
-    _loads(patch, lambda node: replace(node, transposed=False))
+    _loads(patch, lambda node: replace(node, modifiers=node.modifiers[:2]))
 
 
 def rows_exchanged(patch: Patch) -> None:
@@ -176,10 +176,13 @@ def sums_of_another_row(patch: Patch) -> None:
     multiply = mma.multiply
 
     def shift(node: Node) -> Node:
-        if not isinstance(node, MultiplyMatrices):
+        if not isinstance(node, Instruction) or node.name != "mma":
             return node
-        row, column = node.sum.indices
-        return replace(node, sum=Element("acc", (Int(0), column))) if row != Int(0) else node
+        first, *others = node.operands
+        assert isinstance(first, Element)
+        row, column = first.indices
+        wrong = replace(node, operands=(Element("acc", (Int(0), column)), *others))
+        return wrong if row != Int(0) else node
 
     every = changed(shift)
     patch.setitem(
