@@ -69,7 +69,7 @@ class Notation:
 
     @property
     def keywords(self) -> Collection[str]:
-        """What its line may begin with: ``copy_async`` for ``CopyAsync``, or the words."""
+        """What its line may begin with: ``barrier_array`` for ``BarrierArray``, or the words."""
         return self.words or self._own_name
 
     @cached_property
