@@ -246,23 +246,25 @@ class WatchedWarps:
     def write(self, node: StoreFragment, lines: Lines, values: Sequence[Value], mask: Mask) -> None:
         self._see(node, lines, mask)
 
-    def matrices(self, which: MatrixRows, tile: Memory, rows: Index, mask: Mask) -> Sequence[Value]:
-        self._see_rows(which, tile, rows, mask, write=False)
+    def matrices(
+        self, matrices: MatrixRows, tile: Memory, rows: Index, mask: Mask
+    ) -> Sequence[Value]:
+        self._see_rows(matrices, tile, rows, mask, write=False)
         return ()
 
     def store_matrices(
-        self, which: MatrixRows, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
+        self, matrices: MatrixRows, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
     ) -> None:
-        self._see_rows(which, tile, rows, mask, write=True)
+        self._see_rows(matrices, tile, rows, mask, write=True)
 
     def _see_rows(
-        self, which: MatrixRows, tile: Memory, rows: Index, mask: Mask, *, write: bool
+        self, matrices: MatrixRows, tile: Memory, rows: Index, mask: Mask, *, write: bool
     ) -> None:
         """Each lane's row is an access; lanes beyond those of the matrices have none."""
         assert isinstance(tile, Watched)
-        named = ROWS * which.count
+        named = ROWS * matrices.count
         some = mask if named >= WARP else (self._lane < named) & (True if mask is None else mask)
-        tile.see(rows, some, write=write, width=row_of(which.dtype), fragment=True)
+        tile.see(rows, some, write=write, width=row_of(matrices.dtype), fragment=True)
 
     def _see(self, node: LoadFragment | StoreFragment, lines: Lines, mask: Mask) -> None:
         assert isinstance(lines.memory, Watched)

@@ -179,25 +179,29 @@ class CheckedWarps:
             at = self.line * apart + column if node.line == "row" else column * apart + self.line
             lines.memory.store(first + at, value, mask)
 
-    def matrices(self, which: MatrixRows, tile: Memory, rows: Index, mask: Mask) -> Sequence[Value]:
+    def matrices(
+        self, matrices: MatrixRows, tile: Memory, rows: Index, mask: Mask
+    ) -> Sequence[Value]:
         self.converge(mask)
-        return [tile.load(at, mask) for at in self._places(which, tile, rows, mask)]
+        return [tile.load(at, mask) for at in self._places(matrices, tile, rows, mask)]
 
     def store_matrices(
-        self, which: MatrixRows, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
+        self, matrices: MatrixRows, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
     ) -> None:
         self.converge(mask)
-        for at, value in zip(self._places(which, tile, rows, mask), values, strict=True):
+        for at, value in zip(self._places(matrices, tile, rows, mask), values, strict=True):
             tile.store(at, value, mask)
 
-    def _places(self, which: MatrixRows, tile: Memory, rows: Index, mask: Mask) -> Iterator[Ints]:
+    def _places(
+        self, matrices: MatrixRows, tile: Memory, rows: Index, mask: Mask
+    ) -> Iterator[Ints]:
         """Where each of a lane's elements is, of all lanes, by the ``rows`` that they name."""
         assert isinstance(tile, FlatMemory)
         named = self.lanes.every(rows)
-        unaligned = named % row_of(which.dtype) != 0
+        unaligned = named % row_of(matrices.dtype) != 0
         tile.refuse(unaligned, named, mask, "no row of a matrix begins there")
-        each = packed(which.dtype)
-        for names, column in _elements(self.lanes.count, which.count, each, which.transposed):
+        each = packed(matrices.dtype)
+        for names, column in _elements(self.lanes.count, matrices.count, each, matrices.transposed):
             yield named[names] + column
 
     def converge(self, mask: Mask) -> None:

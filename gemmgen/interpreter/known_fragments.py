@@ -54,10 +54,10 @@ def matrix_rows(node: Instruction) -> MatrixRows:
 def _load(node: Instruction, code: Code) -> Step:
     target, row = node.operands
     (fragment, number), (tile, first) = registers_of(target, code), code.element(row)
-    warps, which = code.machine.warps, matrix_rows(node)
+    warps, matrices = code.machine.warps, matrix_rows(node)
 
     def step(mask: Mask) -> None:
-        for e, value in enumerate(warps.matrices(which, tile, first(mask), mask)):
+        for e, value in enumerate(warps.matrices(matrices, tile, first(mask), mask)):
             fragment.store(number(mask) + e, value, mask)
 
     return step
@@ -66,12 +66,12 @@ def _load(node: Instruction, code: Code) -> Step:
 def _store(node: Instruction, code: Code) -> Step:
     row, source = node.operands
     (tile, first), (held, number) = code.element(row), code.element(source)
-    warps, which = code.machine.warps, matrix_rows(node)
-    count = packed(which.dtype) * which.count
+    warps, matrices = code.machine.warps, matrix_rows(node)
+    count = packed(matrices.dtype) * matrices.count
 
     def step(mask: Mask) -> None:
         values = held.read(number(mask), count, mask)
-        warps.store_matrices(which, tile, first(mask), values, mask)
+        warps.store_matrices(matrices, tile, first(mask), values, mask)
 
     return step
 

@@ -138,12 +138,14 @@ class Warps(Protocol):
         self, node: StoreFragment, lines: Lines, values: Sequence[Value], mask: Mask
     ) -> None: ...
 
-    def matrices(self, which: MatrixRows, tile: Memory, rows: Index, mask: Mask) -> Sequence[Value]:
+    def matrices(
+        self, matrices: MatrixRows, tile: Memory, rows: Index, mask: Mask
+    ) -> Sequence[Value]:
         """Each lane's elements of matrices, whose rows the lanes name."""
         ...
 
     def store_matrices(
-        self, which: MatrixRows, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
+        self, matrices: MatrixRows, tile: Memory, rows: Index, values: Sequence[Value], mask: Mask
     ) -> None:
         """The other way round: each lane's ``values`` to the rows that the lanes name."""
         ...
