@@ -106,7 +106,7 @@ def explained(name: str) -> Mapping[str, int]:
     report = json.loads(ran.out)
     found = dict.fromkeys(COMPARED, 0)
     for row in compiled(report["traffic"], report["joined_reads"]):
-        shared = row["buffer"].endswith("_shared")
+        shared = row["phases"] > 0
         way = f"{'shared' if shared else 'global'} {'write' if row['write'] else 'read'}"
         found[f"{way} requests"] += row["requests"]
         found[f"{way} {'wavefronts' if shared else 'sectors'}"] += row[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gemmgen.analyze.explain import Explanation, Traffic
-from gemmgen.ir.edit import contraction
+from gemmgen.ir.edit import contraction, tile_of
 
 Count = int | float | str
 
@@ -29,8 +29,8 @@ def _stages(e: Explanation) -> int:
     """Of the operands' tiles."""
     main = e.kernel.program.main
     problem = e.kernel.program.problem
-    tiles = (f"{operand.name}_shared" for operand in (problem.a, problem.b))
-    return min((main.buffer(t).stages if main.has(t) else 0) for t in tiles)
+    tiles = (tile_of(main, operand.name) for operand in (problem.a, problem.b))
+    return min(tile.stages if tile else 0 for tile in tiles)
 
 
 METRICS: dict[str, Callable[[Explanation], Count]] = {

@@ -25,14 +25,14 @@ SCHEDULES = (
     *("hopper/split_f32", "hopper/promote", "tensor_core", "matvec", "staged_output"),
 )
 NAMES = {
-    "passes/cache_shared.py",
-    "passes/fragments.py",
-    "passes/split_in_memory.py",
-    "passes/tensor_core.py",
+    "gemmgen/passes/cache_shared.py",
+    "gemmgen/passes/fragments.py",
+    "gemmgen/passes/split_in_memory.py",
+    "gemmgen/passes/tensor_core.py",
     # Registers of what an epilogue reads, which are not buffers.
-    "lower/epilogue.py",
+    "gemmgen/lower/epilogue.py",
     # What a schedule can't name otherwise.
-    "schedule/reserved.py",
+    "gemmgen/schedule/reserved.py",
 }
 """Files that give names."""
 
@@ -60,7 +60,8 @@ def test_a_suffix_is_written_only_where_a_buffer_is_named() -> None:
     ends = tuple(suffixes())
     assert {"_shared", "_frag", "_parts"} <= {*ends}
     found: set[str] = set()
-    for path in sorted((ROOT / "gemmgen").rglob("*.py")):
+    folders = (ROOT / name for name in ("gemmgen", "docs", "benchmarks"))
+    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
         source = path.read_text(encoding="utf-8")
         if not any(end in source for end in ends):
             continue
@@ -69,7 +70,7 @@ def test_a_suffix_is_written_only_where_a_buffer_is_named() -> None:
         for node in ast.walk(tree):
             text = node.value if isinstance(node, ast.Constant) else None
             if isinstance(text, str) and id(node) not in described and text.startswith(ends):
-                found.add(path.relative_to(ROOT / "gemmgen").as_posix())
+                found.add(path.relative_to(ROOT).as_posix())
     assert found - NAMES == set()
 
 
