@@ -1,12 +1,14 @@
-"""An emitted kernel for C++ that includes CUDA's headers: other types, and a header of its own."""
+"""Texts of a kernel for the host's C++: with CUDA's types, its header, and a whole program."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from gemmgen.emit import emit, emit_header, names_of
 from gemmgen.emit.formula import formula_comment
 from gemmgen.ir.dtypes import ElementTypes
 from gemmgen.ir.lowered import LoweredKernel
-from gemmgen.limits.collisions import check_identifiers
+from gemmgen.limits.collisions import check_identifiers, check_program
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
 
@@ -30,3 +32,13 @@ def _contents(emitted: Emitted) -> tuple[LoweredKernel, str, str]:
         formula_comment(emitted.program),
         format_schedule(emitted.schedule),
     )
+
+
+def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str:
+    """``emit.main``'s program, default ``extents`` by name; ScheduleError for a name it needs."""
+    from gemmgen.emit.main import MainProgram, is_own, program_text
+
+    main = MainProgram(emitted.interface, emitted.program.problem, extents, file, emitted.target)
+    text = program_text(main, emitted.text)
+    check_program(emitted.schedule, emitted.interface, is_own, names_of(text).repeated)
+    return text

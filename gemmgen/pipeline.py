@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import field
 from functools import lru_cache
 
@@ -18,7 +17,7 @@ from gemmgen.ir.nodes import Program
 from gemmgen.ir.validate import verify
 from gemmgen.language import parse_schedule
 from gemmgen.limits.box_addresses import check_box_addresses
-from gemmgen.limits.collisions import check_buffers, check_identifiers, check_program
+from gemmgen.limits.collisions import check_buffers, check_identifiers
 from gemmgen.limits.device_limits import check_limits
 from gemmgen.lower import lower
 from gemmgen.passes.build import build
@@ -77,16 +76,6 @@ def _compiled(schedule: Schedule, _source: Source) -> Emitted:
     return Emitted(
         schedule.kernel, text, kernel.interface, schedule.target, schedule, program, lowered
     )
-
-
-def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str:
-    """``emit.main``'s program, default ``extents`` by name; ScheduleError for a name it needs."""
-    from gemmgen.emit.main import MainProgram, is_own, program_text
-
-    main = MainProgram(emitted.interface, emitted.program.problem, extents, file, emitted.target)
-    text = program_text(main, emitted.text)
-    check_program(emitted.schedule, emitted.interface, is_own, names_of(text).repeated)
-    return text
 
 
 def rewrite(schedule: Schedule) -> tuple[Step, ...]:

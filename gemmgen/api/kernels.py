@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, cast, overload
 
 from gemmgen import host_texts
 from gemmgen.api.builder import ScheduleBuilder
-from gemmgen.base.choices import check_choice
+from gemmgen.base.choices import check_choice, check_flag
 from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.base.source import Source, digits, value_shown
 from gemmgen.ir.dtypes import ELEMENT_TYPES, ElementTypes
@@ -97,6 +97,7 @@ def emit_cuda(
     that does not hold; ``CannotCheck`` if it has such lines and no compiler is installed.
     """
     check_choice("types", types, ELEMENT_TYPES)
+    check_flag("header", header)
     emitted = compile_any(schedule, arch=arch, set=set)
     check_requirements(emitted)
     if header:

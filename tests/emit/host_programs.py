@@ -17,12 +17,13 @@ from gemmgen.base.source import Source
 from gemmgen.calling.dimensions import solve
 from gemmgen.calling.gemm_roles import contraction
 from gemmgen.emit.ctypes import STORED
+from gemmgen.host_texts import host_program
 from gemmgen.ir.dtypes import RAW
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 from gemmgen.ir.planes import PRE_PASS, Planes
 from gemmgen.ir.tensor_map import TensorMap
-from gemmgen.pipeline import Emitted, compile_source, host_program
+from gemmgen.pipeline import Emitted, compile_source
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SEARCHED = tuple(f"spaces/{path.stem}" for path in (EXAMPLES / "spaces").glob("*"))

@@ -18,12 +18,13 @@ from gemmgen.base.source import Source
 from gemmgen.calling.dimensions import solve
 from gemmgen.emit.scopes import KEYWORDS, TYPES, names_of
 from gemmgen.fuzz.random_schedules import schedule_at
+from gemmgen.host_texts import host_program
 from gemmgen.ir.dtypes import DTYPES
 from gemmgen.ir.expr import FUNCTIONS, Element, Var, walk
 from gemmgen.ir.identifiers import language_word
 from gemmgen.ir.parameters import ld_name
 from gemmgen.language import VOCABULARY
-from gemmgen.pipeline import Emitted, compile_source, host_program
+from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.schedule.epilogue_names import BUILT_IN
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Access, Gemm, Schedule
