@@ -151,6 +151,7 @@ def test_a_text_is_of_one_file(written: Path):
     assert result.exit_code == 2 and "none.cu: no such file" in result.stderr
 
 
+@pytest.mark.proof
 def test_python_takes_an_edited_text():
     text = emit_cuda(NAIVE)
     assert verify(NAIVE, [(5, 7, 3)], text=text).proved
