@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gemmgen.emit import emit, emit_header, names_of
+from gemmgen.emit import ELEMENT_TYPES, ElementTypes, emit, emit_header, names_of
 from gemmgen.emit.formula import formula_comment
-from gemmgen.ir.dtypes import ElementTypes
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.limits.collisions import check_identifiers, check_program
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
+
+__all__ = ["ELEMENT_TYPES", "ElementTypes", "header", "host_program", "with_types"]
 
 
 def with_types(emitted: Emitted, types: ElementTypes) -> str:

@@ -18,7 +18,7 @@ from gemmgen.api.builder import ScheduleBuilder
 from gemmgen.base.choices import check_choice, check_flag
 from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.base.source import Source, digits, value_shown
-from gemmgen.ir.dtypes import ELEMENT_TYPES, ElementTypes
+from gemmgen.host_texts import ELEMENT_TYPES, ElementTypes
 from gemmgen.ir.target import TARGETS
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule

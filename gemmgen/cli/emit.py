@@ -16,8 +16,7 @@ from gemmgen.base.errors import CannotCheck, ScheduleError, UsageError
 from gemmgen.base.source import Source, shown
 from gemmgen.cli import options, shape_option
 from gemmgen.cli.files import name_of, put, put_in, read_bytes, shown_path, writable
-from gemmgen.host_texts import host_program
-from gemmgen.ir.dtypes import ELEMENT_TYPES, ElementTypes
+from gemmgen.host_texts import ELEMENT_TYPES, ElementTypes, host_program
 from gemmgen.ir.identifiers import NAME
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule

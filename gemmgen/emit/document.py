@@ -7,13 +7,12 @@ import textwrap
 from gemmgen.emit import device_functions
 from gemmgen.emit.header import call_text, launch_lines, requirement_lines, types_text, units_text
 from gemmgen.emit.kernel_view import kernel_view
-from gemmgen.emit.launcher_types import includes
+from gemmgen.emit.launcher_types import ElementTypes, includes
 from gemmgen.emit.launcher_view import launcher_rows, launcher_view
 from gemmgen.emit.line_breaks import WIDTH, directive, laid_out
 from gemmgen.emit.printing import printed
 from gemmgen.emit.tensor_maps import map_lines
 from gemmgen.emit.views import View
-from gemmgen.ir.dtypes import ElementTypes
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parameters import namespace

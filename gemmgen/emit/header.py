@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gemmgen.emit.ctypes import STORED
-from gemmgen.emit.launcher_types import element_type
+from gemmgen.emit.launcher_types import ElementTypes, element_type
 from gemmgen.emit.line_breaks import SOFT, filled
-from gemmgen.ir.dtypes import RAW, ROUNDED, DType, ElementTypes
+from gemmgen.ir.dtypes import RAW, ROUNDED, DType
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.planes import unit
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within

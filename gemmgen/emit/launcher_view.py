@@ -6,7 +6,7 @@ from functools import reduce
 
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.kernel_view import SHARED_BYTES
-from gemmgen.emit.launcher_types import as_bits
+from gemmgen.emit.launcher_types import ElementTypes, as_bits
 from gemmgen.emit.line_breaks import WIDTH, filled
 from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.emit.pre_pass_launches import splitting_view
@@ -14,7 +14,6 @@ from gemmgen.emit.printing import printed
 from gemmgen.emit.tensor_maps import encoding_calls, enum_numbers, has_swizzles
 from gemmgen.emit.views import View
 from gemmgen.ir import names
-from gemmgen.ir.dtypes import ElementTypes
 from gemmgen.ir.expr import Binary, BinaryOp, Call, Expr, Int, Select, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from gemmgen.emit.launcher_types import element_type
+from gemmgen.emit.launcher_types import ElementTypes, element_type
 from gemmgen.emit.line_breaks import filled
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import fields_view
-from gemmgen.ir.dtypes import ElementTypes
 from gemmgen.ir.param import Param
 from gemmgen.ir.tensor_map import map_name
 

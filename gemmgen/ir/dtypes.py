@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 from gemmgen.base.record import record
 
@@ -14,11 +14,6 @@ reads it in shared memory itself cuts it off there."""
 
 OLDEST = 75
 """The first architecture that kernels are made for: sm_75."""
-
-ElementTypes = Literal["bits", "cuda"]
-"""What a launcher calls the elements of bf16: ``unsigned short``, their bits, without a header, or
-``__nv_bfloat16``, CUDA's own type."""
-ELEMENT_TYPES: tuple[ElementTypes, ...] = get_args(ElementTypes)
 
 Kind = Literal["number", "raw", "rounded", "integer"]
 """How a kernel computes with elements.
@@ -60,8 +55,6 @@ class DTypeTraits:
     ptx: str
     called: str
     """Its names in other languages and libraries."""
-    own: tuple[str, str] | None = None
-    """CUDA's own C++ type of stored bits, and the header that defines it."""
     since: int = OLDEST
     """The first architecture that converts it, or multiplies it."""
     saturates: bool = False
@@ -127,7 +120,6 @@ DTYPES: dict[DType, DTypeTraits] = {
         cuda=(2, "16F"),
         ptx="f16",
         called="half float16 fp16 h hgemm __half half_t binary16",
-        own=("__half", "cuda_fp16.h"),
     ),
     "bf16": DTypeTraits(
         bytes=2,
@@ -144,7 +136,6 @@ DTYPES: dict[DType, DTypeTraits] = {
         cuda=(14, "16BF"),
         ptx="bf16",
         called="bfloat16 bfloat nv_bfloat16 __nv_bfloat16 bfloat16_t b16",
-        own=("__nv_bfloat16", "cuda_bf16.h"),
         since=80,
     ),
     "tf32": DTypeTraits(
@@ -180,7 +171,6 @@ DTYPES: dict[DType, DTypeTraits] = {
         cuda=(28, "8F_E4M3"),
         ptx="e4m3",
         called="fp8 f8 e4m3fn f8e4m3 f8e4m3fn float8 float8_e4m3 float8_e4m3fn __nv_fp8_e4m3",
-        own=("__nv_fp8_e4m3", "cuda_fp8.h"),
         since=89,
         saturates=True,
         results="f32",
@@ -200,7 +190,6 @@ DTYPES: dict[DType, DTypeTraits] = {
         cuda=(29, "8F_E5M2"),
         ptx="e5m2",
         called="f8e5m2 float8_e5m2 __nv_fp8_e5m2",
-        own=("__nv_fp8_e5m2", "cuda_fp8.h"),
         since=89,
         saturates=True,
         results="f32",

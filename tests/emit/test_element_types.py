@@ -11,6 +11,7 @@ from cli.running import EXAMPLES, gemmgen
 
 import gemmgen as package
 from gemmgen.base.errors import UsageError
+from gemmgen.emit.launcher_types import CUDA_TYPES
 from gemmgen.gpu import device
 from gemmgen.ir.dtypes import DTYPES, RAW
 from gemmgen.ir.target import nvcc_flag
@@ -33,9 +34,7 @@ def as_bits(text: str) -> str:
     )
     text = re.sub(r"reinterpret_cast<(?:const )?unsigned (?:short|char) \*>\((\w+)\)", r"\1", text)
     for dtype in RAW:
-        own = DTYPES[dtype].own
-        assert own is not None
-        text = text.replace(own[0], DTYPES[dtype].stored)
+        text = text.replace(CUDA_TYPES[dtype][0], DTYPES[dtype].stored)
     return text
 
 
@@ -44,13 +43,13 @@ def code(text: str) -> str:
     return " ".join(re.sub(r"//.*", "", text).replace("(", "( ").replace(",", ", ").split())
 
 
-@pytest.mark.parametrize("dtype", ["e4m3", "e5m2", "f16", "bf16"])
+@pytest.mark.parametrize("dtype", RAW)
 def test_the_launchers_signature_alone_has_other_types(dtype: str) -> None:
     schedule = MIXED.format(dtype)
     bits, cuda = package.emit_cuda(schedule), package.emit_cuda(schedule, types="cuda")
-    own = DTYPES[dtype].own
-    assert own is not None and f"const {own[0]} *A, int lda" in cuda
-    assert f"#include <{own[1]}>" in cuda and "#include" not in bits
+    name, header = CUDA_TYPES[dtype]
+    assert f"const {name} *A, int lda" in cuda
+    assert f"#include <{header}>" in cuda and "#include" not in bits
     assert bits.split("namespace")[1] == cuda.split("namespace")[1]
     assert code(as_bits(cuda)) == code(bits) and code(cuda) != code(bits)
     assert "(bf16 bits)" in bits and "bits)" not in cuda.split("namespace")[0]
