@@ -29,7 +29,8 @@ OPTIONS = ("--std=c++17", "--relocatable-device-code=true", "--ptxas-options=-v"
 INSTANCES = {
     "wait_group": "gg_wait_group<1>()",
     "await_boxes": "gg_await_boxes<1>()",
-    "set_registers": "gg_{way}_registers<40>()",
+    "fewer_registers": "gg_fewer_registers<40>()",
+    "more_registers": "gg_more_registers<40>()",
     "wgmma_wait": "gg_wgmma_wait<1>()",
     "wgmma_end": "gg_wgmma_end<2, 2>(float (&)[2][2])",
     "wgmma_end_i32": "gg_wgmma_end<2, 2>(int (&)[2][2])",

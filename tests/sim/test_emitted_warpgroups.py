@@ -79,7 +79,7 @@ PLANTS = {
     ),
     "a descriptor of rows as stored": ("persistent", "1ULL << 62", "0ULL << 62", 1),
     "a descriptor of other rows": ("persistent", "1ULL << 62", "2ULL << 62", 1),
-    "a map that is not swizzled": ("persistent", "{BK, BM}, 3)", "{BK, BM}, 0)", 1),
+    "a map that is not swizzled": ("persistent", "gg_SWIZZLE_128B)", "0)", 1),
     "eight rows in another place": ("persistent", "[warpgroup_m], 1024)", "[warpgroup_m], 512)", 1),
     "accumulators are read before the wait": ("persistent", "gg_wgmma_end(acc);", "", 1),
     "accumulators are read after a wait for all but one": (

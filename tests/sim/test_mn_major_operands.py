@@ -116,7 +116,7 @@ PLANTS = {
         "acc[inst_m]",
     ),
     "rows as along k": ("128 rows, two", "* (WM / FM) + lane", "* WM + lane"),
-    "a map that is not swizzled": ("A along m", "{BM, BK}, 3)", "{BM, BK}, 0)"),
+    "a map that is not swizzled": ("A along m", "gg_SWIZZLE_128B)", "0)"),
 }
 
 

@@ -167,11 +167,11 @@ SWIZZLED = "[(A_row_k + k) ^ ((A_row_m % 8) * 8)]"
 MUTANTS = {
     "rows read as stored in the matrix": (SWIZZLED, "[A_row_k + k]", "C: "),
     "rows of a pair read alike": (SWIZZLED, SWIZZLED.replace("A_row_m %", "A_row_m / 2 %"), "C: "),
-    "a map that is not swizzled": ("{BK, BM}, 3)", "{BK, BM}, 0)", "of 0 x 0 x 3 x 0, not"),
-    "a map of a shorter span": ("{BK, BM}, 3)", "{BK, BM}, 2)", "more than the 64 swizzled"),
+    "a map that is not swizzled": ("gg_SWIZZLE_128B)", "0)", "of 0 x 0 x 3 x 0, not"),
+    "a map of a shorter span": ("gg_SWIZZLE_128B)", "2)", "more than the 64 swizzled"),
     "a tile at a multiple of 128 bytes": ("alignas(1024)", "alignas(128)", "lacks alignas(1024)"),
     "rows that TMA may overtake": ("gg_fence_async();\n", "\n", "not fenced"),
-    "a box of half the rows": ("{BK, BM}, 3)", "{BK, BM / 2}, 3)", ""),
+    "a box of half the rows": ("{BK, BM},", "{BK, BM / 2},", ""),
     "a box a row further": ("(A_shared[stage], A,", "(A_shared[stage][1], A,", ""),
 }
 """Of the text: what the lowering does not make, but a hand might."""
