@@ -89,7 +89,6 @@ def test_threads_may_fill_a_memo_at_once() -> None:
     assert not failed and len(memo) <= 5 + len(threads)
 
 
-@pytest.mark.proof
 def test_many_shapes_share_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """From this many kernels of a problem on, the nearest of them runs."""
     monkeypatch.setattr(direct, "_selected", Memo(64))
