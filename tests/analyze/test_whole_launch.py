@@ -186,6 +186,7 @@ def test_strips_of_some_waves_are_about_those_of_all(monkeypatch: pytest.MonkeyP
         assert getattr(some, name) == pytest.approx(getattr(every, name), rel=0.05)
 
 
+@pytest.mark.by_default("best/*")
 @pytest.mark.parametrize("name", ["vectorized", "best/bf16_8192", "hopper/persistent"])
 def test_the_largest_shape_is_explained_in_seconds(name: str) -> None:
     source = read_source(str(EXAMPLES / f"{name}.sched"))

@@ -18,6 +18,7 @@ from tests.cli.running import ROOT, gemmgen
 ROWS = ROOT / "docs" / "data" / "ladder.json"
 
 
+@pytest.mark.proof
 def test_an_earlier_run_is_drawn(tmp_path: Path) -> None:
     out = tmp_path / "out.svg"
     result = gemmgen("ladder", "--from", ROWS, "--plot", out)
