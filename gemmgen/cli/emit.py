@@ -95,21 +95,10 @@ def command(
     `require registers` and `require spills` are checked by compiling it.  Without NVRTC and nvcc
     the kernel is printed nevertheless, and the exit code is 3.
     """
-    path = named if file is None else file
-    if path is None:
-        raise UsageError("emit needs a schedule: gemmgen emit FILE, or - for standard input")
-    if file is not None and named is not None:
-        raise UsageError("FILE and --schedule name the same thing: give one of them")
+    path = _path(file, named)
     if golden is not None and (output is not None or form == "cubin"):
         raise UsageError("--check compares text and writes nothing: leave -o and cubin out")
-    if program and form != "cu":
-        raise UsageError(f"--main writes CUDA C, and {form} is none: leave --format out")
-    if header and (program or form != "cu"):
-        raise UsageError("--header is a file of its own: leave --main and --format out")
-    if types != "bits" and (program or form != "cu"):
-        raise UsageError(
-            f"--types {types} changes the launcher's signature alone: leave --main and --format out"
-        )
+    _check_form(form, program, header, types)
     if output not in (None, "-"):
         writable(output, path)
     schedule = options.load(path, settings, arch)
@@ -121,12 +110,10 @@ def command(
     unchecked = options.unchecked(emitted)
     if program:
         data = _program(emitted, shape, golden or output)
-    elif header:
-        data = host_texts.header(emitted, types)
-    elif form == "cu":
-        data = emitted.text if types == "bits" else host_texts.with_types(emitted, types)
-    else:
+    elif form != "cu":
         data = _compiled(emitted, form, output)
+    else:
+        data = _text(emitted, header, types)
     if golden is not None:
         assert isinstance(data, str)
         _compare(data, golden, name_of(path))
@@ -135,6 +122,28 @@ def command(
     if unchecked:
         click.echo(f"{name_of(path)}: {unchecked}", err=True)
         click.get_current_context().exit(CannotCheck.exit_code)
+
+
+def _path(file: str | None, named: str | None) -> str:
+    """The schedule's file, by either way to name it."""
+    path = named if file is None else file
+    if path is None:
+        raise UsageError("emit needs a schedule: gemmgen emit FILE, or - for standard input")
+    if file is not None and named is not None:
+        raise UsageError("FILE and --schedule name the same thing: give one of them")
+    return path
+
+
+def _check_form(form: str, program: bool, header: bool, types: ElementTypes) -> None:
+    """Raise ``UsageError`` if two options ask for different texts."""
+    if program and form != "cu":
+        raise UsageError(f"--main writes CUDA C, and {form} is none: leave --format out")
+    if header and (program or form != "cu"):
+        raise UsageError("--header is a file of its own: leave --main and --format out")
+    if types != "bits" and (program or form != "cu"):
+        raise UsageError(
+            f"--types {types} changes the launcher's signature alone: leave --main and --format out"
+        )
 
 
 def _renamed(schedule: Schedule, kernel: str) -> Schedule:
@@ -185,6 +194,13 @@ def _check(assume: Assume, sizes: dict[str, int]) -> None:
     if assume.equals is not None and size != sizes[assume.equals]:
         other = f"{assume.equals}, and {size} is not {sizes[assume.equals]}"
         raise UsageError(f"--shape: the schedule assumes {assume.name} == {other}")
+
+
+def _text(emitted: Emitted, header: bool, types: ElementTypes) -> str:
+    """The kernel with its launcher, or the header that declares it."""
+    if header:
+        return host_texts.header(emitted, types)
+    return emitted.text if types == "bits" else host_texts.with_types(emitted, types)
 
 
 def _program(emitted: Emitted, shape: shape_option.WrittenShape | None, path: str | None) -> str:
