@@ -3,11 +3,13 @@ fits the cost model to.
 
     python benchmarks/warpgroup_data.py --seed 7 --count 120 --plans 22 --seconds 300 --json FILE
 
-Shapes and storage orders are drawn as by ``default_path.py``.  Of each shape the plans that the
-model ranks first are timed, and others at random among those that it expects to take up to
-``--within`` times as long; some of them with other stages or without persistence.  PyTorch is timed
-before, between and after them.  Graphs are replayed; wrong results are left out.  Kernels are
-compiled while others are timed.  It ends after ``--seconds``, with the shapes that it has.
+Shapes and storage orders are drawn as by ``default_path.py``.  Of each shape the ``--first`` plans
+that ``suggest`` ranks first are timed, since a choice among thousands finds the plans whose
+estimates err most, and others at random among those that it expects to take up to ``--within``
+times as long; some of them with other stages, without persistence or with C stored directly.
+PyTorch is timed before, between and after them.  Graphs are replayed; wrong results are left out.
+Kernels are compiled while others are timed.  It ends after ``--seconds``, with the shapes that it
+has.
 """
 
 from __future__ import annotations
@@ -29,42 +31,44 @@ from typing import Any
 from default_path import MOST_ERROR, ORDERS, graph, microseconds
 
 from gemmgen.explore.request import Request
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan, warpgroup_plans
+from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_ranking import fastest
 from gemmgen.ir.target import TARGETS
 
-FIRST = 8
-"""Plans that are timed because they are ranked first."""
+MOST_RANKED = 400
+"""Plans that the others are drawn from."""
 PLANS = "tile m n k, consumers, pingpong, cluster m n, parts, persistent, staged, stages, us"
 PIECE = 6
 """Plans between two readings of PyTorch."""
 
 
 def varied(plan: WarpgroupPlan, draw: random.Random) -> WarpgroupPlan:
-    """The plan, or one with fewer stages, or with blocks of a tile each."""
+    """The plan, or one with fewer stages, a tile for each block, or C stored directly."""
     sizes = plan.sizes
     if draw.random() < 0.25 and sizes.persistent and not sizes.pingpong:
         sizes = replace(sizes, persistent=False)
-    if draw.random() < 0.3 and not sizes.persistent and sizes.cluster == (1, 1):
+    if draw.random() < 0.2 and sizes.staged:
+        sizes = replace(sizes, staged=False)
+    if draw.random() < 0.4 and not sizes.persistent:
         target = TARGETS["sm_90a"]
         half = target.all_shared // 2 - target.reserved - 1024
-        stages = (half - (sizes.shared - sizes.stages * sizes.stage_bytes)) // sizes.stage_bytes
-        if stages >= 3:
+        few = (half - (sizes.shared - sizes.stages * sizes.stage_bytes)) // sizes.stage_bytes
+        stages = draw.choice((few, plan.steps))
+        if stages >= 2:
             sizes = replace(sizes, stages=min(stages, sizes.stages))
     return replace(plan, sizes=sizes)
 
 
-def chosen(request: Request, count: int, within: float, draw: random.Random) -> list[WarpgroupPlan]:
+def chosen(request: Request, asked: argparse.Namespace, draw: random.Random) -> list[WarpgroupPlan]:
     """The plans to time: one of each text."""
-    ranked = sorted(
-        (plan for plan in warpgroup_plans(request) if plan.seconds < inf), key=lambda x: x.seconds
-    )
+    ranked = fastest(request, MOST_RANKED)
     if not ranked:
         return []
-    near = [plan for plan in ranked[FIRST:] if plan.seconds <= within * ranked[0].seconds]
-    others = draw.sample(near, min(len(near), 2 * count))
+    near = [x for x in ranked[asked.first :] if x.seconds <= asked.within * ranked[0].seconds]
+    others = draw.sample(near, min(len(near), 2 * asked.plans))
     found: dict[str, WarpgroupPlan] = {}
-    for plan in (*ranked[:FIRST], *(varied(plan, draw) for plan in others)):
-        if len(found) < count:
+    for plan in (*ranked[: asked.first], *(varied(plan, draw) for plan in others)):
+        if len(found) < asked.plans:
             found.setdefault(plan.text, plan)
     return list(found.values())
 
@@ -146,6 +150,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--count", type=int, default=120)
     parser.add_argument("--plans", type=int, default=22)
+    parser.add_argument("--first", type=int, default=8)
     parser.add_argument("--within", type=float, default=1.5)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=inf)
@@ -160,7 +165,7 @@ def main() -> None:
             shape = tuple(int(2 ** draw.uniform(5, 13)) // 8 * 8 for _ in range(3))
             order = draw.choice(list(ORDERS))
             request = Request.of(f"C[m, n] = {ORDERS[order]}", shape, dtype="bf16")
-            plans = chosen(request, asked.plans, asked.within, draw)
+            plans = chosen(request, asked, draw)
             cases.append((request, order, [(x, pool.submit(compiled, x.text)) for x in plans]))
         for request, order, plans in cases:
             if time.monotonic() - begin > asked.seconds:

@@ -1,7 +1,7 @@
 """Fits the trees of ``explore.warpgroup_trees`` to times of ``docs/data/warpgroups*.json``.
 
     pip install -e '.[fit]'
-    python benchmarks/warpgroup_trees.py [--trees 220] [--leaves 12] [--folds 8] [--write]
+    python benchmarks/warpgroup_trees.py [--trees 200] [--leaves 24] [--folds 8] [--write]
 
 LightGBM fits the logarithm of the measured over the estimated time.  A plan weighs the less the
 longer it takes than the fastest of its shape.  Prints how much longer the chosen plans take than
@@ -135,9 +135,9 @@ def written(model: lightgbm.LGBMRegressor, known: Sequence[Case]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trees", type=int, default=220)
-    parser.add_argument("--leaves", type=int, default=12)
-    parser.add_argument("--rate", type=float, default=0.06)
+    parser.add_argument("--trees", type=int, default=200)
+    parser.add_argument("--leaves", type=int, default=24)
+    parser.add_argument("--rate", type=float, default=0.08)
     parser.add_argument("--folds", type=int, default=8)
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()

@@ -141,6 +141,12 @@ class Request:
         outer = matrix(access, self.problem.gemm)[0]
         return self.strides(role)[access.indices.index(outer)]
 
+    @cached_property
+    def pitch_bytes(self) -> tuple[int, int, int]:
+        """Bytes from a row of A, of B and of C to the next."""
+        a, b, c = (self.pitch(role) * BYTES[self.dtype[role]] for role in "abc")
+        return a, b, c
+
     def check_fast(self) -> None:
         """Raises ``UsageError`` unless products of bf16 terms compute this request faster."""
         for role, access in self.access.items():

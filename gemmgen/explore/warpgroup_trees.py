@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from math import ceil, exp, log
+from math import ceil, exp, gcd, log, log2
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +60,13 @@ def features(
     sizes: WarpgroupSizes,
     shape: tuple[int, ...],
     along: tuple[bool, bool],
+    pitches: tuple[int, int, int],
     launch: BlockLaunch,
     us: float,
 ) -> tuple[float, ...]:
-    """What the trees decide by; ``along``: whether A and B are contiguous along k, ``us``: the
-    estimate in microseconds.  Their order is that of the fitted trees."""
+    """What the trees decide by; ``along``: whether A and B are contiguous along k, ``pitches``:
+    bytes from a row of A, B and C to the next, ``us``: the estimate in microseconds.  Their order
+    is that of the fitted trees."""
     m, n, k = shape[:3]
     (rows, columns), (along_m, along_n) = sizes.tile, sizes.cluster
     steps = ceil(ceil(k * sizes.item[0] / (ATOM_BYTES * sizes.atom_columns)) / sizes.parts)
@@ -95,9 +97,15 @@ def features(
         ceil(n / columns / along_n) * along_n * columns / n,
         launch.readers[0],
         launch.readers[1],
+        *(log2(gcd(pitch, LINE)) for pitch in pitches),
+        along_m * along_n,
+        launch.share,
+        launch.blocks,
     )
 
 
+LINE = 128
+"""Bytes of a line of L2: rows that begin within one touch more lines."""
 WHOLE_WAVE = 132
 """Blocks by which those of a wave are divided."""
 

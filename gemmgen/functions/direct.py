@@ -28,7 +28,7 @@ from gemmgen.torch.choosing import ChosenKernel, OperatorCall, choose
 
 ALIGNED = 16
 """Bytes of the widest access, for the alignment of addresses."""
-_KERNELS = 32
+_KERNELS = 256
 """The most kernels of a problem; other shapes then use the nearest of them."""
 _selected: Memo[object, Selected] = Memo(4096)
 _kernels: Memo[object, dict[str, tuple[Emitted, Mapping[str, int]]]] = Memo(512)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _KEPT = 1024
 _READY = 16
 """Cached kinds of calls."""
-_KERNELS = 32
+_KERNELS = 256
 """The most kernels of an operator whose schedule follows from extents."""
 _ALIGNED = 16
 """Bytes of the widest access, for the alignment of addresses."""

@@ -94,6 +94,13 @@ def test_a_stale_result_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     assert columns(asked()) == 96
 
 
+def estimated_seconds(shape: tuple[int, int, int]) -> float:
+    """The model's estimate of the schedule with 80 columns."""
+    plan = plan_of(parse_schedule(Source(SCHEDULE.format(80))), Request.of(NT, shape, dtype="f16"))
+    assert plan is not None
+    return plan.seconds
+
+
 def test_a_result_of_a_near_shape_is_an_option_with_its_ratio() -> None:
     near = (1000, 2000, 512)
     model = asked(measured=False).chosen.seconds * 1e6
@@ -103,7 +110,9 @@ def test_a_result_of_a_near_shape_is_an_option_with_its_ratio() -> None:
     assert columns(fast) == 80
     assert fast.reasons[0].startswith("An estimate") and "Estimated: " in fast.reasons[-1]
     assert "near shape, 1000x2000x512 (measured: " in fast.reasons[-2]
-    assert fast.chosen.seconds == pytest.approx(model / 2 * 1e-6, rel=0.15)
+    known, here = (estimated_seconds(shape) for shape in (near, SHAPE))
+    share = (model / 2 * 1e-6 / known) ** exp(-log(SHAPE[2] / near[2]) / REACH)
+    assert fast.chosen.seconds == pytest.approx(here * share, rel=1e-6)
     Results.open().record(
         replace(measured(80, model * 4, near), date="2026-11-21T00:00:00.000+00:00")
     )
@@ -112,10 +121,7 @@ def test_a_result_of_a_near_shape_is_an_option_with_its_ratio() -> None:
 
 def test_a_ratio_counts_less_the_further_shapes_are_apart() -> None:
     there = (1000, 2000, 1400)
-    requests = [Request.of(NT, shape, dtype="f16") for shape in (there, SHAPE)]
-    schedule = parse_schedule(Source(SCHEDULE.format(80)))
-    plans = [plan_of(schedule, request) for request in requests]
-    known, here = (plan.seconds for plan in plans if plan is not None)
+    known, here = (estimated_seconds(shape) for shape in (there, SHAPE))
     Results.open().record(measured(80, known / 9 * 1e6, there))
     found = asked().chosen
     power = exp(-log(1400 / 520) / REACH)

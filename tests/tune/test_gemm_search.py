@@ -69,7 +69,7 @@ def test_an_illegal_suggestion_has_no_rank() -> None:
 def test_stored_schedules_come_first_once_and_only_if_they_are_legal() -> None:
     wanted = request()
     mine = format_schedule(choose(wanted, measured=False).schedule)
-    odd = re.sub(r"stages=\d+", "stages=3", mine)
+    odd = mine.replace("overlap_launch\n", "")
     bad = re.sub(r"stages=\d+", "stages=60", mine)
     assert len({mine, odd, bad}) == 3
     found = seeds(

@@ -94,27 +94,35 @@ def wide(problem: Problem) -> str:
     return "double" if problem.accumulate in ("f64", "i32") else "float"
 
 
-def rounding_view(problem: Problem, depth: str) -> View:
+def rounding_view(interface: Interface, problem: Problem, depth: str) -> View:
     """How far a sum, and a result, may be off; the bounds are those of ``gpu.compare``."""
     if problem.accumulate in INTEGERS:
         return _integer_view(problem)
     acc, c = DTYPES[problem.accumulate].digits, DTYPES[problem.c.dtype].digits
-    truncated = (*RAW, *ROUNDED)
+    truncated, fraction = (*RAW, *ROUNDED), interface.arithmetic.fraction
     tensor_cores = problem.a.dtype in truncated and problem.b.dtype in truncated
+    digits = acc if fraction is None else fraction + 1
+    at_a_time = 2 if fraction is None else BYTES_AT_A_TIME // 4
     why: View = {
-        "terms": "max(16, sqrt(K) / 2)" if tensor_cores else "16",
-        "digits": acc,
-        "truncated": range(tensor_cores),
+        "terms": f"max(16, sqrt(K) / {at_a_time})" if tensor_cores else "16",
+        "digits": digits,
+        "truncated": [at_a_time] if tensor_cores and fraction is None else [],
+        "few_bits": [] if fraction is None else [{"bits": fraction, "share": at_a_time}],
     }
     rounded = f"16 * 0x1p-{acc}"
     stored = [f"2 * 0x1p-{c}"] if problem.c.dtype != problem.accumulate else []
-    terms = printed("main/units.j2", {"depth": depth}) if tensor_cores else "16"
+    units: View = {"depth": depth, "share": at_a_time}
+    terms = printed("main/units.j2", units) if tensor_cores else "16"
     return {
         "why": paragraph("main/rounded.j2", why),
         "rounding": f"({' + '.join([rounded, *stored])})" if stored else rounded,
         "half": (),
-        "slack": f"2 * {terms} * 0x1p-{acc} * {depth} / 4",
+        "slack": f"2 * {terms} * 0x1p-{digits} * {depth} / 4",
     }
+
+
+BYTES_AT_A_TIME = 32
+"""Products of bytes that Hopper's tensor cores add together."""
 
 
 def _integer_view(problem: Problem) -> View:

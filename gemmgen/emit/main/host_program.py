@@ -94,7 +94,7 @@ def _program(wanted: MainProgram) -> View:
     comparison = {
         **epilogue,
         "wide": wide(problem),
-        **rounding_view(problem, interface.extent(problem.k)),
+        **rounding_view(interface, problem, interface.extent(problem.k)),
         "parameters": [f"double {name}" for name in names(problem.epilogue)],
         "whole": range(not epilogue["edges"]),
     }
@@ -276,7 +276,7 @@ def _check(interface: Interface, problem: Problem, fits: bool) -> View:
         "rival": [data_type(problem.accumulate)] if fits else [],
         "loops": ["    " * at + loop for at, loop in enumerate(outer)],
         "indent": "    " * len(outer),
-        **rounding_view(problem, depth),
+        **rounding_view(interface, problem, depth),
     }
 
 

@@ -97,6 +97,11 @@ class WarpgroupPlan:
         rows, columns, _ = self.form.tile
         return ceil(m / rows) * ceil(n / columns) * prod(batches) * self.parts
 
+    @property
+    def steps(self) -> int:
+        """Steps along K of a block's tile."""
+        return ceil(ceil(self.request.shape[2] / self.form.tile[2]) / self.parts)
+
     @cached_property
     def modeled(self) -> float:
         """Seconds by the cost model alone; infinite if a block does not fit."""
@@ -117,7 +122,8 @@ class WarpgroupPlan:
         request = self.request
         launch = launch_of(self.sizes, request.shape, request.gpu)
         along = request.along["a"] == "k", request.along["b"] == "k"
-        return features(self.sizes, request.shape, along, launch, self.modeled * 1e6)
+        us = self.modeled * 1e6
+        return features(self.sizes, request.shape, along, request.pitch_bytes, launch, us)
 
     @cached_property
     def text(self) -> str:
