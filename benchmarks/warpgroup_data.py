@@ -2,8 +2,10 @@
 fits the cost model to.
 
     python benchmarks/warpgroup_data.py --seed 7 --count 120 --plans 22 --seconds 300 --json FILE
+    python benchmarks/warpgroup_data.py --named --dtype f16 --json FILE
 
-Shapes and storage orders are drawn as by ``default_path.py``.  Of each shape the ``--first`` plans
+With ``--named`` the shapes are the named ones of ``default_path.py``.  Otherwise
+shapes and storage orders are drawn as by ``default_path.py``.  Of each shape the ``--first`` plans
 that ``suggest`` ranks first are timed, since a choice among thousands finds the plans whose
 estimates err most, and others at random among those that it expects to take up to ``--within``
 times as long; some of them with other stages, without persistence or with C stored directly.
@@ -20,6 +22,7 @@ import multiprocessing
 import os
 import random
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,7 +31,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from default_path import MOST_ERROR, ORDERS, graph, microseconds
+from default_path import MOST_ERROR, NAMED, ORDERS, graph, microseconds
 
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
@@ -111,9 +114,10 @@ def timed(
 
     import gemmgen.torch
 
+    kind = {"bf16": torch.bfloat16, "f16": torch.float16}[request.dtype["a"]]
     m, n, k = request.shape
-    a = torch.randn((m, k) if order in ("TN", "NN") else (k, m), device="cuda").bfloat16()
-    b = torch.randn((n, k) if order in ("TN", "TT") else (k, n), device="cuda").bfloat16()
+    a = torch.randn((m, k) if order in ("TN", "NN") else (k, m), device="cuda").to(kind)
+    b = torch.randn((n, k) if order in ("TN", "TT") else (k, n), device="cuda").to(kind)
     left = a if order in ("TN", "NN") else a.t()
     right = b.t() if order in ("TN", "TT") else b
     wanted = left.float() @ right.float()
@@ -142,6 +146,18 @@ def timed(
     return {"gemm": gemm, "shape": [m, n, k], "torch": round(median(vendor), 2), "plans": rows}
 
 
+def shapes(
+    asked: argparse.Namespace, draw: random.Random
+) -> Iterator[tuple[tuple[int, int, int], str]]:
+    """Extents with a storage order."""
+    if asked.named:
+        yield from ((shape, "TN") for shape in NAMED)
+        return
+    for _ in range(asked.count):
+        m, n, k = (int(2 ** draw.uniform(5, 13)) // 8 * 8 for _ in range(3))
+        yield (m, n, k), draw.choice(list(ORDERS))
+
+
 _NUMBERS = iter(range(1 << 30))
 
 
@@ -149,6 +165,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--count", type=int, default=120)
+    parser.add_argument("--named", action="store_true")
+    parser.add_argument("--dtype", choices=("bf16", "f16"), default="bf16")
     parser.add_argument("--plans", type=int, default=22)
     parser.add_argument("--first", type=int, default=8)
     parser.add_argument("--within", type=float, default=1.5)
@@ -161,10 +179,8 @@ def main() -> None:
     found: list[dict[str, Any]] = []
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max(1, (os.cpu_count() or 2) - 2), context) as pool:
-        for _ in range(asked.count):
-            shape = tuple(int(2 ** draw.uniform(5, 13)) // 8 * 8 for _ in range(3))
-            order = draw.choice(list(ORDERS))
-            request = Request.of(f"C[m, n] = {ORDERS[order]}", shape, dtype="bf16")
+        for shape, order in shapes(asked, draw):
+            request = Request.of(f"C[m, n] = {ORDERS[order]}", shape, dtype=asked.dtype)
             plans = chosen(request, asked, draw)
             cases.append((request, order, [(x, pool.submit(compiled, x.text)) for x in plans]))
         for request, order, plans in cases:
@@ -178,11 +194,11 @@ def main() -> None:
                 found.append(case)
                 best = min(x[-1] for x in case["plans"])
                 print(f"{case['shape']} {order} {case['torch'] / best:.3f}", flush=True)
-                asked.json.write_text(written(found), encoding="utf-8")
+                asked.json.write_text(written(found, asked.dtype), encoding="utf-8")
     print(f"{len(found)} shapes in {time.monotonic() - begin:.0f} s")
 
 
-def written(found: list[dict[str, Any]]) -> str:
+def written(found: list[dict[str, Any]], dtype: str) -> str:
     """The file's text, with a line for each shape."""
     from gemmgen.explore.results.measured_result import MachineInfo
 
@@ -192,7 +208,7 @@ def written(found: list[dict[str, Any]]) -> str:
         "driver": here.driver,
         "cuda": here.cuda,
         "date": datetime.now(UTC).date().isoformat(),
-        "dtype": "bf16",
+        "dtype": dtype,
         "plans": PLANS,
     }
     head = json.dumps(about)[:-1]
