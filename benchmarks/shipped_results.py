@@ -3,11 +3,11 @@
     python benchmarks/shipped_results.py [--keep 2] [--within 1.03] [--share 0.7]
 
 Of each shape the fastest schedule is kept, and the next ones whose time is ``--within`` a factor of
-it, ``--keep`` in all, of one run; runs are compared by the share of the vendor's time.  A shape
-without one that reaches ``--share`` of the vendor's speed is left to the cost model, since none of
-its good schedules was timed.  The measurements must be of kernels as this version emits them: run
-it after measuring, and never to refresh hashes of older measurements.  (They were refreshed once,
-where names in 225 texts changed and their PTX did not, but for names of constants.)
+it, ``--keep`` in all; runs are compared by the share of the vendor's time.  A shape without one
+that reaches ``--share`` of the vendor's speed is left to the cost model, since none of its good
+schedules was timed.  The measurements must be of kernels as this version emits them: run it after
+measuring, and never to refresh hashes of older measurements.  (They were refreshed once, where
+names in 225 texts changed and their PTX did not, but for names of constants.)
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ from gemmgen.schedule.roles import extents
 
 FOLDER, EXAMPLES = DATA.parent, DATA.parents[2] / "examples"
 ARCH = "sm_90"
-BETTER = 1.02
-"""The factor by which a later run's best schedule is to be faster."""
 SCHEDULES = "schedules"
 ROWS = "rows"
 
@@ -66,7 +64,7 @@ def timed(text: str, shape: Iterable[int], us: float, vendor: float, about: Any)
     return Timed(key, format_schedule(canonical(schedule)), us, vendor, keys)
 
 
-def warpgroups(path: Path = DATA) -> Iterator[Timed]:
+def warpgroups(path: Path) -> Iterator[Timed]:
     """Plans of many shapes, against PyTorch, as ``warpgroup_data.py`` writes them."""
     data = json.loads(path.read_text(encoding="utf-8"))
     for case in data["shapes"]:
@@ -78,9 +76,8 @@ def warpgroups(path: Path = DATA) -> Iterator[Timed]:
             yield timed(plan.text, request.shape, us, case["torch"], data)
 
 
-def tensor_cores(path: Path = FOLDER / "tensor_cores.json") -> Iterator[Timed]:
-    """The cases of ``tensor_cores.toml``, against cuBLAS, as in the other runs; against the best of
-    cublasLt for types that it has no call for."""
+def tensor_cores(path: Path) -> Iterator[Timed]:
+    """The cases of ``tensor_cores.toml``, against the best of cuBLAS and cublasLt."""
     known = {
         (group.what, group.product, name): text
         for group in tensor_cases.read()
@@ -90,8 +87,7 @@ def tensor_cores(path: Path = FOLDER / "tensor_cores.json") -> Iterator[Timed]:
         text = known.get((row["what"], row["product"], row["schedule"]))
         if text is not None and row["checked"] and row["of_best"] is not None:
             us = row["ms"] * 1e3
-            share = row["share"] if row["rival"] == "cuBLAS" else row["of_best"]
-            yield timed(text, row["shape"], us, us * share, row)
+            yield timed(text, row["shape"], us, us * row["of_best"], row)
 
 
 def cublas(path: Path = FOLDER / "cublas.json") -> Iterator[Timed]:
@@ -106,26 +102,16 @@ def cublas(path: Path = FOLDER / "cublas.json") -> Iterator[Timed]:
             yield timed(text, shape, us, us * row["share"], row)
 
 
-def kept(runs: Iterable[Iterable[Timed]], keep: int, within: float, share: float) -> list[Timed]:
-    """The fastest ones of each problem and shape, in a fixed order.
-
-    They are of one run, since runs differ by clocks and power: of the first that timed the shape,
-    or of a later one whose best is ``BETTER`` than that.
-    """
-    best: dict[ProblemKey, list[Timed]] = {}
-    for run in runs:
-        by_problem: dict[ProblemKey, dict[str, Timed]] = {}
-        for one in sorted(run, key=lambda x: (x.ratio, x.schedule)):
-            by_problem.setdefault(one.problem, {}).setdefault(one.schedule, one)
-        for problem, schedules in by_problem.items():
-            found = list(schedules.values())
-            if problem not in best or found[0].ratio * BETTER < best[problem][0].ratio:
-                best[problem] = found
+def kept(found: Iterable[Timed], keep: int, within: float, share: float) -> list[Timed]:
+    """The fastest ones of each problem and shape, in a fixed order."""
+    by_problem: dict[ProblemKey, dict[str, Timed]] = {}
+    for one in sorted(found, key=lambda x: (x.ratio, x.schedule)):
+        by_problem.setdefault(one.problem, {}).setdefault(one.schedule, one)
     chosen: list[Timed] = []
-    for each in best.values():
-        least = each[0].ratio
+    for each in by_problem.values():
+        least = min(one.ratio for one in each.values())
         if least * share <= 1:
-            chosen += [one for one in each if one.ratio <= within * least][:keep]
+            chosen += [one for one in each.values() if one.ratio <= within * least][:keep]
     return sorted(chosen, key=lambda x: (x.about, x.problem.text, x.problem.shape, x.us))
 
 
@@ -173,9 +159,12 @@ def written(found: Iterable[dict[str, Any]]) -> str:
 
 def all_of_them(keep: int = 2, within: float = 1.03, share: float = 0.7) -> list[dict[str, Any]]:
     """The table."""
-    named = (warpgroups(path) for path in sorted(FOLDER.glob("named_*.json")))
-    runs = (tensor_cores(), cublas(), warpgroups(), *named)
-    return groups(kept(runs, keep, within, share))
+    plans = (DATA, *sorted(FOLDER.glob("named_*.json")))
+    found = [one for path in plans for one in warpgroups(path)]
+    found += [
+        one for path in sorted(FOLDER.glob("tensor_cores*.json")) for one in tensor_cores(path)
+    ]
+    return groups(kept([*found, *cublas()], keep, within, share))
 
 
 def main() -> None:

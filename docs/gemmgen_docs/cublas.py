@@ -12,9 +12,12 @@ from gemmgen_docs.markdown import cell, code, table
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
+import default_path
 import shares
 import tensor_shares
 
+NAMED = len(default_path.NAMED)
+"""The first rows of the default path's measurements: shapes that were not drawn."""
 COLUMNS = {
     "tile": ("tile",),
     "warp's share": ("warp_tile",),

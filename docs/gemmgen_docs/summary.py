@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 
 from gemmgen.schedule.examples import LADDER as RUNGS
-from gemmgen_docs.cublas import shares, tensor_shares
+from gemmgen_docs.cublas import NAMED, shares, tensor_shares
 from gemmgen_docs.markdown import table
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 LADDER = ROOT / "docs" / "data" / "ladder.json"
+DEFAULT_PATH = ROOT / "docs" / "data" / "default_path_bf16.json"
 MARKS = BEGIN, END = "<!-- summary -->", "<!-- /summary -->"
 SIZES = (4096, 8192)
+PARTS = "f32 as bf16x3"
+"""The case of ``tensor_cores.json`` that multiplies terms of f32 operands."""
 TYPES = {
     "bf16": "bf16",
     "f16": "f16",
@@ -40,11 +45,28 @@ def rows() -> Iterator[tuple[str, ...]]:
     speed = f"{found[-1].tflops():.0f}"
     yield "f32", *(f"{line.share:.0%}" for line in found), speed, "cuBLAS, f32 pedantic"
     best = tensor_shares.best(tensor_shares.read())
+    lines = [_square(best, PARTS, size) for size in SIZES]
+    cells = [f"{line.share:.0%}" for line in lines if line.checked and line.share]
+    yield "f32 as bf16x3 (`--fast`)", *cells, f"{lines[-1].tflops:.0f}", "cuBLAS, f32 pedantic"
     for what, name in TYPES.items():
         lines = [_square(best, what, size) for size in SIZES]
         cells = [f"{line.of_best:.0%}" for line in lines if line.checked and line.of_best]
         assert len(cells) == len(SIZES), f"a result of {what} is wrong, or has no rival"
         yield name, *cells, f"{lines[-1].tflops:.0f}", "the best of cuBLAS and cublasLt"
+    yield _chosen()
+
+
+def _chosen() -> tuple[str, ...]:
+    """The row of ``benchmarks/default_path.py``: what ``suggest`` chooses, against PyTorch."""
+    run = json.loads(DEFAULT_PATH.read_text(encoding="utf-8"))
+    rows = run["rows"]
+    named = {tuple(row["shape"]): row for row in rows[:NAMED]}
+    found = [named[size, size, size] for size in SIZES]
+    drawn = [row["share"] for row in rows[NAMED:]]
+    mean = math.exp(fmean(map(math.log, drawn)))
+    speed = 2 * SIZES[-1] ** 3 / found[-1]["ours_us"] * 1e-6
+    name = f"bf16, no schedule given; {len(drawn)} random shapes: {mean:.0%}"
+    return name, *(f"{row['share']:.0%}" for row in found), f"{speed:.0f}", "`torch.mm`"
 
 
 def _square(lines: tuple[tensor_shares.Line, ...], what: str, size: int) -> tensor_shares.Line:
