@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import zlib
 from collections.abc import Callable
 from functools import cache
 from typing import Protocol
@@ -26,6 +27,8 @@ OPTIONS = ("--std=c++17", "--ptxas-options=-v")
 """Options that both compilers take; part of the key of each stored cubin."""
 CHOICE = "GEMMGEN_COMPILER"
 _LOG = "log"
+_FILES = ("cubin", "ptx", _LOG)
+"""Of compiled code in the cache, compressed."""
 
 
 @record
@@ -76,10 +79,11 @@ class Compiler(Protocol):
 
 
 def compile_text(text: str, arch: str, *, path: str = "", strict: bool = True) -> Compiled:
-    """``text`` compiled for ``arch`` (``sm_90``, ``sm_90a``); cached within the process.
+    """``text`` compiled for ``arch`` (``sm_90``, ``sm_90a``), or its code from the cache.
 
     ``path`` is the file that holds the text: with it the cubin carries line information for
-    profilers.  Without it the bytes depend on the compiler alone.  Raises ``CompileError`` for a
+    profilers, and is cached within the process alone.  Without it the bytes depend on the compiler
+    alone.  Raises ``CompileError`` for a
     text that the compiler refuses (``strict``: or warns about), ``CannotCheck`` without a compiler.
     """
     by = compiler()
@@ -157,7 +161,19 @@ def _try(make: Callable[[], Compiler]) -> Compiler | None:
 
 @cache
 def _compile(text: str, arch: str, path: str, by: Compiler) -> Output:
-    return by.compile(text, path, arch, OPTIONS)
+    if path:
+        return by.compile(text, path, arch, OPTIONS)
+    name = f"code-{caches.key(text, arch, by.name, *OPTIONS)}"
+    kept = caches.read(name)
+    if kept is not None:
+        cubin, ptx, log = (zlib.decompress(kept[file]) for file in _FILES)
+        return Output(cubin, ptx.decode(), log.decode())
+    found = by.compile(text, path, arch, OPTIONS)
+    parts = found.cubin, found.ptx.encode(), found.log.encode()
+    caches.write(
+        name, {file: zlib.compress(part, 1) for file, part in zip(_FILES, parts, strict=True)}
+    )
+    return found
 
 
 def _report(log: str, arch: str, by: Compiler) -> Report:

@@ -40,6 +40,20 @@ def test_a_report_of_what_passed_is_kept(monkeypatch: pytest.MonkeyPatch) -> Non
         compiler.reported(naive, "sm_90")
 
 
+def test_code_is_kept_for_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("compiled again")
+
+    text = kernels.text("naive")
+    compiler._compile.cache_clear()
+    first = compiler.compile_text(text, "sm_80")
+    compiler._compile.cache_clear()
+    monkeypatch.setattr(type(compiler.compiler()), "compile", refuse)
+    assert compiler.compile_text(text, "sm_80") == first
+    with pytest.raises(AssertionError, match="compiled again"):
+        compiler.compile_text(text, "sm_86")
+
+
 @pytest.mark.parametrize("damage", [b"", b"\x7fELF and no more"])
 def test_a_damaged_cubin_is_made_again(damage: bytes) -> None:
     found = store.stored(kernels.text("naive"), "sm_80")
