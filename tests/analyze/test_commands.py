@@ -31,6 +31,7 @@ def test_every_example_is_explained(path: Path):
     assert not message.stderr
 
 
+@pytest.mark.proof
 def test_the_report_sets_counts_beside_formulas():
     message = gemmgen("explain", VECTORIZED, "--shape", "512x256x128").stdout
     line = next(line for line in message.splitlines() if "MNK(1/BM + 1/BN)" in line)

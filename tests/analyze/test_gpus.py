@@ -200,6 +200,7 @@ def test_a_file_does_not_take_a_known_gpus_measured_results(tmp_path: Path) -> N
     assert own.reasons[0].startswith("Measured: ")
 
 
+@pytest.mark.proof
 def test_python_takes_a_name_a_file_or_a_gpu(tmp_path: Path) -> None:
     path, tiled = saved(tmp_path, GOOD), "tile m=32 n=32 k=32\ncache_shared A B\n"
     for gpu in ("h100 pcie", str(path), path, replace(GPUS["H100"], sms=100)):

@@ -59,6 +59,7 @@ def test_code_without_multiply_adds_of_single_registers_says_so() -> None:
     assert "there is none" in classes(code, "sm_90", "main loop").notes[0]
 
 
+@pytest.mark.proof
 @needs_tool
 def test_explain_prints_the_main_loop() -> None:
     said = gemmgen("explain", VECTORIZED, "--sass")

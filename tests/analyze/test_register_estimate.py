@@ -38,7 +38,7 @@ def off(name: str) -> float:
     return abs(found / compiler.reported(emitted(name).text, arch).registers - 1)
 
 
-@pytest.mark.by_default("vectorized", "matvec", "naive")
+@pytest.mark.by_default("vectorized", "naive")
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.proof) for n in NAMES]
 )

@@ -58,7 +58,7 @@ BATCHES = (3, 5)
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.by_default("*raster group=3*")
+@pytest.mark.proof
 @pytest.mark.parametrize("text", SCHEDULES)
 def test_classes_and_periods_count_like_all_blocks_and_trips(text: str) -> None:
     kernel = compile_kernel(parse_schedule(Source(text)))
@@ -186,7 +186,7 @@ def test_strips_of_some_waves_are_about_those_of_all(monkeypatch: pytest.MonkeyP
         assert getattr(some, name) == pytest.approx(getattr(every, name), rel=0.05)
 
 
-@pytest.mark.by_default("best/*")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["vectorized", "best/bf16_8192", "hopper/persistent"])
 def test_the_largest_shape_is_explained_in_seconds(name: str) -> None:
     source = read_source(str(EXAMPLES / f"{name}.sched"))

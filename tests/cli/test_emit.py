@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 import compilers
+import pytest
 
 from .running import EXAMPLES, fresh, gemmgen
 
@@ -31,6 +32,7 @@ def test_line_ends_and_a_byte_order_mark_change_no_byte():
     assert gemmgen("emit", "-", input=dressed).stdout == gemmgen("emit", "-", input=data).stdout
 
 
+@pytest.mark.proof
 def test_hash_seeds_change_no_byte():
     import os
 

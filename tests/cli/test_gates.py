@@ -48,6 +48,7 @@ def test_the_kernel_is_written_all_the_same(monkeypatch: pytest.MonkeyPatch, tmp
     assert "__global__" in (tmp_path / "k.cu").read_text()
 
 
+@pytest.mark.by_default("check-2", "emit-2")
 @pytest.mark.parametrize(("command", "code"), [("verify", 1), ("check", 2), ("emit", 2)])
 def test_with_a_compiler_it_is_evaluated(command: str, code: int, tmp_path: Path):
     compilers.needed()

@@ -159,6 +159,7 @@ def test_update_wants_one_place_before_it_measures(tmp_path: Path, text: str):
     assert readme.read_text() == text
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("uncounted")
 def test_a_refused_file_is_a_line_and_no_failure(tmp_path: Path):
     wrong = tmp_path / "wrong.sched"

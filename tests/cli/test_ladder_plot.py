@@ -102,6 +102,7 @@ def test_a_file_that_holds_no_rows_is_refused(text: str, message: str, tmp_path:
     assert not (tmp_path / "x.svg").exists()
 
 
+@pytest.mark.proof
 def test_a_wrong_result_is_not_drawn(tmp_path: Path) -> None:
     rows = [row for row in read_rows(str(ROWS)) if row["shape"]["M"] == 1024]
     for row in rows:

@@ -65,6 +65,7 @@ def formats_with_exponents() -> Iterator[str]:
                 yield f"{name}:{node.lineno}: {spec}"
 
 
+@pytest.mark.proof
 def test_no_format_has_exponents() -> None:
     assert [*formats_with_exponents()] == []
     assert all((PACKAGE / name).exists() for name in OWN)

@@ -17,6 +17,7 @@ TILED = "tile m=32 n=32 k=8\ncache_shared A B\n"
 BATCHED = parse_schedule(Source("gemm C[b, m, n] = A[b, m, k] * B[k, n]\n")).gemm
 
 
+@pytest.mark.proof
 def test_verify_proves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "ARCHITECTURES", ())
     found = gemmgen.verify(TILED, [(33, 40, 17)])

@@ -50,7 +50,7 @@ def is_for(name: str, arch: str) -> bool:
     return arch == stated[1] if ALONE.search(text(name)) else has(arch, int(stated[2]))
 
 
-@pytest.mark.by_default("vectorized-sm_90", "tensor_core-sm_80")
+@pytest.mark.by_default("vectorized-sm_90")
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "arch"),

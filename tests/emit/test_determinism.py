@@ -55,6 +55,7 @@ def test_every_order_of_the_seven_words_is_one_schedule() -> None:
     assert all(schedule == first for schedule in others)
 
 
+@pytest.mark.proof
 def test_orders_give_one_text() -> None:
     sample = random.Random(0).sample(orders(), 40)
     assert len({sha256(text) for text in sample}) == 1

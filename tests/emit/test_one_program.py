@@ -59,6 +59,7 @@ def test_goldens_are_one_translation_unit_and_link_with_another(
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.by_default(*[*GOLDEN][::3])
 @pytest.mark.parametrize("golden", GOLDEN)
 def test_nothing_but_the_launcher_is_outside_the_namespace(golden: str) -> None:
     text = emitted(GOLDEN[golden].text).text

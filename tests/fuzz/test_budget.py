@@ -28,6 +28,7 @@ def test_a_trial_ends_between_two_runs() -> None:
         trial.judge(schedule_at(1, 0), Dice(1, 0, "cases"), deadline=time.time() - 1)
 
 
+@pytest.mark.proof
 def test_schedules_in_a_batch_are_left_after_the_deadline() -> None:
     drawn = tuple((index, schedule_at(1, index)) for index in range(4))
     assert campaign.batch(1, drawn, False, (), time.time() - 1) == []

@@ -39,6 +39,7 @@ RIGHT: dict[str, dict[str, object]] = {
 """What the other arguments are; a call of ``verify`` ends with its last one in any case."""
 
 
+@pytest.mark.by_default(but=("suggest-epilogue", "explain-beta"))
 @pytest.mark.parametrize(
     ("function", "argument"),
     [(name, key) for name, each in FUNCTIONS.items() for key in inspect.signature(each).parameters],

@@ -42,6 +42,7 @@ def tried(names: tuple[str, ...], count: int) -> list[str]:
     return [outcome(each, old, word)[0] for each, _, old, word in islice(found, count)]
 
 
+@pytest.mark.proof
 def test_a_sample_of_names() -> None:
     found = tried(SAMPLE[:4], 40)
     assert min(found.count("taken"), found.count("refused")) > 8
@@ -56,6 +57,7 @@ SPLIT = (ROOT / SAMPLE[0]).read_text(encoding="utf-8")
 OF_PLANES = ("A_parts", "A_parts_map", "B_parts_BLOCKS", "B_parts_n", "A_plane", "B_pitch")
 
 
+@pytest.mark.by_default("*_parts", "*_pitch", "plane")
 @pytest.mark.parametrize("name", (*OF_PLANES, "gemm_split", "plane", "SPLIT"))
 def test_names_of_operand_planes_are_refused(name: str) -> None:
     other = "B" if name[0] == "A" else "A"
@@ -68,6 +70,7 @@ def test_names_of_operand_planes_are_refused(name: str) -> None:
         assert changed and compile_source(Source(changed))
 
 
+@pytest.mark.by_default("*_parts", "scalar-*_pitch")
 @pytest.mark.parametrize("name", OF_PLANES)
 @pytest.mark.parametrize("place", ("scalar", "kernel"))
 def test_what_no_list_reserves_is_refused_by_what_was_made(

@@ -138,6 +138,7 @@ def test_a_file_of_cuda_is_refused_with_one_sentence(
     assert result.stderr.strip().count("\n") == 0 and "is CUDA C, not a schedule" in result.stderr
 
 
+@pytest.mark.by_default("draw", "suggest")
 @pytest.mark.parametrize("command", ["explain", "draw", "suggest"])
 def test_gpus_have_names_in_capitals_or_not(command: str, folder: Path) -> None:
     (folder / FILE).write_text("tile m=32 n=32\n")

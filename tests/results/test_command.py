@@ -255,6 +255,7 @@ CALLS = (
 )
 
 
+@pytest.mark.by_default(but=("zeros", "half", "newer", "other tables"))
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_store_that_cannot_be_used_is_one_clear_error(
     damage: str, store: Path, folder: Path

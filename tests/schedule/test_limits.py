@@ -39,6 +39,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.by_default(but=("many letters",))
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_text_is_refused_quickly(text: str) -> None:
     start = process_time()

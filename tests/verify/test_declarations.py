@@ -39,6 +39,7 @@ def refusal(text: str, interface: Interface) -> str:
     return ""
 
 
+@pytest.mark.by_default(*MAPPED[::3])
 @pytest.mark.parametrize("name", MAPPED)
 def test_each_map_that_is_no_grid_constant_is_found(name: str) -> None:
     known = emitted(SCHEDULES[name])

@@ -103,7 +103,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.by_default("split", "batched", "halves")
+@pytest.mark.by_default("split")
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_kernels_pass(name: str) -> None:
     schedule, shape = RIGHT[name]

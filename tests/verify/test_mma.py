@@ -78,7 +78,7 @@ Patch = pytest.MonkeyPatch
 Plant = Callable[[Patch], None]
 
 
-@pytest.mark.by_default("plain")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_kernels_hold(name: str) -> None:
     kernel = subject(RIGHT[name])
@@ -269,7 +269,7 @@ FUNCTIONS = {
 """Of the functions above it."""
 
 
-@pytest.mark.by_default("not transposed")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_run_shows_a_mistake_in_a_function(name: str) -> None:
     before, after = FUNCTIONS[name]
@@ -280,7 +280,7 @@ def test_a_run_shows_a_mistake_in_a_function(name: str) -> None:
     assert outcome.status == "failed" and "C: " in outcome.detail, outcome.detail
 
 
-@pytest.mark.by_default("a row that is not at a multiple of 16 bytes", "some lanes do not load")
+@pytest.mark.by_default("some lanes do not load")
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_run_of_a_mutant_shows_it(name: str) -> None:
     before, after, message = MUTANTS[name]

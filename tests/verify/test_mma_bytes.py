@@ -114,7 +114,7 @@ MISTAKES = {
 """Of the text, by the kernel that it is of."""
 
 
-@pytest.mark.by_default("a scale of another row", "an i8 that does not saturate")
+@pytest.mark.by_default("an i8 that does not saturate")
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_run_of_the_text_shows_it(name: str) -> None:
     of, before, after, message = MISTAKES[name]

@@ -83,7 +83,7 @@ def test_the_loop_has_what_is_promised(name: str) -> None:
     assert findings(name=name) == Findings()
 
 
-@pytest.mark.by_default("ping-pong")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", COUNTS)
 def test_a_schedule_says_how_many(name: str) -> None:
     schedule, count = COUNTS[name]
@@ -99,7 +99,7 @@ def test_other_multiplications_are_errors(name: str) -> None:
     assert message in error
 
 
-@pytest.mark.by_default("accumulators read between")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", NOTES)
 def test_what_is_only_slow_is_a_note(name: str) -> None:
     before, after, message = NOTES[name]

@@ -44,7 +44,7 @@ FEW_ROWS = {
 }
 
 
-@pytest.mark.by_default("f32", "f32, two stages")
+@pytest.mark.by_default("f32")
 @pytest.mark.parametrize("name", FEW_ROWS)
 def test_atom_columns_of_few_rows_are_right(name: str) -> None:
     emitted = kernel(FEW_ROWS[name])
@@ -53,6 +53,7 @@ def test_atom_columns_of_few_rows_are_right(name: str) -> None:
     assert complaint(emitted) is None
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("count", [3, pytest.param(40, marks=pytest.mark.proof)])
 def test_random_slices_are_right(count: int) -> None:
     for text, emitted in islice(accepted(7), count):

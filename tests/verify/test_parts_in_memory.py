@@ -69,7 +69,7 @@ def test_right_kernels_hold(name: str) -> None:
         assert outcome.status == "passed", outcome
 
 
-@pytest.mark.by_default("plain")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", RIGHT)
 def test_some_calls_are_right(name: str) -> None:
     right = subject(RIGHT[name], *SHAPES)
@@ -92,7 +92,7 @@ WRONG: dict[str, Products] = {
 }
 
 
-@pytest.mark.by_default("one left out")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_products_are_found(name: str, monkeypatch: Patch) -> None:
     right = subject(PLAIN, (65, 34, 70))

@@ -93,7 +93,9 @@ def errors(emitted: Emitted, data: str, depth: int, generation: str) -> tuple[fl
     return float(split.max()), float(plain.max()), bound
 
 
-@pytest.mark.by_default("*hopper/split_f32-4096-*sm_90*", "*mma/split_f32-4096-*sm_80*")
+@pytest.mark.by_default(
+    "*hopper/split_f32-4096-exponents-sm_90*", "*mma/split_f32-4096-normal-sm_80*"
+)
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("depth", (50, 4096, 65536))
@@ -104,7 +106,7 @@ def test_split_f32_is_f32(name: str, depth: int, data: str, generation: str) -> 
     assert depth < 4096 or split <= WORSE * plain
 
 
-@pytest.mark.by_default("uniform-4096", "exponents-4096")
+@pytest.mark.by_default("exponents-4096")
 @pytest.mark.parametrize("depth", (4096, 65536))
 @pytest.mark.parametrize("data", [*DATA])
 def test_without_promotion_it_is_not(

@@ -227,7 +227,7 @@ EVERYWHERE = {"the tile's lines not padded": ("[BN + B_PAD]", "[BN]", "under way
 """Where the tile is declared and where it is a parameter."""
 
 
-@pytest.mark.by_default("some lanes do not multiply")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", (*MUTANTS, *EVERYWHERE))
 def test_a_run_of_a_mutant_shows_it(name: str) -> None:
     before, after, message = (MUTANTS | EVERYWHERE)[name]
