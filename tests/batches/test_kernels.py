@@ -83,7 +83,7 @@ def test_the_compiler_still_knows_that_inputs_do_not_change() -> None:
     assert ptx.count("ld.global.nc.v4") >= 4
 
 
-@pytest.mark.by_default("naive")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ("naive", "A shared"))
 def test_more_matrices_than_a_grid_dimension_has_blocks(name: str) -> None:
     tiny = SCHEDULES[name] + ("" if "tile" in SCHEDULES[name] else "tile m=4 n=8\n")

@@ -53,7 +53,7 @@ def images(kernel: AnalyzedKernel) -> dict[str, dict[Position, Position]]:
     return found
 
 
-@pytest.mark.by_default("vectorized", "swizzled", "tensor_core")
+@pytest.mark.by_default("vectorized", "swizzled")
 @pytest.mark.parametrize("name", STAGED)
 def test_elements_lie_where_the_interpreter_puts_them(name: str) -> None:
     kernel = compiled(name)

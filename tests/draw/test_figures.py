@@ -75,7 +75,7 @@ def test_an_epilogue_is_compared_with_kernels_of_its_own() -> None:
     assert "passes" not in drawn("tiled", "hierarchy", SHAPE).text
 
 
-@pytest.mark.by_default("naive")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["naive", "vectorized", "tensor_core"])
 def test_the_roofline_is_that_of_explain(name: str) -> None:
     shown, drawing = explained(name)["roofline"], drawn(name, "roofline", SHAPE)
@@ -90,6 +90,7 @@ def test_the_roofline_is_that_of_explain(name: str) -> None:
     )
 
 
+@pytest.mark.proof
 def test_the_point_lies_where_its_numbers_are() -> None:
     shown, drawing = explained("vectorized")["roofline"], drawn("vectorized", "roofline", SHAPE)
     (axes,), peak = drawing.plot, shown["peak_flops"] / 1e12

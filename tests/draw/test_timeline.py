@@ -123,7 +123,7 @@ def test_each_role_goes_round_its_ring_as_in_the_interpreter(order: Order) -> No
     assert ("await", "full[0] 2") in found["consumers"]
 
 
-@pytest.mark.by_default("ascending")
+@pytest.mark.proof
 @pytest.mark.parametrize("order", ["ascending", "descending"])
 def test_a_persistent_block_goes_on_as_in_the_interpreter(order: Order) -> None:
     """Three tiles of C of three steps each, in a ring of four stages."""

@@ -45,6 +45,7 @@ def test_the_cpu_run_takes_arrays_of_the_stated_types(types: str) -> None:
     call(types)
 
 
+@pytest.mark.by_default("f16-*", "bf16-*")
 @pytest.mark.parametrize(
     ("types", "tensor", "dtype", "said"),
     [

@@ -83,6 +83,7 @@ def test_nothing_is_included() -> None:
         assert "#include" not in emitted(schedule, types).text
 
 
+@pytest.mark.proof
 def test_functions_stand_only_where_they_are_used() -> None:
     for schedule, types in EVERY:
         whole = emitted(schedule, types).text

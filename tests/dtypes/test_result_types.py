@@ -63,6 +63,7 @@ def test_a_result_on_the_cpu_has_the_type_of_the_inputs(types: str, given: str) 
         assert np.array_equal(as_numbers(mine, of["C"]), expected)
 
 
+@pytest.mark.by_default("e5m2")
 @pytest.mark.parametrize("dtype", NOT_NUMPYS)
 def test_a_tensor_of_the_epilogue_counts(dtype: DType) -> None:
     text = f"target sm_89\ndtype C={dtype} bias={dtype}\nfuse_epilogue acc + bias[n]\n"
@@ -76,6 +77,7 @@ def test_a_tensor_of_the_epilogue_counts(dtype: DType) -> None:
         assert np.array_equal(as_numbers(c, dtype), expected)
 
 
+@pytest.mark.by_default("bf16")
 @pytest.mark.parametrize("dtype", NOT_NUMPYS)
 def test_no_result_is_bits_by_surprise(dtype: DType, monkeypatch: pytest.MonkeyPatch) -> None:
     """f32 in, bf16 out: numbers, and without ``ml_dtypes`` a sentence."""

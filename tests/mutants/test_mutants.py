@@ -211,6 +211,7 @@ def test_the_page_shows_enough_of_them() -> None:
     ]
 
 
+@pytest.mark.proof
 def test_the_samples_of_the_proof_have_most_kinds() -> None:
     chosen = [m for name in PATHS for m in sampled(everywhere(text_of(name)), EACH, SEED)]
     assert len({mutant.kind for mutant in chosen}) >= 0.75 * len(KINDS)

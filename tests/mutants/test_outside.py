@@ -290,7 +290,7 @@ def _marked(name: str) -> object:
     return name if name in SAMPLE else pytest.param(name, marks=pytest.mark.proof)
 
 
-@pytest.mark.by_default("A by columns", "one group more *")
+@pytest.mark.by_default("one group more *")
 @pytest.mark.parametrize("name", [*map(_marked, PLANTS)])
 def test_it_is_found(name: str) -> None:
     assert PLANTS[name].finds in found(PLANTS[name])

@@ -81,6 +81,7 @@ def test_a_warp_stores_matrices(count: int, transposed: bool) -> None:
     assert f"stmatrix.sync.aligned.m8n8.x{count}{'.trans' * transposed}.shared.b16" in found
 
 
+@pytest.mark.by_default("f32-xor-sm_75", "f32-down-sm_90a", "f64-down-sm_75", "f64-xor-sm_90a")
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90a"])
 @pytest.mark.parametrize("name", ["xor", "down"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])

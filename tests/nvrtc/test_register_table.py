@@ -60,6 +60,7 @@ def agrees(row: Row) -> None:
         assert not [each for each in said if each.endswith(FOR_WGMMA)], (row, said)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("count", [20, pytest.param(len(ROWS), marks=pytest.mark.proof)])
 def test_arithmetic_agrees_with_ptxas(count: int) -> None:
     for row in sample(count):

@@ -33,7 +33,7 @@ def others(code: sass.Code) -> int:
     return len(code) - sass.count(code, "FFMA")
 
 
-@pytest.mark.by_default("4")
+@pytest.mark.proof
 @needs_tool
 @pytest.mark.parametrize("steps", [2, 4, 8])
 def test_a_step_is_64_multiply_adds(steps: int) -> None:

@@ -24,7 +24,20 @@ READERS = {"build.py", "intent.py", "ladder.py"}
 
 
 @pytest.mark.by_default(
-    "*", but=("best/*", "sizes/*", "steps/*", "torch/*", "types/*", "uses/*", "versions/*")
+    "fused.sched",
+    "split_k.sched",
+    "async_row_major.sched",
+    "hilbert.sched",
+    "l2_hints.sched",
+    "matvec.sched",
+    "odd_extents.sched",
+    "swizzled.sched",
+    "tensor_core.sched",
+    "mma/tf32.sched",
+    "hopper/split_f32.sched",
+    "hopper/pingpong.sched",
+    "hopper/cluster.sched",
+    "hopper/overlap_launch.sched",
 )
 @pytest.mark.parametrize(
     "path", FILES, ids=lambda path: path.relative_to(ROOT / "examples").as_posix()

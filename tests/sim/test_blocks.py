@@ -147,7 +147,7 @@ PLANTS = {
 PLAIN = "inline void gg_plain(float *target, float value) { *target += value; }\n"
 
 
-@pytest.mark.by_default("no barrier before a block counts", "plain additions")
+@pytest.mark.by_default("plain additions")
 @pytest.mark.parametrize("name", PLANTS)
 def test_finds(name: str) -> None:
     plant = PLANTS[name]

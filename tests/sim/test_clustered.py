@@ -75,7 +75,7 @@ def complaint(name: str, text: str | None = None) -> str | None:
     return first_complaint(Caller(kernel), text or kernel.text, cases, warn=False)
 
 
-@pytest.mark.by_default("whole clusters")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_is_right_in_all_orders_and_landings(name: str) -> None:
     assert complaint(name) is None

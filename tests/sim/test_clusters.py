@@ -89,6 +89,7 @@ def sentence(plant: str, pattern: str) -> str:
     return next((one for one in seen if re.search(pattern, one)), f"{seen}")
 
 
+@pytest.mark.proof
 def test_a_finding_says_whose_memory_it_is_about() -> None:
     pattern = r" \(of block (\d)\) in block (?!\1).*; thread \(\d+, 0\) of block \1 reads it, at"
     got = sentence("a stage released to its own block twice", pattern)

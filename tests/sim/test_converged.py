@@ -38,7 +38,7 @@ def emitted(name: str) -> Emitted:
     return compile_source(read_source(str(CLUSTERED[name])))
 
 
-@pytest.mark.by_default("golden/clusters", "kernels/cluster_wgmma")
+@pytest.mark.by_default("golden/clusters")
 @pytest.mark.parametrize("name", CLUSTERED)
 def test_a_warp_that_has_not_converged_is_found(name: str) -> None:
     known = emitted(name)
@@ -53,6 +53,7 @@ def test_a_warp_that_has_not_converged_is_found(name: str) -> None:
 AT_THE_END = re.compile(r"(?<=\n)    gg_sync_cluster\(\);\n\}")
 
 
+@pytest.mark.by_default("golden/clusters")
 @pytest.mark.parametrize("name", ("golden/clusters", "kernels/promote_fp8"))
 def test_each_of_two_barriers_is_checked(name: str) -> None:
     """The last barrier alone: after the producer's only thread has asked for tiles."""
@@ -68,6 +69,7 @@ def test_each_of_two_barriers_is_checked(name: str) -> None:
     assert re.search(r"thread \(\d+, 0\) comes from line \d+ `.*gg_", message)
 
 
+@pytest.mark.by_default("__syncwarp*")
 @pytest.mark.parametrize("wait", ("__syncwarp();", "__syncthreads();"))
 def test_any_wait_for_the_warp_makes_it_converge(wait: str) -> None:
     known = emitted("golden/clusters")

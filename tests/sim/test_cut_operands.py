@@ -41,7 +41,7 @@ def test_every_order_is_right(name: str) -> None:
     assert complaint(SCHEDULES[name]) is None
 
 
-@pytest.mark.by_default("atom columns")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_pass_keeps_the_meaning(name: str) -> None:
     outcome = meaning.check(Subject(emitted(SCHEDULES[name])))

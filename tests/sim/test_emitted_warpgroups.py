@@ -47,7 +47,7 @@ SCHEDULES = {
 }
 
 
-@pytest.mark.by_default("persistent")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_order_is_right(name: str) -> None:
     assert complaint(SCHEDULES[name]) is None

@@ -41,6 +41,7 @@ def test_no_k_leaves_the_epilogue_of_zero(name: str) -> None:
         assert check(name, case).text().startswith("equal")
 
 
+@pytest.mark.by_default("naive", "vectorized", "split_k")
 @pytest.mark.parametrize("name", NAMES)
 def test_an_empty_output_launches_nothing(name: str) -> None:
     assert check(name, Case((0, 5, 3), "normal")).equal

@@ -125,7 +125,7 @@ PLANTS = {
 }
 
 
-@pytest.mark.by_default("a distance left out", "every lane stores")
+@pytest.mark.by_default("a distance left out")
 @pytest.mark.parametrize("name", PLANTS)
 def test_finds(name: str) -> None:
     plant = PLANTS[name]

@@ -249,10 +249,7 @@ RACES = {
 
 
 @pytest.mark.by_default(
-    "issuers last-a third warp that*",
-    "issuers last-groups that wait each*",
-    "issuers last-the block's barrier f*",
-    "issuers last-a shuffle for a*",
+    "issuers last-groups that wait each*", "issuers last-the block's barrier f*"
 )
 @pytest.mark.parametrize("name", RACES)
 @pytest.mark.parametrize("order", ALL_ORDERS)

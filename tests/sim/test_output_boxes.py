@@ -45,7 +45,7 @@ def complaint(name: str, text: str) -> str | None:
     return first_complaint(Caller(known), text, cases, warn=False)
 
 
-@pytest.mark.by_default("consumers *")
+@pytest.mark.by_default("consumers that alternate *")
 @pytest.mark.parametrize("name", [BLOCK, WARPS, ROLES, SLICES, ONCE, THREADS])
 def test_every_order_is_right(name: str) -> None:
     assert complaint(name, emitted(name).text) is None
@@ -226,7 +226,7 @@ PLANTS: dict[str, tuple[str, str, str, int, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.by_default("a fence by one thread", "no wait before the slice *")
+@pytest.mark.by_default("a fence by one thread")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth, wanted = PLANTS[plant]
@@ -250,7 +250,7 @@ def without_whole_units(name: str) -> tuple[Emitted, str]:
     return looser, planted(known.text, rule.text().replace("==", "!="), "false", 1)
 
 
-@pytest.mark.by_default("*watched-shape1")
+@pytest.mark.by_default("unwatched-shape1")
 @pytest.mark.parametrize("shape", [(35, 68, 12), (35, 69, 12), (3, 5, 9), (33, 62, 8)])
 @pytest.mark.parametrize("watched", [True, False], ids=["watched", "unwatched"])
 def test_zeros_after_rows_are_found(shape: Shape, watched: bool) -> None:

@@ -133,7 +133,7 @@ PLANTS = {
 }
 
 
-@pytest.mark.by_default("the wait missing", "no attribute", "pointers that are restricted")
+@pytest.mark.by_default("no attribute", "pointers that are restricted")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth, kind = PLANTS[plant]

@@ -151,7 +151,7 @@ PLANTS = {
 }
 
 
-@pytest.mark.by_default("tiles missed", "copies in flight at the end of a tile")
+@pytest.mark.by_default("tiles missed")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new = PLANTS[plant]

@@ -88,7 +88,7 @@ STEPS = (27, 8, 17, 0)
 """Sums of four, one, three and no steps: a tile ends at any stage."""
 
 
-@pytest.mark.by_default("a producer, slices of C")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_order_is_right(name: str) -> None:
     known, blocks = emitted(name), set[int]()
@@ -241,9 +241,7 @@ PLANTS = {
 }
 
 
-@pytest.mark.by_default(
-    "the producer a tile short", "the epilogue reads a stage that is filled again"
-)
+@pytest.mark.by_default("the producer a tile short")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth = PLANTS[plant]

@@ -116,11 +116,11 @@ STEPS = (27, 8, 17, 0, 59)
 more than once."""
 
 
-@pytest.mark.by_default("two slices of C each")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_every_order_is_right(name: str, proof: bool) -> None:
+def test_every_order_is_right(name: str) -> None:
     known = emitted(name)
-    for k in STEPS if proof else STEPS[-2:]:
+    for k in STEPS:
         assert complaint(name, k) is None
         for each in (*cases(name, k)[:3], cases(name, k)[-1]):
             found = result_of(lower(expand(known.program)), known.program.problem, each)
@@ -261,7 +261,7 @@ PLANTS = {
 """Of several edits ``|`` is between them."""
 
 
-@pytest.mark.by_default("no thread waits for the turn", "consumers share a named barrier")
+@pytest.mark.by_default("no thread waits for the turn")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth = PLANTS[plant]

@@ -175,7 +175,7 @@ PLANTS = {
 }
 
 
-@pytest.mark.by_default("the last group is forgotten", "a promotion before the wait")
+@pytest.mark.by_default("a promotion before the wait")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth = PLANTS[plant]
@@ -202,7 +202,7 @@ def _never_folded(patch: Patch) -> None:
     patch.setattr(PromotionIntervals, "_promoted", lambda _own, _body: Block("nothing", (), ()))
 
 
-@pytest.mark.by_default("_ragged_forgotten")
+@pytest.mark.proof
 @pytest.mark.parametrize("plant", (_never_again, _ragged_forgotten, _never_folded))
 def test_the_meaning_shows_it(plant: object, monkeypatch: Patch) -> None:
     assert callable(plant)

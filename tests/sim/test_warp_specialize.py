@@ -57,7 +57,7 @@ def complaint(name: str, text: str | None = None) -> str | None:
     return None
 
 
-@pytest.mark.by_default("reads ahead")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_order_is_right(name: str) -> None:
     assert complaint(name) is None

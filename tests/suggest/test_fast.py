@@ -35,6 +35,7 @@ def test_the_reasons_state_the_error() -> None:
     assert "overlap_launch" not in found.text and "promote=64" in found.text
 
 
+@pytest.mark.by_default("*A?m, k? * B?k, n?", "*A?k, m? * B?n, k?")
 @pytest.mark.parametrize("gemm", [NN, NT, TN, TT])
 def test_rows_of_any_length_have_a_schedule(gemm: str) -> None:
     """TMA loads the parts, whose rows are padded."""

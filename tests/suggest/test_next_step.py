@@ -115,6 +115,7 @@ def test_the_step_of_halves_without_wgmma_is_mma() -> None:
     assert found is not None and found.statements == ("tensor_core via=mma",)
 
 
+@pytest.mark.by_default("hopper/*")
 @pytest.mark.parametrize("name", ["hopper/wgmma", "vectorized", "hopper/promote"])
 def test_wgmma_is_no_step_of_its_own_kernels_or_of_f32(name: str) -> None:
     """Nor of a kernel that promotes its accumulators, which ``suggest`` does not."""
@@ -138,6 +139,7 @@ def test_few_blocks_share_their_tiles() -> None:
     assert "SMs are idle" in " ".join(text for _, text in rows_of("vectorized", 512)), bound
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "name",
     [
@@ -168,7 +170,7 @@ def rows_of(name: str, size: int = 4096) -> tuple[tuple[str, ...], ...]:
     return wording.conclusion(explained(name, size), name, own_of(name, size), step).rows
 
 
-@pytest.mark.by_default("naive-*", "mma/ahead-*", "hopper/wgmma-*")
+@pytest.mark.by_default("mma/ahead-*", "hopper/wgmma-*")
 @pytest.mark.parametrize(
     ("name", "rests_on"),
     [
@@ -283,6 +285,7 @@ def test_explain_starts_with_it() -> None:
     assert python[1:6] == [speed, *lines[:4]]
 
 
+@pytest.mark.proof
 def test_counting_a_candidate_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     e = explained("warp_tiled", 512)
     monkeypatch.setattr(module, "resources_of", None)

@@ -72,6 +72,7 @@ def means_what_it_should(emitted: Emitted) -> None:
     assert meaning.difference(last, meaning.shapes_of(Subject(emitted))) is None
 
 
+@pytest.mark.proof
 @given(
     shape=st.tuples(EXTENTS, EXTENTS, EXTENTS, st.integers(1, 30)),
     gemm=st.sampled_from(ORDERS),
@@ -113,7 +114,7 @@ def _plans() -> list[SettledForm]:
     return found
 
 
-@pytest.mark.by_default("* f32")
+@pytest.mark.by_default("lanes * f32", "direct * f32", "block *6 * f32")
 @pytest.mark.parametrize(
     "plan", _plans(), ids=lambda p: f"{p.form.kind} {p.form.name} {p.request.dtype['a']}"
 )
@@ -129,7 +130,7 @@ MEANT: tuple[tuple[Form, str, int], ...] = (
 )
 
 
-@pytest.mark.by_default("lanes-*", "block-*-1")
+@pytest.mark.by_default("lanes-*")
 @pytest.mark.parametrize(("form", "gemm", "parts"), MEANT, ids=lambda x: getattr(x, "kind", None))
 def test_every_kind_means_what_it_should(form: Form, gemm: str, parts: int) -> None:
     """C1 at a shape a little past a tile and past the stages."""
@@ -278,6 +279,7 @@ REFUSED: tuple[tuple[str, Mapping[str, object]], ...] = (
 )
 
 
+@pytest.mark.by_default(but=("bf16 on T4*",))
 @pytest.mark.parametrize(("message", "options"), REFUSED, ids=[m[:20] for m, _ in REFUSED])
 def test_refuses(message: str, options: Mapping[str, object]) -> None:
     with pytest.raises(UsageError, match=message):

@@ -49,6 +49,7 @@ def plans(timed: Timed) -> list[WarpgroupPlan]:
     ]
 
 
+@pytest.mark.proof
 def test_the_corrected_choice_is_near_the_fastest_that_was_timed() -> None:
     cases = read()[::6]
     losses = [outcome(timed, [plan.seconds for plan in plans(timed)])[0] for timed in cases]

@@ -68,6 +68,7 @@ REQUESTS = (
 )
 
 
+@pytest.mark.by_default("f16", "e4m3", "i8")
 @pytest.mark.parametrize("at", range(len(REQUESTS)), ids=lambda at: REQUESTS[at][1])
 def test_forms_compile_and_take_the_shared_memory_that_is_counted(at: int) -> None:
     """A sample; the model's shared memory is the program's."""
@@ -95,6 +96,7 @@ def test_clusters_roles_stages_and_split_k_are_all_proposed() -> None:
     assert {3, 16} <= {plan.sizes.stages for plan in plans}
 
 
+@pytest.mark.by_default("512-bf16", "512-tf32", "4096-i8", "4096-e4m3")
 @pytest.mark.parametrize("dtype", ("bf16", "f16", "tf32", "i8", "e4m3", "e5m2"))
 @pytest.mark.parametrize("size", (512, 4096))
 def test_each_type_of_tensor_cores_gets_warpgroups_on_hopper(dtype: str, size: int) -> None:
@@ -106,6 +108,7 @@ def test_each_type_of_tensor_cores_gets_warpgroups_on_hopper(dtype: str, size: i
         assert "not measured" in found.reasons[0] and "Estimated: " in found.reasons[-1]
 
 
+@pytest.mark.by_default(but=("C along m",))
 @pytest.mark.parametrize(
     ("gemm", "dtype", "shape", "gpu"),
     [
@@ -146,6 +149,7 @@ def test_sizes_differ_in_what_the_text_says() -> None:
     assert len({plan.text for plan in plans}) == len({astuple(plan.sizes) for plan in plans})
 
 
+@pytest.mark.by_default("f16", "tf32", "i8")
 @pytest.mark.parametrize("at", range(len(REQUESTS)), ids=lambda at: REQUESTS[at][1])
 def test_a_plans_schedule_is_read_back_as_the_plan(at: int) -> None:
     """Measured schedules are estimated by what is read from their text."""

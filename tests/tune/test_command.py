@@ -70,6 +70,7 @@ def larger(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(device.missing() is None, reason="a GPU is here")
 def test_without_a_gpu_the_points_are_counted_and_that_is_reported(
     space: Path, tmp_path: Path
@@ -130,6 +131,7 @@ def test_tma_and_a_producer_are_candidates() -> None:
     assert tried == {("cp_async", 0), ("tma", 0), ("tma", 1)}
 
 
+@pytest.mark.proof
 def test_the_winner_is_printed(monkeypatch: pytest.MonkeyPatch, larger: Path) -> None:
     OnFakes(monkeypatch, fakes.SMALL)
     done = tune(larger, "--shape", "2048", "--jobs", "1")
@@ -154,6 +156,7 @@ def test_the_winner_is_written(
     assert again.exit_code == 0 and again.stdout == found["schedule"]
 
 
+@pytest.mark.proof
 def test_the_winner_is_stored(
     monkeypatch: pytest.MonkeyPatch, larger: Path, tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ class OnFakes:
         monkeypatch.setattr(keeping, "keeper", keeper)
 
 
+@pytest.mark.proof
 def test_a_single_shapes_winner_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     on = OnFakes(monkeypatch)
     done = tune(*BASE, *SHAPE, "--budget", "10")
@@ -150,6 +151,7 @@ def test_another_gpu_is_refused_where_one_is(monkeypatch: pytest.MonkeyPatch) ->
     assert tune(*BASE, *SHAPE, "--gpu", "H100", "--budget", "0.1").exit_code == 0
 
 
+@pytest.mark.proof
 def test_the_space_is_shown_and_can_be_passed(tmp_path: Path) -> None:
     done = tune("--show-space", *BASE, *SHAPE, "--gpu", "H200")
     request = Request.of(GEMM, (2048, 2304, 768), dtype="bf16")

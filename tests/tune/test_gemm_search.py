@@ -118,6 +118,7 @@ def test_the_search_finds_a_better_schedule_than_any_first_one() -> None:
     assert result.share == pytest.approx(RIVAL / result.ms)
 
 
+@pytest.mark.proof
 def test_the_search_goes_on_if_all_first_candidates_are_one_batch() -> None:
     """No neighbor is known until the first batch was measured."""
     tuning, lab, _ = tuned(lab=FakeLab(batch=32))
@@ -146,6 +147,7 @@ def test_a_search_is_the_same_each_time() -> None:
     assert tuned()[1].timed == tuned()[1].timed
 
 
+@pytest.mark.proof
 def test_the_time_is_divided_among_the_shapes() -> None:
     lab = FakeLab()
     begins: list[float] = []
@@ -185,6 +187,7 @@ def test_each_new_best_is_kept_as_it_arrives() -> None:
     assert len(set(bests)) > 2 and bests == sorted(bests, reverse=True)
 
 
+@pytest.mark.proof
 def test_what_races_do_not_confirm_is_not_kept() -> None:
     """A brief timing may be lucky, and a kernel may turn out wrong: the store has neither."""
 
@@ -236,6 +239,7 @@ def test_an_interruption_leaves_the_results_so_far() -> None:
     assert "so far: the best when the search was interrupted" in table and "not reached" in table
 
 
+@pytest.mark.proof
 def test_a_stored_schedule_may_win() -> None:
     best = tuned(seconds=30.0)[0].results[0].text
     assert best is not None and cost(best) == LEAST

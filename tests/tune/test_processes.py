@@ -99,6 +99,7 @@ def _write_for_ever(folder: Path) -> None:
         (folder / str(number)).touch()
 
 
+@pytest.mark.proof
 def test_the_folder_of_workers_outlives_them() -> None:
     """Removed while a process still wrote, it was not empty, and tune ended in a traceback."""
     with Workers(2) as workers:
