@@ -21,7 +21,6 @@ assert numpy.__version__ == "0", numpy.__file__
 from gemmgen_playground.answers import answer
 print(json.dumps([json.loads(answer(json.dumps(q))) for q in json.load(sys.stdin)]))
 """
-SMALL = ("tiled",)
 _ALL = tuple(name for name in examples.names() if not name.startswith("spaces/"))
 NAMES = tuple(
     sorted({*_ALL[::24], "tiled", "swizzled", "hopper/wgmma", "hopper/pingpong", "mma/mma"})
@@ -36,16 +35,12 @@ def shape_of(name: str) -> str:
     return "4096,4096,4096".replace(",", "x") + "".join(f",{letter}=2" for letter in batched)
 
 
-@pytest.mark.by_default(*SMALL)
+@pytest.mark.proof
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_has_the_same_answers(name: str, tmp_path: Path) -> None:
     shutil.copytree(Path(arrays.__file__).parent, tmp_path / "numpy")
     text = answers._text(name)
-    drawings = (
-        answers.kinds()["kinds"]
-        if name not in SMALL
-        else ("tiles", "threads", "copies", "timeline")
-    )
+    drawings = answers.kinds()["kinds"]
     questions = [["compiled", text], ["counted", text, shape_of(name)]]
     questions += [["drawn", text, kind] for kind in drawings]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{DOCS}:{DOCS.parent}"}
