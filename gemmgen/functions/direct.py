@@ -9,6 +9,7 @@ from typing import cast
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.memo import Memo
+from gemmgen.base.once import made_once
 from gemmgen.base.record import record
 from gemmgen.calling.arguments import View
 from gemmgen.functions.arrangement import (
@@ -143,11 +144,14 @@ def selected(call: DirectCall) -> Selected:
     key = kind.name, call.text, call.fast, call.names, tuple(views.items())
     found = _selected.get(key)
     if found is None:
-        plan = planned(call, views)
-        gpu = kind.gpu(call.arrays["A"])
-        with named_arguments(call):
-            found = Selected(plan, plan.choice(gpu))
-        _selected.put(key, found)
+        with made_once(("selected", key)):
+            found = _selected.get(key)
+            if found is None:
+                plan = planned(call, views)
+                gpu = kind.gpu(call.arrays["A"])
+                with named_arguments(call):
+                    found = Selected(plan, plan.choice(gpu))
+                _selected.put(key, found)
     return found
 
 

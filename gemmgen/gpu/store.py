@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gemmgen.base import caches, temporary
+from gemmgen.base.once import made_once
 from gemmgen.base.record import record
 from gemmgen.gpu import compiler
 
@@ -30,13 +31,14 @@ def stored(text: str, arch: str) -> Stored:
     name = f"cubin-{caches.key(text, arch, compiler.identity())}"
     where = caches.folder() or Path(_temporary().name)
     found = Stored(where / name / _CUBIN, where / name / _SOURCE)
-    if caches.read(name) is not None:
-        return found
-    compiled = compiler.compile_text(text, arch, path=str(found.source), strict=False)
-    files = {_CUBIN: compiled.cubin, _SOURCE: text.encode()}
-    if caches.write(name, files) is not None:
-        return found
-    return _in_a_folder(Path(_temporary().name) / name, files)
+    with made_once(name):
+        if caches.read(name) is not None:
+            return found
+        compiled = compiler.compile_text(text, arch, path=str(found.source), strict=False)
+        files = {_CUBIN: compiled.cubin, _SOURCE: text.encode()}
+        if caches.write(name, files) is not None:
+            return found
+        return _in_a_folder(Path(_temporary().name) / name, files)
 
 
 def _in_a_folder(folder: Path, files: dict[str, bytes]) -> Stored:

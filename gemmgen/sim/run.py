@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gemmgen.base.errors import CallError
+from gemmgen.base.once import made_once
 from gemmgen.calling.launches import BOX_LANDINGS, ORDERS, STRICT_ORDERS
 from gemmgen.ir.interface import INT_MAX, Interface
 from gemmgen.sim import process, programs
@@ -189,17 +190,23 @@ def compile_kernel(
     CompileFailure if g++ refuses the text or warns, CannotCheck if there is no g++.
     """
     key = hashlib.sha256(repr((text, interface, checked, ucontext)).encode()).hexdigest()
+    with made_once(("host", key)):
+        found = _known(key)
+        if found is not None:
+            return found
+        made = CompiledKernel(text, interface, checked=checked, ucontext=ucontext)
+        with _cache_lock:
+            _cache[key] = made
+            if len(_cache) > CACHED_KERNELS:
+                _cache.popitem(last=False)
+        return made
+
+
+def _known(key: str) -> CompiledKernel | None:
     with _cache_lock:
         found = _cache.get(key)
         if found is not None:
             _cache.move_to_end(key)
-            return found
-    made = CompiledKernel(text, interface, checked=checked, ucontext=ucontext)
-    with _cache_lock:  # another thread may have compiled the same text meanwhile
-        found = _cache.setdefault(key, made)
-        _cache.move_to_end(key)
-        if len(_cache) > CACHED_KERNELS:
-            _cache.popitem(last=False)
         return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from gemmgen.base.errors import CallError
+from gemmgen.base.once import made_once
 from gemmgen.calling.arguments import View
 from gemmgen.gpu.gpu_names import Reported, gpu_of
 from gemmgen.gpu.gpus import Gpu
@@ -151,10 +152,12 @@ class Forward:
         )
         found = self._choices.get(key)
         if found is None:
-            found = self._choose(tensors)
-            if len(self._choices) >= _KEPT:
-                self._choices.pop(next(iter(self._choices)))
-            self._choices[key] = found
+            with made_once((id(self), key)):
+                found = self._choices.get(key)
+                if found is None:
+                    found = self._choices[key] = self._choose(tensors)
+                    if len(self._choices) > _KEPT:
+                        self._choices.pop(next(iter(self._choices)), None)
         return found
 
     def _choose(self, tensors: Mapping[str, TorchTensor]) -> ChosenKernel:

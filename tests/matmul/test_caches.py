@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,6 +98,29 @@ def test_many_shapes_share_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct, "_KERNELS", 0)
     a, b = drawn((3, 4)), drawn((4, 5))
     assert (gemmgen.matmul(a, b) == a @ b).all()
+
+
+def test_threads_that_ask_for_one_kernel_choose_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    whole: Any = direct.planned
+
+    def planned(*given: Any) -> Any:
+        asked.append(given)
+        time.sleep(0.1)
+        return whole(*given)
+
+    monkeypatch.setattr(direct, "_selected", Memo(64))
+    monkeypatch.setattr(direct, "planned", planned)
+    a, b, right = drawn((3, 4)), drawn((4, 5)), list[bool]()
+    threads = [
+        threading.Thread(target=lambda: right.append(bool((gemmgen.matmul(a, b) == a @ b).all())))
+        for _ in range(6)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert right == 6 * [True] and len(asked) == 1
 
 
 def test_threads_multiply_at_once() -> None:
