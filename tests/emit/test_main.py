@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import re
 import subprocess
 from pathlib import Path
@@ -19,9 +20,11 @@ from stated import stated
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
+from gemmgen.calling.gemm_roles import contraction
 from gemmgen.emit.main.own_names import VARIABLES
 from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.gpu import device
+from gemmgen.gpu.compare import rounding_of
 from gemmgen.ir.dtypes import NARROW
 from gemmgen.ir.identifiers import EMITTED
 from gemmgen.pipeline import Emitted, compile_source
@@ -238,6 +241,19 @@ def declared(name: str) -> str:
     text = (ROOT / "examples" / f"{name}.sched").read_text(encoding="utf-8")
     stated = re.search(r"^target\s+(\w+)", text, re.MULTILINE)
     return stated[1] if stated else "sm_80"
+
+
+@pytest.mark.parametrize("name", ["vectorized", "mma/ahead", "hopper/fp8", "hopper/wgmma"])
+def test_its_bound_is_that_of_verify(name: str) -> None:
+    """Half of the difference between an accumulator and a sum in another order."""
+    emitted = example(name)
+    found = re.search(r"Comparison compared\{2 \* (.*) \* K / 4\}", program(emitted, 8, 8, 8))
+    assert found is not None
+    factors = re.sub(r"0x1p-(\d+)", r"2.0**-\1", found[1]).replace("std::", "")
+    product = contraction(emitted.interface)
+    for terms in (64, 1024, 65536):
+        bound = eval(factors, {"max": max, "sqrt": math.sqrt, "K": terms})
+        assert bound == pytest.approx(rounding_of(product, terms, "normal"), rel=0.02)
 
 
 AT_ONCE = 24
