@@ -56,7 +56,7 @@ def varied(plan: WarpgroupPlan, draw: random.Random) -> WarpgroupPlan:
         target = TARGETS["sm_90a"]
         half = target.all_shared // 2 - target.reserved - 1024
         few = (half - (sizes.shared - sizes.stages * sizes.stage_bytes)) // sizes.stage_bytes
-        stages = draw.choice((few, plan.steps))
+        stages = draw.choice((few, sizes.steps(plan.request.shape[2])))
         if stages >= 2:
             sizes = replace(sizes, stages=min(stages, sizes.stages))
     return replace(plan, sizes=sizes)

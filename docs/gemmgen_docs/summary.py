@@ -47,7 +47,7 @@ def rows() -> Iterator[tuple[str, ...]]:
     best = tensor_shares.best(tensor_shares.read())
     lines = [_square(best, PARTS, size) for size in SIZES]
     cells = [f"{line.share:.0%}" for line in lines if line.checked and line.share]
-    yield "f32 as bf16x3 (`--fast`)", *cells, f"{lines[-1].tflops:.0f}", "cuBLAS, f32 pedantic"
+    yield "f32 as bf16x3 (`decompose`)", *cells, f"{lines[-1].tflops:.0f}", "cuBLAS, f32 pedantic"
     for what, name in TYPES.items():
         lines = [_square(best, what, size) for size in SIZES]
         cells = [f"{line.of_best:.0%}" for line in lines if line.checked and line.of_best]

@@ -78,6 +78,11 @@ class WarpgroupSizes:
     def stage_bytes(self) -> int:
         return sum(self.tile) * ATOM_BYTES * self.atom_columns * self.planes
 
+    def steps(self, depth: int) -> int:
+        """Steps of a block along K = ``depth``."""
+        tiles = ceil(depth * self.item[0] / (ATOM_BYTES * self.atom_columns))
+        return ceil(tiles / self.parts)
+
     @property
     def shared(self) -> int:
         """Bytes of the stages and of the slices of C."""
@@ -154,7 +159,7 @@ def estimate(
         return inf
     m, n, k, *batches = shape
     launch = launch_of(sizes, shape, gpu)
-    steps = ceil(ceil(k * sizes.item[0] / (ATOM_BYTES * sizes.atom_columns)) / sizes.parts)
+    steps = sizes.steps(k)
     (rows, columns), (along_m, along_n) = sizes.tile, sizes.cluster
     used = min(m, rows), min(n, columns)
     from_l2 = (

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmgen.base.record import record
-from gemmgen.explore.warpgroup_cost import ATOM_BYTES, BlockLaunch, WarpgroupSizes
+from gemmgen.explore.warpgroup_cost import BlockLaunch, WarpgroupSizes
 
 FILE = Path(__file__).with_name("warpgroup_trees.json")
 ITEM = 2
@@ -69,7 +69,6 @@ def features(
     is that of the fitted trees."""
     m, n, k = shape[:3]
     (rows, columns), (along_m, along_n) = sizes.tile, sizes.cluster
-    steps = ceil(ceil(k * sizes.item[0] / (ATOM_BYTES * sizes.atom_columns)) / sizes.parts)
     return (
         log(us),
         log(m),
@@ -92,7 +91,7 @@ def features(
         along[1],
         launch.waves,
         launch.blocks / launch.waves / WHOLE_WAVE,
-        steps * sizes.atom_columns,
+        sizes.steps(k) * sizes.atom_columns,
         ceil(m / rows / along_m) * along_m * rows / m,
         ceil(n / columns / along_n) * along_n * columns / n,
         launch.readers[0],

@@ -16,6 +16,7 @@ from gemmgen.calling.inputs import as_stored
 from gemmgen.calling.launches import Case, Data
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import held, numbers
+from gemmgen.ir.arithmetic import BYTES_AT_A_TIME
 from gemmgen.ir.dtypes import FP8, HALVES, ROUNDED, DType
 from gemmgen.ir.interface import Interface
 from gemmgen.numerics.formats import GREATEST, TINY, UNIT, Real
@@ -221,9 +222,5 @@ def _of_few_bits(depth: int, fraction: int, data: Data) -> float:
     """
     lost = 2.0**-fraction
     if data == "positive":
-        return 34 * -(-depth // _AT_A_TIME) * lost
-    return lost / 2 * max(16.0, 4 * depth**0.5 / _AT_A_TIME)
-
-
-_AT_A_TIME = 32
-"""Products of bytes that Hopper's tensor cores add together."""
+        return 34 * -(-depth // BYTES_AT_A_TIME) * lost
+    return lost / 2 * max(16.0, 4 * depth**0.5 / BYTES_AT_A_TIME)

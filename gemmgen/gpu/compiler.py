@@ -83,8 +83,8 @@ def compile_text(text: str, arch: str, *, path: str = "", strict: bool = True) -
 
     ``path`` is the file that holds the text: with it the cubin carries line information for
     profilers, and is cached within the process alone.  Without it the bytes depend on the compiler
-    alone.  Raises ``CompileError`` for a
-    text that the compiler refuses (``strict``: or warns about), ``CannotCheck`` without a compiler.
+    alone.  Raises ``CompileError`` for a text that the compiler refuses (``strict``: or warns
+    about), ``CannotCheck`` without a compiler.
     """
     by = compiler()
     output = _compile(text, arch, path, by)

@@ -8,6 +8,9 @@ from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.edit import contraction, promotion_of
 from gemmgen.ir.nodes import Kernel
 
+BYTES_AT_A_TIME = 32
+"""Products of bytes that Hopper's tensor cores add together."""
+
 
 @record
 class Arithmetic:

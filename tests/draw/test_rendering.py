@@ -49,7 +49,7 @@ SMALL = Drawing(
 @pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "registers"])
 @pytest.mark.parametrize("name", SOME)
-def test_every_example_is_drawn(name: str, kind: str) -> None:
+def test_each_kind_is_drawn(name: str, kind: str) -> None:
     if kind in OF_SHARED_MEMORY and not staged_tiles(scene_of(name).kernel):
         with pytest.raises(UsageError, match="cache_shared stages tiles there"):
             drawn(name, kind)

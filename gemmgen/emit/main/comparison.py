@@ -10,6 +10,7 @@ from gemmgen.emit.line_breaks import WIDTH
 from gemmgen.emit.main.layout import paragraph, place
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
+from gemmgen.ir.arithmetic import BYTES_AT_A_TIME
 from gemmgen.ir.dtypes import DTYPES, INTEGERS, RAW, ROUNDED, DType
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Var, children, transform, walk
 from gemmgen.ir.exprtext import format_expression
@@ -102,16 +103,16 @@ def rounding_view(interface: Interface, problem: Problem, depth: str) -> View:
     truncated, fraction = (*RAW, *ROUNDED), interface.arithmetic.fraction
     tensor_cores = problem.a.dtype in truncated and problem.b.dtype in truncated
     digits = acc if fraction is None else fraction + 1
-    at_a_time = 2 if fraction is None else BYTES_AT_A_TIME // 4
+    share = 2 if fraction is None else BYTES_AT_A_TIME // 4  # of sqrt(K), below
     why: View = {
-        "terms": f"max(16, sqrt(K) / {at_a_time})" if tensor_cores else "16",
+        "terms": f"max(16, sqrt(K) / {share})" if tensor_cores else "16",
         "digits": digits,
-        "truncated": [at_a_time] if tensor_cores and fraction is None else [],
-        "few_bits": [] if fraction is None else [{"bits": fraction, "share": at_a_time}],
+        "truncated": [share] if tensor_cores and fraction is None else [],
+        "few_bits": [] if fraction is None else [{"bits": fraction, "share": share}],
     }
     rounded = f"16 * 0x1p-{acc}"
     stored = [f"2 * 0x1p-{c}"] if problem.c.dtype != problem.accumulate else []
-    units: View = {"depth": depth, "share": at_a_time}
+    units: View = {"depth": depth, "share": share}
     terms = printed("main/units.j2", units) if tensor_cores else "16"
     return {
         "why": paragraph("main/rounded.j2", why),
@@ -119,10 +120,6 @@ def rounding_view(interface: Interface, problem: Problem, depth: str) -> View:
         "half": (),
         "slack": f"2 * {terms} * 0x1p-{digits} * {depth} / 4",
     }
-
-
-BYTES_AT_A_TIME = 32
-"""Products of bytes that Hopper's tensor cores add together."""
 
 
 def _integer_view(problem: Problem) -> View:

@@ -97,11 +97,6 @@ class WarpgroupPlan:
         rows, columns, _ = self.form.tile
         return ceil(m / rows) * ceil(n / columns) * prod(batches) * self.parts
 
-    @property
-    def steps(self) -> int:
-        """Steps along K of a block's tile."""
-        return ceil(ceil(self.request.shape[2] / self.form.tile[2]) / self.parts)
-
     @cached_property
     def modeled(self) -> float:
         """Seconds by the cost model alone; infinite if a block does not fit."""
