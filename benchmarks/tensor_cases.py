@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gemmgen.explore.suggest import suggest
+
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
 FILE = HERE / "tensor_cores.toml"
@@ -25,6 +27,12 @@ class Group:
     product: str
     texts: tuple[tuple[str, str], ...]
     shapes: tuple[tuple[int, int, int], ...]
+    fast: bool
+
+    def suggested(self, shape: tuple[int, int, int]) -> str:
+        """The schedule that ``suggest`` writes for the product at a shape."""
+        gemm, dtype = f"C[m, n] = {self.product}", _types(self.types)
+        return suggest(gemm, shape, dtype=dtype, fast=self.fast).text
 
 
 def read(path: Path = FILE) -> tuple[Group, ...]:
@@ -52,7 +60,7 @@ def _group(
     )
     said = product or _product(texts[0][1])
     shapes = tuple((s, s, s) if isinstance(s, int) else tuple(s) for s in case["shapes"])
-    return Group(case["what"], case["types"], said, texts, shapes)
+    return Group(case["what"], case["types"], said, texts, shapes, case.get("fast", False))
 
 
 def changed(text: str, statements: Mapping[str, Statements]) -> str:

@@ -2,6 +2,7 @@
 
     python benchmarks/tensor_cores.py                           # a table at the end
     python benchmarks/tensor_cores.py --only fp8 --seconds 300  # cases of that name, five minutes
+    python benchmarks/tensor_cores.py --suggest                 # and what suggest writes
     python benchmarks/tensor_cores.py --json FILE               # and its rows as JSON
     python benchmarks/tensor_cores.py --page                    # docs/performance.md from that data
 
@@ -39,6 +40,8 @@ from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.gpu import reference_of
 
 ROUNDS, WARMUP, THREADS, CHECKED_ROWS = 9, 0.5, 8, 96
+SUGGEST = "suggest"
+"""The name of what ``suggest`` writes."""
 
 
 def main() -> int:
@@ -51,10 +54,11 @@ def main() -> int:
         return 0
     begin = time.monotonic()
     groups = [group for group in tensor_cases.read() if arguments.only in group.what]
-    kernels = compiled(groups, arguments.threads)
+    chosen = suggested(groups) if arguments.suggest else {}
+    kernels = compiled(groups, chosen, arguments.threads)
     print(f"{len(kernels)} kernels compiled in {time.monotonic() - begin:.0f} s", flush=True)
     lines: list[Line] = []
-    for found in measured(groups, kernels, arguments.rounds, begin + arguments.seconds):
+    for found in measured(groups, chosen, kernels, arguments.rounds, begin + arguments.seconds):
         lines += found
         print(text_of(found), flush=True)
         if arguments.json:  # after each shape: a kernel that fails leaves what came before it
@@ -69,6 +73,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", metavar="FILE", help="write the rows there, after each shape")
     parser.add_argument("--only", metavar="WORD", default="", help="cases whose name has it")
+    parser.add_argument("--suggest", action="store_true", help="time what suggest writes, too")
     parser.add_argument(
         "--seconds", type=float, default=float("inf"), help="begin no shape after that time"
     )
@@ -82,11 +87,21 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def compiled(groups: Sequence[Group], threads: int) -> dict[str, Emitted]:
+Chosen = dict[tuple[Group, tuple[int, int, int]], str]
+"""The texts that ``suggest`` writes for a group's shapes."""
+
+
+def suggested(groups: Sequence[Group]) -> Chosen:
+    """A text for each group and shape, by this GPU's measured results and the cost model."""
+    return {(group, shape): group.suggested(shape) for group in groups for shape in group.shapes}
+
+
+def compiled(groups: Sequence[Group], chosen: Chosen, threads: int) -> dict[str, Emitted]:
     """The kernels of all groups by their schedules, in the cache for this GPU; those that do not
     compile are printed and left out."""
     capability = device.capability(device.cupy().cuda.runtime.getDevice())
-    names = {text: name for group in groups for name, text in group.texts}
+    names = {text: SUGGEST for text in chosen.values()}
+    names |= {text: name for group in groups for name, text in group.texts}
 
     def one(text: str) -> Emitted | str:
         try:
@@ -105,24 +120,30 @@ def compiled(groups: Sequence[Group], threads: int) -> dict[str, Emitted]:
 
 
 def measured(
-    groups: Sequence[Group], kernels: dict[str, Emitted], rounds: int, until: float
+    groups: Sequence[Group],
+    chosen: Chosen,
+    kernels: dict[str, Emitted],
+    rounds: int,
+    until: float,
 ) -> Iterator[list[Line]]:
     """The lines of each shape, rivals first; what there is no time for is counted."""
     left = sum(len(group.shapes) for group in groups)
     for group in groups:
-        entries = [
-            Entry.of(name, kernels[text], reference_of(kernels[text]))
-            for name, text in group.texts
-            if text in kernels
-        ]
+        entries = [_entry(name, kernels[text]) for name, text in group.texts if text in kernels]
         for shape in group.shapes:
             if time.monotonic() >= until:
                 print(f"out of time: {left} shapes are left out", flush=True)
                 return
             left -= 1
-            rows = _timed(group, entries, shape, rounds)
+            own = chosen.get((group, shape))
+            added = [_entry(SUGGEST, kernels[own])] if own in kernels else []
+            rows = _timed(group, [*entries, *added], shape, rounds)
             if rows:
                 yield [line_of(group, row, rows) for row in rows]
+
+
+def _entry(name: str, emitted: Emitted) -> Entry:
+    return Entry.of(name, emitted, reference_of(emitted))
 
 
 def _timed(
