@@ -75,7 +75,7 @@ def main() -> None:
     asked = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     model, generated, tokens = gpt2.models(asked.dtype)
-    attentive = gpt2.GPT2LMHeadModel(model.config).to("cuda", gpt2.DTYPES[asked.dtype]).eval()
+    attentive = copy.deepcopy(model)
     attentive.set_attn_implementation("sdpa")
     models = {"PyTorch": model, "PyTorch, sdpa": attentive, "gemmgen": generated}
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, ms")

@@ -3,15 +3,17 @@ fits the cost model to.
 
     python benchmarks/warpgroup_data.py --seed 7 --count 120 --plans 22 --seconds 300 --json FILE
     python benchmarks/warpgroup_data.py --named --dtype f16 --json FILE
+    python benchmarks/warpgroup_data.py --dtype e4m3 --json FILE
 
 With ``--named`` the shapes are the named ones of ``default_path.py``.  Otherwise
 shapes and storage orders are drawn as by ``default_path.py``.  Of each shape the ``--first`` plans
 that ``suggest`` ranks first are timed, since a choice among thousands finds the plans whose
 estimates err most, and others at random among those that it expects to take up to ``--within``
 times as long; some of them with other stages, without persistence or with C stored directly.
-PyTorch is timed before, between and after them.  Graphs are replayed; wrong results are left out.
-Kernels are compiled while others are timed.  It ends after ``--seconds``, with the shapes that it
-has.
+PyTorch is timed before, between and after them: ``torch.mm``, and of bytes ``_scaled_mm`` with its
+fast accumulators and ``_int_mm``, whose shapes are multiples of 16, A[m, k] * B[n, k].  Graphs are
+replayed; wrong results are left out.  Kernels are compiled while others are timed.  It ends after
+``--seconds``, with the shapes that it has.
 """
 
 from __future__ import annotations
@@ -43,6 +45,10 @@ MOST_RANKED = 400
 PLANS = "tile m n k, consumers, pingpong, cluster m n, parts, persistent, staged, stages, us"
 PIECE = 6
 """Plans between two readings of PyTorch."""
+TYPES = {x: x for x in ("bf16", "f16")} | {"e4m3": "A=e4m3 B=e4m3 C=bf16", "i8": "A=i8 B=i8 C=i32"}
+"""What ``dtype`` says in a schedule."""
+BYTES_ERROR = 1e-2
+"""The error of products of e4m3, whose accumulators have 13 bits, relative to the result's norm."""
 
 
 def varied(plan: WarpgroupPlan, draw: random.Random) -> WarpgroupPlan:
@@ -106,28 +112,54 @@ def compiled(text: str) -> bool:
     return True
 
 
+def drawn(shape: tuple[int, int], dtype: str) -> Any:
+    """Random normal numbers on the GPU; of i8 those of one digit."""
+    import torch
+
+    kinds = {"bf16": torch.bfloat16, "f16": torch.float16, "e4m3": torch.float8_e4m3fn}
+    if dtype == "i8":
+        return torch.randint(-9, 10, shape, dtype=torch.int8, device="cuda")
+    return torch.randn(shape, device="cuda").to(kinds[dtype])
+
+
+def vendor_call(left: Any, right: Any, dtype: str) -> Any:
+    """PyTorch's product, to be captured in a graph."""
+    import torch
+
+    if dtype == "i8":
+        return lambda: torch._int_mm(left, right)
+    if dtype == "e4m3":
+        one = torch.ones((), device="cuda")
+        return lambda: torch._scaled_mm(
+            left, right, one, one, out_dtype=torch.bfloat16, use_fast_accum=True
+        )
+    return lambda: torch.mm(left, right)
+
+
 def timed(
     request: Request, order: str, plans: list[WarpgroupPlan], rounds: int, draw: random.Random
 ) -> dict[str, Any] | None:
     """A shape of the data."""
-    import torch
-
     import gemmgen.torch
 
-    kind = {"bf16": torch.bfloat16, "f16": torch.float16}[request.dtype["a"]]
     m, n, k = request.shape
-    a = torch.randn((m, k) if order in ("TN", "NN") else (k, m), device="cuda").to(kind)
-    b = torch.randn((n, k) if order in ("TN", "TT") else (k, n), device="cuda").to(kind)
+    dtype = request.dtype["a"]
+    a = drawn((m, k) if order in ("TN", "NN") else (k, m), dtype)
+    b = drawn((n, k) if order in ("TN", "TT") else (k, n), dtype)
     left = a if order in ("TN", "NN") else a.t()
     right = b.t() if order in ("TN", "TT") else b
     wanted = left.float() @ right.float()
     guess = 2 * m * n * k / 6e8 + 2
-    torchs = graph(lambda: torch.mm(left, right), guess)
+    try:
+        torchs = graph(vendor_call(left, right, dtype), guess)
+    except RuntimeError as refusal:
+        print(f"{request.shape}: PyTorch: {str(refusal).splitlines()[0]}", flush=True)
+        return None
     calls: list[tuple[WarpgroupPlan, Any]] = []
     for plan in plans:
         op = gemmgen.torch.op(plan.text, name=f"bench::warpgroups_{next(_NUMBERS)}")
         error = float((op(a, b).float() - wanted).norm() / wanted.norm())
-        if error > MOST_ERROR:
+        if error > (BYTES_ERROR if dtype == "e4m3" else MOST_ERROR):
             print(f"WRONG: {error:.1e}\n{plan.text}", flush=True)
             continue
         calls.append((plan, graph(lambda op=op: op(a, b), guess)))
@@ -153,9 +185,10 @@ def shapes(
     if asked.named:
         yield from ((shape, "TN") for shape in NAMED)
         return
+    orders, step = (list(ORDERS), 8) if asked.dtype in ("bf16", "f16") else (["TN"], 16)
     for _ in range(asked.count):
-        m, n, k = (int(2 ** draw.uniform(5, 13)) // 8 * 8 for _ in range(3))
-        yield (m, n, k), draw.choice(list(ORDERS))
+        m, n, k = (int(2 ** draw.uniform(5, 13)) // step * step for _ in range(3))
+        yield (m, n, k), draw.choice(orders)
 
 
 _NUMBERS = iter(range(1 << 30))
@@ -166,21 +199,23 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--count", type=int, default=120)
     parser.add_argument("--named", action="store_true")
-    parser.add_argument("--dtype", choices=("bf16", "f16"), default="bf16")
+    parser.add_argument("--dtype", choices=tuple(TYPES), default="bf16")
     parser.add_argument("--plans", type=int, default=22)
     parser.add_argument("--first", type=int, default=8)
     parser.add_argument("--within", type=float, default=1.5)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=inf)
+    parser.add_argument("--jobs", type=int, help="processes that compile")
     parser.add_argument("--json", type=Path, required=True)
     asked = parser.parse_args()
     begin, draw = time.monotonic(), random.Random(asked.seed)
     cases: list[tuple[Request, str, list[tuple[WarpgroupPlan, Future[bool]]]]] = []
     found: list[dict[str, Any]] = []
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max(1, (os.cpu_count() or 2) - 2), context) as pool:
+    jobs = asked.jobs or max(1, (os.cpu_count() or 2) - 2)
+    with ProcessPoolExecutor(jobs, context) as pool:
         for shape, order in shapes(asked, draw):
-            request = Request.of(f"C[m, n] = {ORDERS[order]}", shape, dtype=asked.dtype)
+            request = Request.of(f"C[m, n] = {ORDERS[order]}", shape, dtype=TYPES[asked.dtype])
             plans = chosen(request, asked, draw)
             cases.append((request, order, [(x, pool.submit(compiled, x.text)) for x in plans]))
         for request, order, plans in cases:
@@ -194,7 +229,7 @@ def main() -> None:
                 found.append(case)
                 best = min(x[-1] for x in case["plans"])
                 print(f"{case['shape']} {order} {case['torch'] / best:.3f}", flush=True)
-                asked.json.write_text(written(found, asked.dtype), encoding="utf-8")
+                asked.json.write_text(written(found, TYPES[asked.dtype]), encoding="utf-8")
     print(f"{len(found)} shapes in {time.monotonic() - begin:.0f} s")
 
 

@@ -36,6 +36,13 @@ def rival(
     """The call of the rival of that name, or None if the library has none."""
     if name.startswith(f"{CUBLAS} "):
         return run_cublas(interface, arrays) if is_plain(interface) else None
+    return best_of_lt(interface, arrays)
+
+
+def best_of_lt(
+    interface: Interface, arrays: Mapping[str, DeviceArray]
+) -> Callable[[], None] | None:
+    """The fastest call of cublasLt for a kernel's matrices; None if it has none."""
     try:
         return fastest(lt_calls(interface, arrays))
     except CannotCheck:  # cublasLt is not installed

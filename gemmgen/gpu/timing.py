@@ -74,6 +74,7 @@ def time_interleaved(
     rounds: int = 20,
     graph: bool = True,
     quick: float | None = None,
+    lead: float = 0.0,
     meter: Meter | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Timing]:
@@ -82,8 +83,8 @@ def time_interleaved(
     ``warmup`` seconds are spent on all candidates, one after another, before the first of
     ``rounds``.  Each sample takes ``SPAN`` milliseconds between two events, after ``LEAD``
     milliseconds of the same candidate.  ``quick``: a search, which compares many, has about this
-    many milliseconds instead, and none that lead.  A short kernel is launched many times, from a
-    CUDA graph if ``graph`` (candidates that can't be captured, because they synchronize or
+    many milliseconds instead, after ``lead`` of them.  A short kernel is launched many times, from
+    a CUDA graph if ``graph`` (candidates that can't be captured, because they synchronize or
     allocate, need ``graph=False``).  ``meter`` is read during each sample.  The results of the last
     launch stay in the outputs, for the caller to check.
     """
@@ -91,11 +92,11 @@ def time_interleaved(
     cp.cuda.runtime.deviceSynchronize()
     with cp.cuda.Stream(non_blocking=True) as stream:
         batches = _batches(cp, candidates, stream, warmup, graph, quick or _GRAPH)
-        lead, span = (LEAD, SPAN) if quick is None else (0.0, 0.0)
+        before, span = (LEAD, SPAN) if quick is None else (lead, 0.0)
         orders = random.Random(SEED)
         for turn in range(rounds):
             for name in orders.sample(list(candidates), len(candidates)):
-                _sample(cp, batches[name], lead, span, meter)
+                _sample(cp, batches[name], before, span, meter)
             if progress is not None:
                 progress(turn + 1, rounds)
         stream.synchronize()

@@ -17,7 +17,10 @@ def test_logits_and_gradients_are_the_unpatched_models(dtype: str) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
     done = subprocess.run(
-        [sys.executable, str(EXAMPLE), "--dtype", dtype], capture_output=True, text=True, timeout=600
+        [sys.executable, str(EXAMPLE), "--dtype", dtype],
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("logits off by") == 3

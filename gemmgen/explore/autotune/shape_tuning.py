@@ -23,8 +23,6 @@ RACES = 0.25
 LONGEST = 45.0
 PROOF = 0.05
 """The share that is left for the checks of the winner."""
-SHORT, FEW = 5.0, 12
-"""With less seconds for the races, the most candidates of the first one."""
 
 Outcome = Literal["proved", "so far", "none", "not reached"]
 """``proved``: the winner of races, and all checks passed.  ``so far``: the search was interrupted;
@@ -169,7 +167,7 @@ class _ShapeTuning:
         races = min(LONGEST, RACES * share)
         search.run(until=self._end - races - PROOF * share, batch=self._lab.batch)
         self._lab.searched()
-        entrants = _entrants(search.state)[: FIELD[0] if races >= SHORT else FEW]
+        entrants = _entrants(search.state)[: FIELD[0]]
         points = self._proposals.proposed
         until = self._end - PROOF * share
         self._settle(finals(runner, entrants, points, self._clock, until, self._progress))

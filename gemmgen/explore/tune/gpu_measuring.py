@@ -13,14 +13,15 @@ from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.base.source import Source
 from gemmgen.calling.gemm_roles import Contraction, contraction
 from gemmgen.calling.launches import Case, spelled
-from gemmgen.explore.tune.measuring import SAMPLE, Candidate, DeviceInfo, Reading, Rejection, Screen
+from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Reading, Rejection, Screen
 from gemmgen.gpu import device
 from gemmgen.gpu.bench import arrays_of, inputs, timed_case
 from gemmgen.gpu.compare import Expected, Reference, wanted
-from gemmgen.gpu.cublas_calls import is_plain, run_cublas
+from gemmgen.gpu.cublas_calls import in_few_bits, is_plain, run_cublas
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import nan
 from gemmgen.gpu.launch import Kernel
+from gemmgen.gpu.rivals import best_of_lt
 from gemmgen.gpu.setup import setup
 from gemmgen.gpu.timing import rough_time, time_interleaved
 from gemmgen.gpu.verify_cases import verify
@@ -32,14 +33,13 @@ from gemmgen.proof.outcome import Subject
 from gemmgen.proof.rounded_epilogue import is_exact
 from gemmgen.proof.shapes import fit
 
-CUBLAS = "cuBLAS"
+RIVAL = "rival"
 RAGGED = (127, 131, 257)
 WARM = 0.5
-"""Seconds of cuBLAS before timing: an idle GPU has a low clock."""
-
-
-SCREENED = 2.0
-"""Milliseconds of a sample in a first timing."""
+"""Seconds of the rival before timing: an idle GPU has a low clock."""
+SCREENED, LED = 2.0, 6.0
+"""Milliseconds of a sample in a first timing, and of the same kernel before it: at its power limit
+a GPU runs a kernel at the clock that the one before it left."""
 NONE: Mapping[str, tuple[int, ...]] = {}
 
 
@@ -130,23 +130,25 @@ class GpuRunner:
         rounds: int,
         screen: Screen | None,
     ) -> tuple[dict[int, float], float | None]:
-        """Milliseconds by point, and those of cuBLAS."""
+        """Milliseconds by point, and those of the rival."""
+        rival_of = problem.rival(candidates[0].interface)
         if not self._warm:
-            problem.warm_up(self._kernel(candidates[0]), WARM)
+            run = rival_of or problem.launch(self._kernel(candidates[0]))
+            time_interleaved({RIVAL: run}, warmup=WARM, rounds=1, quick=SCREENED)
             self._warm = True
         launches = {c.number: problem.launch(self._kernel(c)) for c in candidates}
         most = math.inf
-        if screen is not None and problem.cublas is not None:
-            most = screen.slowest * rough_time(problem.cublas)
+        if screen is not None and rival_of is not None:
+            most = screen.slowest * rough_time(rival_of)
         times = {number: rough_time(launch) for number, launch in launches.items()}
         runs = {str(n): launch for n, launch in launches.items() if times[n] <= most}
-        if problem.cublas is not None:
-            runs[CUBLAS] = problem.cublas
+        if rival_of is not None:
+            runs[RIVAL] = rival_of
         if not runs:
             return times, None
-        quick = SAMPLE if screen is None else SCREENED
-        timings = time_interleaved(runs, warmup=0.0, rounds=rounds, quick=quick)
-        rival = timings.pop(CUBLAS, None)
+        quick = None if screen is None else SCREENED
+        timings = time_interleaved(runs, warmup=0.0, rounds=rounds, quick=quick, lead=LED)
+        rival = timings.pop(RIVAL, None)
         times |= {int(name): timing.median for name, timing in timings.items()}
         return times, None if rival is None else rival.median
 
@@ -202,13 +204,23 @@ class _Problem:
             self._expected[arithmetic] = wanted(interface, self.values, self.case, self.reference)
         return self._expected[arithmetic]
 
+    def rival(self, interface: Interface) -> Callable[[], None] | None:
+        """cuBLAS's call for the same matrices, with its own output, or else cublasLt's, which adds
+        up as a kernel with this ``interface`` does; None if neither has one."""
+        few = in_few_bits(interface)
+        if few not in self._rivals:
+            self._rivals[few] = self._rival(interface)
+        return self._rivals[few]
+
     @cached_property
-    def cublas(self) -> Callable[[], None] | None:
-        """cuBLAS's call for the same matrices, with its own output."""
-        if not is_plain(self.interface):
-            return None
+    def _rivals(self) -> dict[bool, Callable[[], None] | None]:
+        return {}
+
+    def _rival(self, interface: Interface) -> Callable[[], None] | None:
         arrays = {**self.arrays, self.product.c.name: self.output.copy()}
-        return run_cublas(self.interface, arrays)
+        if is_plain(self.interface):
+            return run_cublas(self.interface, arrays)
+        return None if self.strides else best_of_lt(interface, arrays)
 
     def launch(self, kernel: Kernel) -> Callable[[], None]:
         return kernel.prepare(**self.arrays, **self.numbers)
@@ -222,10 +234,6 @@ class _Problem:
             self.output[...] = arrays_of(self.interface, self.values)[param.name]
         launch()
         return self.expected(kernel.interface).difference(self.output, param.dtype)
-
-    def warm_up(self, kernel: Kernel, seconds: float) -> None:
-        run = self.cublas or self.launch(kernel)
-        time_interleaved({CUBLAS: run}, warmup=seconds, rounds=1, quick=SAMPLE)
 
 
 def strided(array: Any, strides: Sequence[int], library: Any) -> Any:

@@ -35,9 +35,10 @@ class Rejection:
 
 @record
 class Reading:
-    """A candidate's time per shape: medians in milliseconds, and cuBLAS's of the same rounds.
+    """A candidate's time per shape: medians in milliseconds, and cuBLAS's of the same rounds
+    (cublasLt's of the types that it alone multiplies).
 
-    ``rival`` is None if cuBLAS has no such call.  ``finding``: what was wrong with its result after
+    ``rival`` is None if neither has such a call.  ``finding``: what was wrong with its result after
     it was timed; its times are then ignored.
     """
 
@@ -64,10 +65,6 @@ class DeviceInfo:
     gpu: Gpu
     driver: str = ""
     cuda: str = ""
-
-
-SAMPLE = 5.0
-"""Milliseconds between two events, about, without ``Screen``."""
 
 
 @record

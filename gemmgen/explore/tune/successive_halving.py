@@ -1,7 +1,8 @@
 """The winner of a search, by successive halving of the best of the first timing.
 
 A first timing is a few launches; over thousands of kernels its best is partly luck.  So the best
-are timed again, interleaved with each other and cuBLAS, and each race drops half of them and has
+are timed again, interleaved with each other and cuBLAS, each sample after milliseconds of the same
+kernel (``gpu.timing``), since power limits the large ones.  Each race drops half of them and has
 more rounds.  The medians of the last race decide, and the winner must pass all checks.
 """
 
@@ -11,16 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gemmgen.base.record import record
 from gemmgen.explore.tune.legal_points import SearchPoint
-from gemmgen.explore.tune.measuring import SAMPLE, Candidate, Reading, Rejection, Runner
+from gemmgen.explore.tune.measuring import Candidate, Reading, Rejection, Runner
 from gemmgen.explore.tune.search import SearchProgress, value_of
 from gemmgen.explore.tune.trials import Trial
+from gemmgen.gpu.timing import LEAD, SPAN
 
 FIELD = (48, 24, 12, 6)
-"""The candidates of each race."""
-FEWEST, MOST = 5, 60
+"""The candidates of each race; the first ones are skipped if there is little time."""
+FEWEST, MOST = 3, 40
 """Rounds of a race."""
-SETUP = 3
-"""Samples' worth of time before a race's first round."""
+SETUP = 1
+"""Rounds' worth of time before a race's first round."""
 
 
 @record
@@ -58,12 +60,14 @@ def finals(
             found[candidate.number] = finding
     readings: list[Reading] = []
     for race, size in enumerate(FIELD):
-        if not left or (race and len(left) <= size):
+        if not left or (readings and len(left) <= size):
             continue
-        left = left[:size]
+        few, races = left[:size], len(FIELD) - race
+        rounds = _rounds_in((until - clock()) / races, [times[c.number] for c in few])
+        if rounds < FEWEST and races > 1:
+            continue
+        left, rounds = few, max(FEWEST, min(MOST, rounds))
         watch(SearchProgress(f"race of {len(left)}", race, len(FIELD), None))
-        share = (until - clock()) / (len(FIELD) - race)
-        rounds = _rounds([times[c.number] for c in left], share)
         readings = []
         for reading in runner.time(left, rounds):
             if reading.finding is None:
@@ -83,8 +87,8 @@ def finals(
     return Finals(None, (), found)
 
 
-def _rounds(times: Sequence[tuple[float, ...]], seconds: float) -> int:
-    """The number of rounds of these candidates and cuBLAS that fit into ``seconds``."""
-    once = sum(max(SAMPLE, ms) for each in times for ms in each) / 1e3
+def _rounds_in(seconds: float, times: Sequence[tuple[float, ...]]) -> int:
+    """The rounds of these candidates and cuBLAS that fit into ``seconds``."""
+    once = sum(max(LEAD, ms) + max(SPAN, ms) for each in times for ms in each) / 1e3
     once *= (len(times) + 1) / max(1, len(times))
-    return max(FEWEST, min(MOST, int(seconds / max(once, 1e-9)) - SETUP))
+    return int(seconds / max(once, 1e-9)) - SETUP
