@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from gemmgen.calling.arguments import View, contiguous_strides
+from gemmgen.calling.scalars import number
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.tensors import checks
 from gemmgen.torch.pytorch import TorchTensor, pytorch
@@ -28,8 +29,8 @@ class Ready:
         "_device",
         "_guard",
         "_make",
-        "_numbers",
         "_positions",
+        "_scalars",
         "_start",
         "matches",
     )
@@ -61,7 +62,7 @@ class Ready:
         names = [param.name for param in kernel.tensors]
         self._positions = [given.index(name) if name != output else -1 for name in names]
         known = list(signature.names)
-        self._numbers = [known.index(param.name) for param in kernel.scalars]
+        self._scalars = [(known.index(param.name), param) for param in kernel.scalars]
 
     def __call__(self, tensors: Sequence[TorchTensor], given: Sequence[Any]) -> TorchTensor | None:
         """The output of a call with matching tensors; None if an address is less aligned, or 0."""
@@ -77,7 +78,6 @@ class Ready:
     def _launched(self, addresses: list[int], given: Sequence[Any]) -> TorchTensor:
         output = self._make()
         addresses.append(output.data_ptr())
-        self._start(
-            [addresses[at] for at in self._positions], tuple([given[at] for at in self._numbers])
-        )
+        values = tuple([number(param, given[at]) for at, param in self._scalars])
+        self._start([addresses[at] for at in self._positions], values)
         return output

@@ -11,6 +11,7 @@ from operators.functions import FUNCTIONS, TYPES  # noqa: E402
 
 import gemmgen  # noqa: E402
 import gemmgen.torch  # noqa: E402
+from gemmgen.base.errors import CallError  # noqa: E402
 
 BLOCKED = (
     "tile m=64 n=64 k=8\ncache_shared A[k, m] B[k, n]\nregister_block m=4 n=4\n"
@@ -32,6 +33,17 @@ def exact() -> None:
 
 def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randn(shape, device="cuda", dtype=dtype)
+
+
+def test_integers_are_multiplied_call_after_call() -> None:
+    text = "gemm C[m, n] = A[m, k] * B[n, k]\ndtype A=i8 B=i8 C=i32\n"
+    operator = gemmgen.torch.op(text, name="gpu::integers")
+    a, b = (torch.randint(-9, 10, (s, 64), device="cuda", dtype=torch.int8) for s in (96, 48))
+    product = (a.double() @ b.double().t()).int()
+    for alpha in (1.0, 3, -2.0):
+        assert torch.equal(operator(a, b, alpha=alpha), int(alpha) * product)
+    with pytest.raises(CallError, match="alpha = 0.5 is not an integer"):
+        operator(a, b, alpha=0.5)
 
 
 def test_pytorchs_checks_and_gradients() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from gemmgen.base.errors import CallError  # noqa: E402
 from gemmgen.base.source import Source  # noqa: E402
 from gemmgen.calling.arguments import View, contiguous_strides  # noqa: E402
 from gemmgen.calling.binding import Binding  # noqa: E402
@@ -61,6 +62,14 @@ def test_addresses_and_numbers_go_where_the_kernel_has_them(made: Any) -> None:
     assert addresses == [where[param.name].data_ptr() for param in binding.tensors]
     values = {"scale": 2.0, "shift": 3.0, "alpha": 5.0}
     assert numbers == tuple(values[param.name] for param in binding.scalars)
+
+
+def test_a_number_that_the_kernel_cannot_hold_is_refused(made: Any) -> None:
+    ready, _, _, launched, _ = made
+    tensors = torch.zeros(4, 6), torch.zeros(6, 8), torch.zeros(4)
+    with pytest.raises(CallError, match="scale = 1e[+]300 is more than a float32 holds"):
+        ready(tensors, (*tensors, 1e300, 1.0, 1.0))
+    assert not launched
 
 
 def test_tensors_of_another_kind_do_not_match(made: Any) -> None:
