@@ -10,7 +10,7 @@ measuring, and never to refresh hashes of older measurements.  (They were refres
 names in 225 texts changed and their PTX did not, but for names of constants.)
 
 ``named_*.json`` has, of the shapes that ``default_path.py`` names, those whose schedules were below
-.97 of PyTorch in its first run, and 512.
+.97 of PyTorch in its first run, and 512; ``tuned.json`` has winners of ``gemmgen tune``.
 """
 
 from __future__ import annotations
@@ -93,6 +93,14 @@ def tensor_cores(path: Path) -> Iterator[Timed]:
             yield timed(text, row["shape"], us, us * row["of_best"], row)
 
 
+def tuned(path: Path = FOLDER / "tuned.json") -> Iterator[Timed]:
+    """Winners of ``gemmgen tune``, timed together, against the best of cuBLAS and cublasLt."""
+    data = json.loads(path.read_text(encoding="utf-8"))
+    for case in data["cases"]:
+        for text, us in case["schedules"]:
+            yield timed(text, case["shape"], us, case["vendor"], data)
+
+
 def cublas(path: Path = FOLDER / "cublas.json") -> Iterator[Timed]:
     """The schedules of f32 of ``examples/best``, against cuBLAS."""
     for row in json.loads(path.read_text(encoding="utf-8")):
@@ -167,7 +175,7 @@ def all_of_them(keep: int = 2, within: float = 1.03, share: float = 0.7) -> list
     found += [
         one for path in sorted(FOLDER.glob("tensor_cores*.json")) for one in tensor_cores(path)
     ]
-    return groups(kept([*found, *cublas()], keep, within, share))
+    return groups(kept([*found, *tuned(), *cublas()], keep, within, share))
 
 
 def main() -> None:
