@@ -67,7 +67,7 @@ def test_addresses_and_numbers_go_where_the_kernel_has_them(made: Any) -> None:
 def test_a_number_that_the_kernel_cannot_hold_is_refused(made: Any) -> None:
     ready, _, _, launched, _ = made
     tensors = torch.zeros(4, 6), torch.zeros(6, 8), torch.zeros(4)
-    with pytest.raises(CallError, match="scale = 1e[+]300 is more than a float32 holds"):
+    with pytest.raises(CallError, match=r"scale = 1e[+]300 is more than a float32 holds"):
         ready(tensors, (*tensors, 1e300, 1.0, 1.0))
     assert not launched
 
