@@ -27,6 +27,7 @@ from gemmgen.explore.warpgroup_cost import H200, WarpgroupCosts, WarpgroupSizes,
 
 DATA = Path(__file__).parents[1] / "docs" / "data" / "warpgroups.json"
 FILES = tuple(sorted(DATA.parent.glob("warpgroups*.json")))
+BYTES = tuple(sorted(DATA.parent.glob("bytes_*.json")))
 SHARP = 0.06
 """The difference of the estimates' logarithms that changes a weight by a factor e."""
 KNOWN = ("memory", "norm")

@@ -1,13 +1,15 @@
-"""Fits the trees of ``explore.warpgroup_trees`` to times of ``docs/data/warpgroups*.json``.
+"""Fits the trees of ``explore.warpgroup_trees`` to times of ``docs/data/warpgroups*.json``, or of
+``bytes_*.json``.
 
     pip install -e '.[fit]'
     python benchmarks/warpgroup_trees.py [--trees 200] [--leaves 24] [--folds 8] [--write]
+    python benchmarks/warpgroup_trees.py --bytes --trees 150 --leaves 16 --write
 
 LightGBM fits the logarithm of the measured over the estimated time.  A plan weighs the less the
 longer it takes than the fastest of its shape.  Prints how much longer the chosen plans take than
 the fastest ones that were timed, and PyTorch's time over theirs: by the cost model, and by the
 corrected one for shapes that the trees were not fitted to, fold by fold.  ``--write`` fits all
-shapes and writes ``warpgroup_trees.json``.
+shapes and writes the trees.
 """
 
 from __future__ import annotations
@@ -19,14 +21,17 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import lightgbm
 import numpy as np
-from warpgroup_fit import FILES, Timed, outcome, read, summary
+from warpgroup_fit import BYTES, FILES, Timed, outcome, read, summary
 
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, WarpgroupPlan
-from gemmgen.explore.warpgroup_trees import FILE
+from gemmgen.explore.warpgroup_cost import ATOM_BYTES
+from gemmgen.explore.warpgroup_trees import FILES as TREES
+from gemmgen.explore.warpgroup_trees import FOLDER
 
 FAST = 0.3
 """A plan whose time's logarithm is above the fastest one's by this weighs 1/e."""
@@ -43,13 +48,17 @@ class Case:
     us: np.ndarray
 
 
-def cases() -> list[Case]:
+def cases(paths: Sequence[Path]) -> list[Case]:
     found: list[Case] = []
-    for timed in read():
+    for timed in read(paths):
         plans = [
             WarpgroupPlan(
                 WarpgroupForm(
-                    (*x.tile, 64 * x.atom_columns), x.consumers, x.pingpong, x.cluster, x.parts
+                    (*x.tile, ATOM_BYTES // x.item[0] * x.atom_columns),
+                    x.consumers,
+                    x.pingpong,
+                    x.cluster,
+                    x.parts,
                 ),
                 timed.request,
                 x,
@@ -123,10 +132,11 @@ def rounded(bound: float) -> float:
     return float(f"{bound:.6g}")
 
 
-def written(model: lightgbm.LGBMRegressor, known: Sequence[Case]) -> str:
+def written(model: lightgbm.LGBMRegressor, known: Sequence[Case], paths: Sequence[Path]) -> str:
     """The file's text, with a line for each tree."""
-    about = json.loads(FILES[-1].read_text(encoding="utf-8"))
-    head = {key: about[key] for key in ("gpu", "driver", "cuda", "dtype")}
+    about = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    head = {key: about[-1][key] for key in ("gpu", "driver", "cuda")}
+    head["dtype"] = "; ".join(sorted({data["dtype"] for data in about}))
     head |= {"fitted": datetime.now(UTC).date().isoformat(), "shapes": len(known)}
     rows = [nodes(tree) for tree in model.booster_.dump_model()["tree_info"]]
     lines = ",\n".join("  " + json.dumps(row, separators=(",", ":")) for row in rows)
@@ -139,9 +149,11 @@ def main() -> None:
     parser.add_argument("--leaves", type=int, default=24)
     parser.add_argument("--rate", type=float, default=0.08)
     parser.add_argument("--folds", type=int, default=8)
+    parser.add_argument("--bytes", action="store_true", help="the trees of e4m3 and i8")
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
-    known = cases()
+    paths = BYTES if asked.bytes else FILES
+    known = cases(paths)
     print(f"{len(known)} shapes, {sum(len(case.us) for case in known)} plans")
     fastest = [(1.0, case.timed.torch / case.us.min()) for case in known]
     print(f"the fastest timed: {math.exp(np.mean([math.log(x) for _, x in fastest])):.3f}")
@@ -149,8 +161,9 @@ def main() -> None:
     if asked.folds:
         print(f"corrected, held out: {summary(held_out(known, asked))}")
     if asked.write:
-        FILE.write_text(written(fitted(known, asked), known), encoding="utf-8")
-        print(f"{FILE}: {FILE.stat().st_size} bytes")
+        target = FOLDER / TREES[1 if asked.bytes else 2]
+        target.write_text(written(fitted(known, asked), known, paths), encoding="utf-8")
+        print(f"{target}: {target.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

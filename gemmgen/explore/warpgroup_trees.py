@@ -4,7 +4,8 @@ The cost model has no term for how blocks share L2's lines by their place on the
 C is aligned with sectors, or how clusters are placed.  What it misses is learned from measurements:
 the logarithm of the measured over the estimated time is the sum of the leaves that a plan reaches,
 one per tree.  ``benchmarks/warpgroup_trees.py`` fits the trees by LightGBM to the times under
-``docs/data`` (bf16 on an NVIDIA H200), cross-validates them, and writes ``warpgroup_trees.json``.
+``docs/data`` (bf16, and e4m3 with i8, on an NVIDIA H200), cross-validates them, and writes
+``warpgroup_trees.json`` and ``warpgroup_trees_bytes.json``.
 
 The features are ratios and sizes of the schedule and the shape, with no unit of time but the
 estimate itself, so the correction is used for other GPUs with wgmma as well.
@@ -21,9 +22,11 @@ from typing import Any
 from gemmgen.base.record import record
 from gemmgen.explore.warpgroup_cost import BlockLaunch, WarpgroupSizes
 
-FILE = Path(__file__).with_name("warpgroup_trees.json")
-ITEM = 2
-"""Bytes of the elements that were measured: f16 and bf16."""
+FOLDER = Path(__file__).parent
+FILES = {2: "warpgroup_trees.json", 1: "warpgroup_trees_bytes.json"}
+"""By the bytes of an element of A and B."""
+RESULTS = {2: (2,), 1: (2, 4)}
+"""The bytes of the elements of C that were measured with these."""
 
 
 @record
@@ -45,15 +48,16 @@ class Tree:
 
 
 @cache
-def trees() -> tuple[Tree, ...]:
-    """The trees that ship with the package."""
-    data: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+def trees(item: int) -> tuple[Tree, ...]:
+    """The trees that ship with the package for elements of ``item`` bytes."""
+    data: dict[str, Any] = json.loads((FOLDER / FILES[item]).read_text(encoding="utf-8"))
     return tuple(Tree(*map(tuple, tree)) for tree in data["trees"])
 
 
 def covers(sizes: WarpgroupSizes) -> bool:
-    """Whether kernels of this kind were measured: 16-bit operands and results, not split."""
-    return sizes.item == (ITEM, ITEM) and sizes.planes == 1
+    """Whether kernels of this kind were measured: operands of 16 or 8 bits, not split."""
+    item, result = sizes.item
+    return sizes.planes == 1 and result in RESULTS.get(item, ())
 
 
 def features(
@@ -100,6 +104,7 @@ def features(
         along_m * along_n,
         launch.share,
         launch.blocks,
+        sizes.item[1],
     )
 
 
@@ -109,6 +114,7 @@ WHOLE_WAVE = 132
 """Blocks by which those of a wave are divided."""
 
 
-def correction(values: tuple[float, ...]) -> float:
-    """What to multiply an estimate with, by a plan's ``features``."""
-    return exp(sum(tree.value(values) for tree in trees()))
+def correction(values: tuple[float, ...], item: int) -> float:
+    """What to multiply an estimate with, by a plan's ``features``; ``item``: bytes of an element of
+    A and B."""
+    return exp(sum(tree.value(values) for tree in trees(item)))

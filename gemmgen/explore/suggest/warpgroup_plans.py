@@ -108,7 +108,7 @@ class WarpgroupPlan:
         above the GPU's peak rates."""
         if self.modeled == inf or not covers(self.sizes):
             return self.modeled
-        corrected = self.modeled * correction(self.features)
+        corrected = self.modeled * correction(self.features, self.sizes.item[0])
         return max(corrected, least(self.sizes, self.request.shape, self.request.gpu))
 
     @property
