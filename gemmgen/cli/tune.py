@@ -127,8 +127,8 @@ def command(ctx: click.Context, file: str | None, gemm: str | None, **given: Unp
     first, and tried in the order of a cheap estimate and of the results so far.
 
     Each kernel is checked before it is timed; the best are timed again, interleaved with cuBLAS
-    (cublasLt for FP8 and i8).  The winner is printed as an ordinary schedule with its measurements.  Exit code 0 with a winner,
-    1 if no schedule was right, 3 without a GPU.
+    (cublasLt for FP8 and i8).  The winner is printed as an ordinary schedule with its
+    measurements.  Exit code 0 with a winner, 1 if no schedule was right, 3 without a GPU.
     """
     written = {
         name: option.opts[0]
