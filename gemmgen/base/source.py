@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from math import log10
 
@@ -99,6 +99,11 @@ def counted(number: int, what: str) -> str:
 def indexed(name: str, letters: Iterable[str]) -> str:
     """``A[m, k]``."""
     return f"{name}[{', '.join(letters)}]"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def remainder(number: int, divisor: int) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gemmgen.base.errors import Mistakes, Refusal
-from gemmgen.base.source import Source, Span, indexed, shown
+from gemmgen.base.source import Source, Span, indexed, listed, shown
 from gemmgen.ir.dtypes import DType
 from gemmgen.schedule.epilogue_expressions import Parsed, Use
 from gemmgen.schedule.formatting import format_access
-from gemmgen.schedule.gemm_line import GemmScope, check_name, check_storage, listed
+from gemmgen.schedule.gemm_line import GemmScope, check_name, check_storage
 from gemmgen.schedule.model import Access, Epilogue
 from gemmgen.schedule.raw import RawOperand, Word
 from gemmgen.schedule.reserved import kernel_names, stride_names, taken, tensor_names, vector_names

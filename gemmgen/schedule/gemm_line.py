@@ -7,7 +7,7 @@ from itertools import chain, count
 
 from gemmgen.base.errors import Mistakes, Refusal
 from gemmgen.base.record import record
-from gemmgen.base.source import Span, indexed, shown
+from gemmgen.base.source import Span, indexed, listed, shown
 from gemmgen.ir.identifiers import LETTER, NAME, language_word
 from gemmgen.ir.parameters import ld_name
 from gemmgen.schedule.model import DEFAULT_GEMM, Access, Gemm
@@ -251,11 +251,6 @@ def check_storage(access: RawOperand, gemm: Gemm) -> None:
         ),
         hint=f"store it as {indexed(name, moved)}",
     )
-
-
-def listed(parts: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def _check_clashes(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:
