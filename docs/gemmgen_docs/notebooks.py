@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,30 @@ OUTPUT = " { .text .output }"
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
-def notebook(name: str) -> str:
-    """A page of ``examples/notebooks/name.ipynb``, with its outputs."""
+def notebook(name: str, run: Callable[[str], list[Any]] | None = None) -> str:
+    """A page of ``examples/notebooks/name.ipynb``, with its outputs.
+
+    ``run`` executes the text of a notebook, ``executed`` by default: tests give the cells that
+    they executed.
+    """
     text = (FOLDER / f"{name}.ipynb").read_text(encoding="utf-8")
-    return kept("notebook", lambda: "\n".join(_parts(_ran(text))), text)
+    return kept("notebook", lambda: "\n".join(_parts((run or executed)(text))), text)
 
 
-def _ran(text: str) -> list[Any]:
-    """The cells with their outputs; raises ``CellExecutionError`` if one fails."""
+def executed(text: str, **environment: str) -> list[Any]:
+    """The cells with their outputs, executed with these variables besides the environment's.
+
+    Raises ``CellExecutionError`` if a cell fails.
+    """
     import nbclient
     import nbformat
 
     read = nbformat.reads(text, as_version=4)
+    nbformat.validate(read)
     resources = {"metadata": {"path": str(FOLDER)}}
     path = os.environ.get("PYTHONPATH", "")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), path)))}
+    env |= environment
     quiet = ["--log-level=ERROR"]  # the kernel warns of its connection, which is to this machine
     client = nbclient.NotebookClient(
         read, timeout=SECONDS, kernel_name="python3", resources=resources, extra_arguments=quiet

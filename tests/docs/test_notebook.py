@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from budget import slowness
 
-from gemmgen.base.installing import install
 from gemmgen.schedule.examples import LADDER
+
+from . import page_text
+from .conftest import Executed
 
 FOLDER = Path(__file__).parents[2] / "examples" / "notebooks"
 NOTEBOOKS = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
@@ -23,8 +24,6 @@ STEPS = {
     "first_kernel": ("naive", "tiled", "register tile", "vectorized"),
     "first_hopper_kernel": ("tma", "mbarrier", "roles", "wgmma", "ping-pong", "plant a bug"),
 }
-MISSING = f"no notebook can be run: {install('notebook')}"
-_SPENT = "import os\nprint(sum(os.times()[:4]))"
 
 
 def cells(name: str, kind: str) -> list[str]:
@@ -81,24 +80,23 @@ def test_each_exercise_of_a_tutorial_has_a_folded_answer(name: str) -> None:
 
 @pytest.mark.proof
 @pytest.mark.parametrize("name", NOTEBOOKS)
-def test_it_runs_and_its_checks_hold(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With empty caches, as after an installation."""
-    nbclient = pytest.importorskip("nbclient", reason=MISSING)
-    nbformat = pytest.importorskip("nbformat", reason=MISSING)
-    pytest.importorskip("ipykernel", reason=MISSING)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(FOLDER.parents[1]))
-    before = slowness()
-    notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
-    nbformat.validate(notebook)
-    notebook.cells.append(nbformat.v4.new_code_cell(_SPENT))
-    path = {"metadata": {"path": str(FOLDER)}}
-    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources=path).execute()
-    ran = [cell for cell in notebook.cells if cell.cell_type == "code"]
+def test_it_runs_and_its_checks_hold(name: str, executed: Executed) -> None:
+    """With empty caches, as after an installation; the site shows what was executed here."""
+    found, seconds = executed(name)
+    ran = [cell for cell in found if cell.cell_type == "code"]
+    assert [cell.source for cell in ran] == cells(name, "code")
     assert all(cell.execution_count for cell in ran)
     shown = [out for cell in ran for out in cell.outputs if "image/svg+xml" in out.get("data", {})]
     assert len(shown) == "".join(cells(name, "code")).count("gemmgen.drawing(")
-    spent = float(ran[-1].outputs[0].text)
-    assert spent / max(before, slowness()) < SECONDS[name]
+    assert seconds < SECONDS[name]
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", STEPS)
+def test_the_site_shows_what_a_tutorial_printed(name: str, executed: Executed, site: Path) -> None:
+    text = page_text.of_page(site, f"tutorials/{name}.md")
+    ran = [cell for cell in executed(name)[0] if cell.cell_type == "code"]
+    outputs = (out for cell in ran for out in cell.outputs)
+    printed = [out.text for out in outputs if out.get("name") == "stdout"]
+    assert len(printed) > 5
+    assert [each for each in printed if page_text.words(each) not in text] == []
