@@ -99,32 +99,68 @@ FORMULAS = {
 def on_cpu(emitted: Emitted, text: str, epilogue: str, folder: Path, *flags: str) -> Path:
     """``text`` (a program of ``emitted``) compiled for this machine; ``epilogue`` is its formula,
     of ``acc`` and the elements by their tensors' names."""
+    return built(for_cpu(emitted, text, epilogue), folder, *flags)
+
+
+def for_cpu(emitted: Emitted, text: str, epilogue: str) -> str:
+    """The program of ``on_cpu`` as C++."""
     launcher = emitted.text.partition("#ifndef __CUDACC_RTC__\n")[2].rpartition("#endif")[0]
     launcher = re.sub(r"<<<.*?>>>\(", "_defined(", launcher, flags=re.DOTALL)
     launcher = re.sub(r"cudaLaunchKernelEx\(&config, (\w+), ", r"\1_defined(", launcher)
     known = r"^constexpr int [^;]*;|^struct alignas[^{]*\{[^}]*\};"
     device = emitted.text.partition("#ifndef __CUDACC_RTC__\n")[0]
     constants = "\n".join(re.findall(known, device, re.MULTILINE))
-    (folder / "run.cpp").write_text(
+    return (
         '#include "runtime.h"\n#include <cmath>\n'
         f"namespace {emitted.name}_detail {{\n{constants}\n}}\n"
-        f"{_definition(emitted, epilogue)}\n{launcher}\n{text[text.index(BEGIN):]}",
-        encoding="utf-8",
+        f"{_definition(emitted, epilogue)}\n{launcher}\n{text[text.index(BEGIN):]}"
     )
-    command = [
-        *GXX,
-        "-Wno-unused",
-        *flags,
-        "-include",
-        str(_prefix()),
-        f"-I{ON_CPU}",
-        f"-I{CUBLAS}",
-    ]
-    done = subprocess.run(
-        [*command, "run.cpp", "-o", "run"], cwd=folder, capture_output=True, text=True
-    )
+
+
+def built(source: str, folder: Path, *flags: str) -> Path:
+    """The program of this C++."""
+    (folder / "run.cpp").write_text(source, encoding="utf-8")
+    include = ("-include", str(_prefix()), f"-I{ON_CPU}", f"-I{CUBLAS}")
+    command = [*GXX, "-Wno-unused", *flags, *include, "run.cpp", "-o", "run"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder / "run"
+
+
+def in_namespaces(programs: Mapping[str, tuple[Emitted, str]]) -> str:
+    """Programs by their names as one unit without a ``main``: each in a namespace, ``program_0``,
+    ..., below the headers of all.  Most of a compiler's time for one is that for headers and what
+    all programs instantiate."""
+    headers, parts = dict[str, None](), list[str]()
+    for at, (name, (emitted, text)) in enumerate(programs.items()):
+        headers |= dict.fromkeys(re.findall(r"^#include .*$", text, re.MULTILINE))
+        defined = re.findall(r"^#define (\w+)", text, re.MULTILINE)
+        # extern "C" functions of one name would be one function.
+        names_of_its_own = (emitted.name, f"launch_{emitted.name}")
+        parts += (f"#define {word} {word}_{at}" for word in names_of_its_own)
+        parts += (f"namespace program_{at} {{", f'#line 1 "{name}.cu"', text, "}")
+        parts += (f"#undef {word}" for word in (*names_of_its_own, *defined))
+    return "\n".join((*headers, *parts, ""))
+
+
+def said_on_cpu(
+    programs: Mapping[str, tuple[Emitted, str]], folder: Path
+) -> dict[str, tuple[int, str]]:
+    """By name the exit code and the output of the programs of kernels, with their formulas, for
+    the extents 7, 9, 11: compiled as one, which gets the number of the program that it runs."""
+    sources = {
+        name: (emitted, for_cpu(emitted, program(emitted, 7, 9, 11), formula))
+        for name, (emitted, formula) in programs.items()
+    }
+    calls = (f"case {at}: return program_{at}::main(1, argv);" for at in range(len(sources)))
+    choice = f"switch (std::atoi(argv[1])) {{\n{chr(10).join(calls)}\n}}\nreturn argc + 9;"
+    chosen = f"int main(int argc, char **argv) {{\n{choice}\n}}\n"
+    made = built(in_namespaces(sources) + chosen, folder)
+    found = dict[str, tuple[int, str]]()
+    for at, name in enumerate(sources):
+        done = subprocess.run([made, str(at)], capture_output=True, text=True)
+        found[name] = done.returncode, done.stdout + done.stderr
+    return found
 
 
 @functools.cache
