@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 
 from gemmgen.analyze.access_counts import Counts, LaunchCounts
@@ -32,6 +33,7 @@ from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.dtypes import RAW, ROUNDED
 from gemmgen.ir.edit import contraction, loads_boxes, pipeline_of, tile_of
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.thread_code import Leave
 from gemmgen.schedule.model import Schedule
 
@@ -109,7 +111,7 @@ def explain(
     """
     kernel = compile_kernel(schedule)
     values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape, beta=beta)
-    counted = count_compiled(kernel.lowered, values)
+    counted = _counted(kernel, values)
     launch = as_written(counted)
     resources = resources_of(kernel.emitted, kernel.lowered, gpu)
     occupancy = occupancy_of(resources, gpu)
@@ -149,6 +151,22 @@ def _balance(waves: Waves, *, uniform: bool) -> float:
     return waves.balance if uniform else 1.0
 
 
+_KEPT = 32
+"""Launches whose counts a process keeps: the drawings, the report and the figures of a kernel are
+of the same one, and counting takes most of their time."""
+
+
+def _counted(kernel: AnalyzedKernel, values: Values) -> LaunchCounts:
+    return dict(_kept_counts(kernel.lowered, tuple(values.items())))
+
+
+@lru_cache(_KEPT)
+def _kept_counts(
+    lowered: LoweredKernel, values: tuple[tuple[str, int | float], ...]
+) -> LaunchCounts:
+    return count_compiled(lowered, dict(values))
+
+
 def roofline_at(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0) -> Roofline:
     """The bounds of a schedule, with all reads joined that a compiler may join.  Raises as
     ``explain`` does."""
@@ -156,7 +174,7 @@ def roofline_at(schedule: Schedule, shape: Shape, gpu: Gpu, *, beta: float = 0.0
     values = arguments_of(kernel.lowered.interface, kernel.program.problem, shape, beta=beta)
     blocks = _tile_blocks(kernel, values)
     fmas = multiply_adds(kernel.program, kernel.lowered, values, blocks)
-    compiled = as_compiled(count_compiled(kernel.lowered, values), None)
+    compiled = as_compiled(_counted(kernel, values), None)
     waves, uniform = Waves(blocks, blocks, gpu.sms), _is_uniform(kernel, values)
     balance = _balance(waves, uniform=uniform)
     return roofline_of(_work(kernel, values, compiled, fmas, shape, balance), gpu)

@@ -19,7 +19,6 @@ class Given(TypedDict):
     dtype: str
     epilogue: str | None
     leading: tuple[tuple[str, int], ...]
-    fast: bool
     shapes: tuple[WrittenShape, ...]
     listed_shapes: str | None
     budget: float | None

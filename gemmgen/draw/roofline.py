@@ -27,7 +27,7 @@ def draw(scene: Scene) -> Drawing:
 def together(scenes: Mapping[str, Scene]) -> Drawing:
     """A point for each kernel; of several, the bound alone that each of them has."""
     found = {
-        name: explain(scene.kernel.emitted.schedule, scene.shape(USUAL), scene.gpu)
+        name: explain(scene.kernel.emitted.schedule, scene.shape(USUAL), scene.gpu, pads=False)
         for name, scene in scenes.items()
     }
     return roofline_drawing(found)
