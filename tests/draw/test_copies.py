@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chosen import with_every_word
 
 from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.analyze.copied_boxes import copied_boxes
@@ -54,7 +55,7 @@ def images(kernel: AnalyzedKernel) -> dict[str, dict[Position, Position]]:
 
 
 @pytest.mark.by_default("vectorized", "swizzled")
-@pytest.mark.parametrize("name", STAGED)
+@pytest.mark.parametrize("name", dict.fromkeys(("vectorized", *with_every_word(STAGED))))
 def test_elements_lie_where_the_interpreter_puts_them(name: str) -> None:
     kernel = compiled(name)
     assert staged_tiles(kernel)

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from chosen import with_every_word
 
 from gemmgen.draw import owners
 from gemmgen.draw.marks import Drawing
@@ -72,8 +73,12 @@ def stored_by(scene: Scene) -> Ints:
     return of_tile(scene, (written - 1) % scene.kernel.lowered.interface.threads)
 
 
+OF_THREADS = [x for x in ALL if x not in (*OF_TENSOR_CORES, *BY_ENGINE)]
+USUAL = ("naive", "uncoalesced", "tiled", "register_blocked", "vectorized", "warp_tiled", "matvec")
+
+
 @pytest.mark.by_default("warp_tiled", "matvec", "uncoalesced")
-@pytest.mark.parametrize("name", [x for x in ALL if x not in (*OF_TENSOR_CORES, *BY_ENGINE)])
+@pytest.mark.parametrize("name", dict.fromkeys((*USUAL, *with_every_word(OF_THREADS))))
 def test_a_thread_stores_the_elements_drawn_as_its_own(name: str) -> None:
     """Of tensor cores, and of TMA, who stores a sum did not compute it."""
     scene = scene_of(name)

@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+from chosen import with_every_word
 
 from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.analyze.block_step import PINGPONG, BlockStep
@@ -102,8 +103,11 @@ def taken(
     }
 
 
-@pytest.mark.by_default("naive", "vectorized", "async_copy", "hopper/tma", "tensor_core")
-@pytest.mark.parametrize("name", ALL)
+QUICK = ("naive", "vectorized", "async_copy", "hopper/tma", "tensor_core")
+
+
+@pytest.mark.by_default(*QUICK)
+@pytest.mark.parametrize("name", dict.fromkeys((*QUICK, *with_every_word(ALL))))
 def test_steps_are_in_the_order_of_the_interpreter(name: str) -> None:
     kernel = compiled(name)
     for role, events in taken(kernel, 2).items():
