@@ -61,9 +61,12 @@ def agrees(row: Row) -> None:
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("count", [20, pytest.param(len(ROWS), marks=pytest.mark.proof)])
-def test_arithmetic_agrees_with_ptxas(count: int) -> None:
-    for row in sample(count):
+@pytest.mark.parametrize("part", range(2))
+def test_arithmetic_agrees_with_ptxas(part: int) -> None:
+    """Every fifth row and each that ptxas refuses: neighbors differ by eight columns."""
+    rows = sample(len(ROWS) // 5)
+    assert {row.atom for row in rows} == {row.atom for row in ROWS}
+    for row in rows[part::2]:
         agrees(row)
 
 
