@@ -55,12 +55,12 @@ def outcome(text: str) -> tuple[str, list[str]]:
 @pytest.mark.parametrize("seed", range(2))
 def test_hints_after_a_changed_number_lead_to_a_kernel(seed: int, proof: bool) -> None:
     rng, found, circles = random.Random(seed), Counter[str](), list[list[str]]()
-    count = 400 if proof else 25
+    count = 200 if proof else 25
     for _ in range(count):
         what, said = outcome(changed(rng))
         found[what] += 1
         circles += [said] if what == "round" else []
     # Of two directives each may ask for a tile that the other refuses: then the other half of the
     # hint, "or remove the line", is the one to take.
-    assert len(circles) <= count // 200, circles
+    assert len(circles) <= count // 100, circles
     assert found["arrived"] > 2 * found["judgement"], found

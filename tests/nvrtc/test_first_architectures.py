@@ -104,14 +104,16 @@ def test_a_kernel_is_of_its_target(name: str) -> None:
 
 
 def compiled() -> list[str]:
-    """Those of ``best`` are the longest and have no instruction of their own."""
+    """Those of ``best`` are the longest and have no instruction of their own, but for the columns
+    of a wgmma."""
     return [name for name in schedules() if "versions" not in name and "/best/" not in name]
 
 
 @pytest.mark.proof
 def test_what_is_not_compiled_has_no_further_instruction() -> None:
     def instructions(names: Iterable[str]) -> set[str]:
-        return {i for name in names for i in instructions_of(kernel(schedules()[name]).text)}
+        texts = (kernel(schedules()[name]).text for name in names)
+        return {re.sub(r"m64n\d+", "m64n", i) for text in texts for i in instructions_of(text)}
 
     left = schedules().keys() - {*compiled()}
     assert len(left) > 30 and instructions(left) <= instructions(compiled())

@@ -28,20 +28,18 @@ def names() -> list[str]:
 
 
 MOST: dict[str, int] = stated("spills")
-IN_TURN = ("sm_86", "sm_89", "sm_120")
-"""Architectures each of which has the same generator of code as another one or as few examples
-need: a third of the examples is compiled for each."""
+OTHERS = ("sm_86", "sm_89", "sm_120")
+"""The other architectures: a third of the examples is compiled for each of these."""
 
 
 def chosen(kernel: Emitted, name: str) -> tuple[str, ...]:
-    """The target, the first architecture, sm_90 and one of ``IN_TURN`` by turns, so that every kind
-    of example meets every architecture; ``best/`` was tuned for its target and measured on sm_90
-    alone, by the mechanisms of other examples."""
+    """The target, the first architecture, sm_90 and, alternately, one of ``OTHERS``.  ``best/`` was
+    tuned for its target and measured on sm_90 alone, and uses what other examples use."""
     own = (kernel.target, compilers.measured_on(kernel.target))
     if name.startswith("best/"):
         return tuple(dict.fromkeys(own))
     found = architectures(kernel)
-    turn = IN_TURN[names().index(name) % len(IN_TURN)]
+    turn = OTHERS[names().index(name) % len(OTHERS)]
     return tuple(each for each in found if each in (*own, found[0], turn))
 
 

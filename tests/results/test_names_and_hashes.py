@@ -66,7 +66,7 @@ def test_names_go_there_and_back(path: Path) -> None:
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("count", [1, pytest.param(120, marks=pytest.mark.proof)])
+@pytest.mark.parametrize("count", [1, pytest.param(60, marks=pytest.mark.proof)])
 def test_names_of_random_schedules_go_there_and_back(count: int) -> None:
     """Of the fuzzer's; with the names of their epilogues, and every directive's words."""
     for index in range(count):
