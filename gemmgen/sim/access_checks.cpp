@@ -150,10 +150,12 @@ void report_misaligned(const Touch &touch) {
   report_last(found(MISALIGNED, touch, {NOTHING, 0, 0}));
 }
 
-inline void check(const Touch &touch, bool aligned) {
-  if (!state.running) return;
-  const auto stack_offset = static_cast<size_t>(touch.address - state.stack);
-  if (stack_offset < STACK_BYTES) return;
+// The runner's own accesses, and those of a thread's variables: most of all that there are.
+inline bool is_unchecked(const unsigned char *address) {
+  return !state.running || static_cast<size_t>(address - state.stack) < STACK_BYTES;
+}
+
+[[gnu::noinline]] void check_all(const Touch &touch, bool aligned) {
   const auto address_bits = reinterpret_cast<uintptr_t>(touch.address);
   if (aligned && address_bits % touch.bytes != 0) report_misaligned(touch);
   const auto offset = static_cast<size_t>(touch.address - state.shared);
@@ -162,6 +164,10 @@ inline void check(const Touch &touch, bool aligned) {
   } else {
     check_other(touch);
   }
+}
+
+inline void check(const Touch &touch, bool aligned) {
+  if (!is_unchecked(touch.address)) check_all(touch, aligned);
 }
 
 size_t shared_offset(const Issue &issue) {
@@ -211,7 +217,8 @@ void check_end(const Issue &first) {
 #define GG_CALLBACK(name, bytes, write, aligned)                             \
   void name(const void *address) {                                           \
     const auto *first = static_cast<const unsigned char *>(address);         \
-    gg::check({first, bytes, write, GG_PC}, aligned);                        \
+    if (gg::is_unchecked(first)) return;                                     \
+    gg::check_all({first, bytes, write, GG_PC}, aligned);                    \
   }
 #define GG_CALLBACKS(bytes)                                                  \
   GG_CALLBACK(__tsan_read##bytes, bytes, false, true)                        \

@@ -109,7 +109,7 @@ double tanh(double);
 double erf(double);
 }
 
-#if defined(__x86_64__) && defined(__FMA__)
+#if defined(__x86_64__) && defined(__FMA__) && !defined(GG_RUNNER)
 // g++ contracts -fmaf(a, b, c) into one instruction that gives +0 for the text's -0.
 inline __attribute__((always_inline)) float gg_fused(float a, float b, float c) {
   float result = __builtin_fmaf(a, b, c);

@@ -71,11 +71,11 @@ bool holds_pattern(const Touch &touch, const unsigned char *memory) {
   if (touch.bytes < 2 || word_bytes < 2) return false;
   if (touch.bytes < word_bytes) {
     memory -= reinterpret_cast<uintptr_t>(memory) % word_bytes;
-    return memcmp(memory, &PATTERN, word_bytes) == 0;
+    return memcmp(memory, &PATTERN, sizeof PATTERN) == 0;
   }
-  const size_t size = touch.bytes < sizeof PATTERN ? touch.bytes : sizeof PATTERN;
-  for (size_t at = 0; at + size <= touch.bytes; at += size) {
-    if (memcmp(memory + at, &PATTERN, size) == 0) return true;
+  if (touch.bytes < sizeof PATTERN) return memcmp(memory, &PATTERN, touch.bytes) == 0;
+  for (size_t at = 0; at + sizeof PATTERN <= touch.bytes; at += sizeof PATTERN) {
+    if (memcmp(memory + at, &PATTERN, sizeof PATTERN) == 0) return true;
   }
   return false;
 }
