@@ -15,16 +15,29 @@ Operand = Real | np.float32 | np.float64
 _SPLITTER = 2.0**27 + 1
 _LARGE, _SMALL = 2.0**480, 2.0**-480
 """Outside these bounds, parts of a product are outside the range of f64."""
+_REST, _MIDDLE = 2**29 - 1, 2**28
+"""The bits of an f64 that f32 lacks, and those of the middle of two f32."""
+_LEAST = 2.0**-126
+"""The least normal f32."""
 
 
 def fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F32:
     """``a * b + c``, rounded once to f32, element by element; the operands are f32.
 
-    The product is exact in f64; the sum is rounded to odd there.
+    The product is exact in f64.  Rounding its sum twice is wrong only where f64 gives the middle
+    of two f32, or a number that f32 holds with fewer bits: there the sum is rounded to odd first.
     """
     with np.errstate(all="ignore"):
-        product = np.asarray(a, np.float64) * np.asarray(b, np.float64)
-        return _odd_sum(product, np.asarray(c, np.float64)).astype(np.float32)
+        product = np.multiply(a, b, dtype=np.float64)
+        addend = np.asarray(c, np.float64)
+        total = np.asarray(product + addend)
+        found = np.asarray(total.astype(np.float32))
+        hard = (total.view(np.int64) & _REST) == _MIDDLE
+        hard |= (np.abs(total) < _LEAST) & (total != 0)
+        if hard.any():
+            parts = (np.broadcast_to(part, total.shape)[hard] for part in (product, addend))
+            found[hard] = _odd_sum(*parts).astype(np.float32)
+        return found
 
 
 def fma_f64(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F64:

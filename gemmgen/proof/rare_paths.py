@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, TypeVar, cast
 
 from gemmgen.ir.control import If
+from gemmgen.ir.expr import ExprOperators
 from gemmgen.ir.traversal import inside, rebuilt
 
 T = TypeVar("T")
@@ -21,6 +22,8 @@ def drop_rare_paths(tree: T) -> T:
 
 
 def _left(tree: T) -> T:
+    if isinstance(tree, ExprOperators):  # most nodes, in which no statement is
+        return tree
     if isinstance(tree, tuple):
         kept = filter(_is_usual, cast("tuple[Any, ...]", tree))
         return cast("T", tuple(map(_left, kept)))
