@@ -36,15 +36,16 @@ def complaint(schedule: str, text: str | None = None) -> str | None:
     """What runs find wrong: several tiles of 4 steps, the last one ragged, in every order; and
     an empty sum.  ``text`` is another one than what is emitted."""
     known = emitted(schedule)
+    caller = Caller(known)
     kernel = CompiledKernel(text or known.text, known.interface, checked=True, warn=text is None)
     try:
         for order, landing in product((*ORDERS, *STRICT_ORDERS), BOX_LANDINGS):
             each = Case((131, 40, 200), "normal", 0.7, -1.0, 1, order, landing)
-            found = Caller(known).complaint(each, kernel)
+            found = caller.complaint(each, kernel)
             if found is not None:
                 return found
         empty = Case((70, 20, 0), "normal", 0.7, -1.0, 1, "ascending", "late")
-        return Caller(known).complaint(empty, kernel)
+        return caller.complaint(empty, kernel)
     except KernelFailure as failure:
         return str(failure)
     finally:

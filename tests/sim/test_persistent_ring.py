@@ -75,8 +75,9 @@ def complaint(name: str, k: int, text: str | None = None) -> str | None:
     kernel = CompiledKernel(text or known.text, known.interface, checked=True, warn=text is None)
     try:
         found = launcher.complaint(known, text or known.text, kernel)
+        caller = Caller(known)
         for each in cases(name, k):
-            found = found or Caller(known).complaint(each, kernel)
+            found = found or caller.complaint(each, kernel)
         return found
     except KernelFailure as failure:
         return str(failure)

@@ -92,8 +92,9 @@ def complaint(name: str, text: str | None = None) -> str | None:
         orders = product(ORDERS[-1:], BOX_LANDINGS if "target" in SCHEDULES[name] else ("late",))
         cases = [Case((131, 40, 232), "normal", 0.7, -1.0, 1, *order) for order in orders]
         cases += [Case((70, 20, k), "normal", 0.7, -1.0, 1, "ascending", "late") for k in (0, 24)]
+        caller = Caller(known)
         for each in cases:
-            found = Caller(known).complaint(each, kernel)
+            found = caller.complaint(each, kernel)
             if found is not None:
                 return found
         return None

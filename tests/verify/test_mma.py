@@ -73,6 +73,14 @@ RIGHT = {
     "walk": WALK,
 }
 ORDERS = tuple(itertools.product(("m, k", "k, m"), ("k, n", "n, k"), ("m, n", "n, m")))
+STORED = ("plain", "turing", "ahead")
+"""The last in all orders; the others, whose copies are simpler, in half of them."""
+
+
+def is_even(order: tuple[str, str, str]) -> bool:
+    """Of a half of the orders, in which any two of the matrices have every pair of orders."""
+    return sum(each in ("k, m", "n, k", "n, m") for each in order) % 2 == 0
+
 
 Patch = pytest.MonkeyPatch
 Plant = Callable[[Patch], None]
@@ -87,8 +95,11 @@ def test_right_kernels_hold(name: str) -> None:
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("order", ORDERS, ids=lambda order: "_".join(order).replace(", ", ""))
-@pytest.mark.parametrize("name", ("plain", "turing", "ahead"))
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [(name, order) for name in STORED for order in ORDERS if name == "ahead" or is_even(order)],
+    ids=lambda each: each if isinstance(each, str) else "_".join(each).replace(", ", ""),
+)
 def test_every_storage_order_is_right(name: str, order: tuple[str, str, str]) -> None:
     a, b, c = order
     lines = RIGHT[name]

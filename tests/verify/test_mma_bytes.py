@@ -15,7 +15,7 @@ from gemmgen.proof.outcome import Subject
 from .subjects import subject
 
 TILES = """\
-tile m=64 n=64 k=64
+tile m=64 n=32 k=64
 cache_shared A B[n, k]
 warp_tile m=32 n=16
 tensor_core via=mma

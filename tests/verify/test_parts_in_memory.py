@@ -53,7 +53,6 @@ RIGHT = {
     "parts of k": PARTS_OF_K,
     "144 in flight": IN_FLIGHT,
 }
-SHAPES = ((65, 34, 70), (3, 4, 0), (70, 40, 33))
 DATA = ("normal", "wide integers", "NaN in A", "infinity in B")
 CASES = tuple(Case((65, 34, 70), data, 0.75, 1.0) for data in DATA)
 
@@ -71,11 +70,10 @@ def test_right_kernels_hold(name: str) -> None:
 
 @pytest.mark.proof
 @pytest.mark.parametrize("name", RIGHT)
-def test_some_calls_are_right(name: str) -> None:
-    right = subject(RIGHT[name], *SHAPES)
-    outcome = meaning.check(right)
-    assert outcome.status == "passed", outcome
-    assert cpu.first_complaint(Caller(right.emitted), right.emitted.text, CASES) is None
+def test_sums_of_wide_integers_are_right(name: str) -> None:
+    """The one kind of data that C2 does not draw; C1 does."""
+    right = subject(RIGHT[name])
+    assert cpu.first_complaint(Caller(right.emitted), right.emitted.text, CASES[1:2]) is None
 
 
 def complaint_of(text: str) -> str | None:

@@ -56,7 +56,7 @@ ATOM_COLUMNS_OF_128 = """\
 gemm C[m, n] = A[k, m] * B[n, k]
 dtype A=bf16 B=bf16 C=bf16
 target sm_90a
-tile m=128 n=16 k=128
+tile m=128 n=16 k=32
 cache_shared A B
 warp_tile m=32 n=16
 tensor_core via=mma
@@ -85,9 +85,9 @@ OUT = """\
 gemm C[m, n] = A[m, k] * B[n, k]
 dtype A=bf16 B=bf16 C=bf16
 target sm_90a
-tile m=64 n=128 k=64
+tile m=32 n=128 k=32
 cache_shared A B C
-warp_tile m=32 n=64
+warp_tile m=16 n=64
 tensor_core via=mma
 vectorize C width=2
 swizzle A B C

@@ -56,6 +56,12 @@ RIGHT = {"plain": PLAIN, "wide": WIDE, "ahead": AHEAD, "bias": BIAS, "parts": PA
 
 ORDERS = tuple(itertools.product(("m, k", "k, m"), ("k, n", "n, k"), ("m, n", "n, m")))
 
+
+def is_even(order: tuple[str, str, str]) -> bool:
+    """Of a half of the orders, in which any two of the matrices have every pair of orders."""
+    return sum(each in ("k, m", "n, k", "n, m") for each in order) % 2 == 0
+
+
 Patch = pytest.MonkeyPatch
 Plant = Callable[[Patch], None]
 
@@ -74,8 +80,11 @@ def test_right_kernels_hold(name: str) -> None:
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("order", ORDERS, ids=lambda order: "_".join(order).replace(", ", ""))
-@pytest.mark.parametrize("name", ("wide", "bias"))
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [("wide", each) for each in ORDERS] + [("bias", each) for each in ORDERS if is_even(each)],
+    ids=lambda each: each if isinstance(each, str) else "_".join(each).replace(", ", ""),
+)
 def test_every_storage_order_is_right(name: str, order: tuple[str, str, str]) -> None:
     kernel = subject(in_order(RIGHT[name], order))
     outcome = cpu.check(kernel)
