@@ -48,7 +48,7 @@ def main() -> int:
     arguments = _arguments()
     if arguments.page:
         target = ROOT / "docs/performance.md"
-        block = tensor_shares.page_block(tensor_shares.read())
+        block = tensor_shares.page_block(tensor_shares.measured())
         text = replaced(target.read_text(encoding="utf-8"), block, tensor_shares.MARKS)
         target.write_text(text, encoding="utf-8")
         return 0

@@ -1,18 +1,23 @@
 """Tables of the results of ``tensor_cores.py --json``, for docs/performance.md and docs/cublas.md.
 
-There is no table without the file.
+Winners of ``gemmgen tune`` at the same shapes (``tuned.json``) are lines of them, too.  There is no
+table without the file.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shares import ROOT, about, markdown
 
 DATA = ROOT / "docs" / "data" / "tensor_cores.json"
+TUNED = DATA.with_name("tuned.json")
+TUNE = "gemmgen tune"
+"""What the lines of ``TUNED`` are called."""
 BEGIN, END = MARKS = "<!-- tensor_cores -->", "<!-- /tensor_cores -->"
 IN_ROWS = "A[m, k] * B[n, k]"
 """Both operands along k."""
@@ -83,6 +88,48 @@ def read(path: Path = DATA) -> tuple[Line, ...]:
     return tuple(Line(**{**row, "shape": tuple(row["shape"])}) for row in rows)
 
 
+def measured() -> tuple[Line, ...]:
+    """The lines of both files."""
+    lines = read()
+    return (*lines, *tuned(lines))
+
+
+def tuned(known: Sequence[Line], path: Path = TUNED) -> tuple[Line, ...]:
+    """The winners of ``gemmgen tune`` for cases that are ``known``."""
+    cases: dict[object, Line] = {}
+    for line in known:
+        cases.setdefault((_types(line.types), line.product, line.shape), line)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    found: list[Line] = []
+    for case in data["cases"]:
+        product, shape = case["gemm"].partition(" = ")[2], tuple(case["shape"])
+        like = cases.get((_types(case["dtype"]), product, shape))
+        if like is None:
+            continue
+        us = case["schedules"][0][1]
+        found.append(
+            replace(
+                like,
+                schedule=TUNE,
+                ms=us / 1e3,
+                tflops=2 * math.prod(shape) / us / 1e6,
+                rival="",
+                share=None,
+                of_best=case["vendor"] / us,
+                power=None,
+                sm_clock=None,
+                date=data["date"],
+            )
+        )
+    return tuple(found)
+
+
+def _types(text: str) -> tuple[str, ...]:
+    """``bf16 bf16 bf16`` and ``A=e4m3 B=e4m3 C=bf16`` as types."""
+    types = tuple(each.rpartition("=")[2] for each in text.split())
+    return types * 3 if len(types) == 1 else types
+
+
 def best(lines: Iterable[Line]) -> tuple[Line, ...]:
     """The fastest right schedule of each case at each shape; a wrong one only if all are."""
     found: dict[tuple[object, ...], Line] = {}
@@ -103,9 +150,11 @@ def table(lines: Sequence[Line]) -> str:
 def note(lines: Sequence[Line]) -> str:
     """Where and how it was measured."""
     checked = ", all results checked" if all(line.checked for line in best(lines)) else ""
+    dates = sorted({line.date for line in best(lines) if line.schedule == TUNE})
+    others = f" {TUNE}: its winner, of {dates[0]}, timed again beside the library." if dates else ""
     return (
         f"{about(lines)}{checked}. *Best*: the faster of cuBLAS and cublasLt's fastest algorithm; "
-        f"W: the GPU's power in the run. `{COMMAND}`."
+        f"W: the GPU's power in the run.{others} `{COMMAND}`."
     )
 
 

@@ -67,7 +67,7 @@ def about() -> str:
 
 def tensor_cores() -> str:
     """The section of schedules for tensor cores; empty until they are measured."""
-    lines = tensor_shares.read()
+    lines = tensor_shares.measured()
     if not lines:
         return ""
     return f"## On tensor cores\n\n{tensor_shares.table(lines)}\n{tensor_shares.note(lines)}\n"

@@ -44,7 +44,7 @@ def rows() -> Iterator[tuple[str, ...]]:
     found = [next(line for line in f32 if line.spelled() == str(size)) for size in SIZES]
     speed = f"{found[-1].tflops():.0f}"
     yield "f32", *(f"{line.share:.0%}" for line in found), speed, "cuBLAS, f32 pedantic"
-    best = tensor_shares.best(tensor_shares.read())
+    best = tensor_shares.best(tensor_shares.measured())
     lines = [_square(best, PARTS, size) for size in SIZES]
     cells = [f"{line.share:.0%}" for line in lines if line.checked and line.share]
     yield "f32 as bf16x3 (`decompose`)", *cells, f"{lines[-1].tflops:.0f}", "cuBLAS, f32 pedantic"

@@ -96,6 +96,7 @@ def tune(
     epilogue: str | None = None,
     ld: Mapping[str, int] | None = None,
     gpu: str | Path | Gpu | None = None,
+    fast: bool = False,
     budget: float = 60.0,
     jobs: int | None = None,
     store: bool = True,
@@ -112,6 +113,7 @@ def tune(
     epilogue: str | None = None,
     ld: Mapping[str, int] | None = None,
     gpu: str | Path | Gpu | None = None,
+    fast: bool = False,
     budget: float = 60.0,
     store: bool = True,
     seconds: float = 300.0,
@@ -141,14 +143,16 @@ def tune(
         _check_unused(trials=trials, resume=resume or None, arch=arch, set=set, seed=seed or None)
         wanted = [] if shape is None else [shape]
         wanted += cast(Sequence[AnyShape], check_sequence("shapes", shapes))
-        return _tune_gemm(gemm, wanted, dtype, epilogue, ld, gpu, budget, jobs, store)
+        return _tune_gemm(gemm, wanted, dtype, epilogue, ld, gpu, fast, budget, jobs, store)
     if space is None:
         raise UsageError(
             'tune takes what to tune: gemm="C[m, n] = A[m, k] * B[n, k]" with shape=2048, or a '
             "search space"
         )
-    if not (shape is epilogue is ld is gpu is None):
-        raise UsageError("shape=, epilogue=, ld= and gpu= go with gemm=; a space takes shapes=")
+    if not (shape is epilogue is ld is gpu is None) or fast:
+        raise UsageError(
+            "shape=, epilogue=, ld=, gpu= and fast= go with gemm=; a space takes shapes="
+        )
     return _tune_space(
         space, shapes, seconds=seconds, jobs=jobs, seed=seed, trials=trials, resume=resume,
         arch=arch, set=set, store=store,
@@ -201,6 +205,7 @@ def _tune_gemm(
     epilogue: str | None,
     ld: Mapping[str, int] | None,
     gpu: str | Path | Gpu | None,
+    fast: bool,
     budget: float,
     jobs: int | None,
     store: bool,
@@ -221,7 +226,7 @@ def _tune_gemm(
     line = gemm_of(gemm)
     sizes = [shape_of(line, shape) for shape in shapes]
     tuning = tune_here(
-        lambda figures: requests_of(gemm, sizes, dtype, epilogue, ld, figures),
+        lambda figures: requests_of(gemm, sizes, dtype, epilogue, ld, figures, fast=fast),
         gpu if isinstance(gpu, Gpu) else gpu_named(DEFAULT if gpu is None else gpu),
         keeper(store),
         budget=budget,

@@ -17,7 +17,7 @@ from gemmgen.cli.shape_option import HELP, METAVAR, shape
 from gemmgen.cli.tune_options import Given
 
 OF_SPACES = ("trials", "resume", "listed", "settings", "arch", "seed")
-OF_GEMMS = ("dtype", "epilogue", "leading", "space_shown")
+OF_GEMMS = ("dtype", "epilogue", "leading", "fast", "space_shown")
 """The parameters of one form of the command alone."""
 
 
@@ -49,6 +49,11 @@ def _budget(text: str) -> float:
     metavar="TENSOR=ELEMENTS",
     multiple=True,
     help="With --gemm: a leading dimension, if the tensor is not dense.",
+)
+@click.option(
+    "--fast",
+    is_flag=True,
+    help="With --gemm: allow f32 from bf16 products on tensor cores (bf16x3, decompose).",
 )
 @click.option(
     "--shape",
@@ -121,9 +126,9 @@ def command(ctx: click.Context, file: str | None, gemm: str | None, **given: Unp
     FILE is a search space, a schedule with sets: tile m={64, 128}.  Its legal points are counted
     first, and tried in the order of a cheap estimate and of the results so far.
 
-    Each kernel is checked before it is timed; the best are timed again, interleaved with cuBLAS.
-    The winner is printed as an ordinary schedule with its measurements.  Exit code 0 with a winner,
-    1 if no schedule was right, 3 without a GPU.
+    Each kernel is checked before it is timed; the best are timed again, interleaved with cuBLAS
+    (cublasLt for FP8 and i8).  The winner is printed as an ordinary schedule with its
+    measurements.  Exit code 0 with a winner, 1 if no schedule was right, 3 without a GPU.
     """
     written = {
         name: option.opts[0]
@@ -172,6 +177,7 @@ def _of_gemm(gemm: str | None, written: Mapping[str, str], given: Given) -> None
         dict(given["leading"]),
         tuple(given["shapes"]),
         given["listed_shapes"],
+        given["fast"],
     )
     gpu = given["gpu"]
     if space_shown:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -37,6 +37,15 @@ class TuneRequest:
     written: tuple[WrittenShape, ...]
     listed_shapes: str | None
     """The file of --shapes."""
+    fast: bool
+
+    def requests(self, shapes: Sequence[Shape], gpu: Gpu) -> tuple[Request, ...]:
+        """One for each shape, on a GPU with these figures."""
+        from gemmgen.explore.autotune.gpu_tuning import requests_of
+
+        return requests_of(
+            self.gemm, shapes, self.dtype, self.epilogue, self.ld, gpu, fast=self.fast
+        )
 
     def shapes(self) -> tuple[Shape, ...]:
         """Those of --shape, then those of the file; raises ``UsageError`` if there is none."""
@@ -57,11 +66,9 @@ def show_space(problem: TuneRequest, gpu: Gpu) -> None:
     """Writes the default space for the problem to standard output; of its shapes the first one
     counts, 4096 without one."""
     from gemmgen.explore.autotune.default_spaces import space_text
-    from gemmgen.explore.autotune.gpu_tuning import requests_of
     from gemmgen.explore.suggest.choose import choose
 
-    shapes = problem.shapes()[:1] or ((4096, 4096, 4096),)
-    request = requests_of(problem.gemm, shapes, problem.dtype, problem.epilogue, problem.ld, gpu)[0]
+    request = problem.requests(problem.shapes()[:1] or ((4096, 4096, 4096),), gpu)[0]
     put(space_text(choose(request, measured=False).schedule))
 
 
@@ -78,7 +85,7 @@ def tune_gemm(
 ) -> None:
     """Tunes the shapes of ``problem``; writes the table, and a single shape's winner."""
     from gemmgen.cli.progress import Bar
-    from gemmgen.explore.autotune.gpu_tuning import requests_of, tune_here
+    from gemmgen.explore.autotune.gpu_tuning import tune_here
     from gemmgen.explore.autotune.keeping import keeper
 
     shapes = problem.shapes()
@@ -92,14 +99,9 @@ def tune_gemm(
             )
         writable(output)
 
-    def requests(figures: Gpu) -> tuple[Request, ...]:
-        return requests_of(
-            problem.gemm, shapes, problem.dtype, problem.epilogue, problem.ld, figures
-        )
-
     with warnings_as_sentences(), Bar("starting", lines=True) as bar, sigterm_raises():
         tuning = tune_here(
-            requests,
+            lambda figures: problem.requests(shapes, figures),
             gpu,
             keeper(store),
             budget=budget,

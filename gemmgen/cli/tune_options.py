@@ -19,6 +19,7 @@ class Given(TypedDict):
     dtype: str
     epilogue: str | None
     leading: tuple[tuple[str, int], ...]
+    fast: bool
     shapes: tuple[WrittenShape, ...]
     listed_shapes: str | None
     budget: float | None

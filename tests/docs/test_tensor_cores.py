@@ -36,7 +36,7 @@ RIVAL = replace(LINE, schedule="cublasLt", ms=0.17, share=1.01, of_best=1.0)
 
 def test_the_page_has_what_the_data_file_gives() -> None:
     text = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
-    block = tensor_shares.page_block(tensor_shares.read())
+    block = tensor_shares.page_block(tensor_shares.measured())
     assert block in text, f"run: {tensor_shares.COMMAND} --page"
     assert all(text.count(mark) == 1 for mark in tensor_shares.MARKS)
 
@@ -44,7 +44,7 @@ def test_the_page_has_what_the_data_file_gives() -> None:
 def test_without_data_there_is_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tensor_shares.read(tmp_path / "none.json") == ()
     assert tensor_shares.page_block(()) == "<!-- tensor_cores -->\n<!-- /tensor_cores -->"
-    monkeypatch.setattr(tensor_shares, "read", lambda: ())
+    monkeypatch.setattr(tensor_shares, "measured", lambda: ())
     assert cublas.tensor_cores() == ""
 
 

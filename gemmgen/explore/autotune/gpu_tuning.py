@@ -136,9 +136,11 @@ def requests_of(
     epilogue: str | None,
     ld: Mapping[str, int] | None,
     gpu: Gpu,
+    *,
+    fast: bool,
 ) -> tuple[Request, ...]:
     """A request for each shape, each once; raises the errors of ``suggest``."""
     return tuple(
-        Request.of(gemm, shape, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=ld)
+        Request.of(gemm, shape, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=ld, fast=fast)
         for shape in dict.fromkeys(shapes)
     )

@@ -10,7 +10,12 @@ from gemmgen.base.source import Source
 from gemmgen.explore.autotune.shape_tuning import Keeper
 from gemmgen.explore.request import Request
 from gemmgen.explore.results.canonical_names import CanonicalNames, canonical, renamed
-from gemmgen.explore.results.measured_result import MachineInfo, MeasuredResult, ProblemKey
+from gemmgen.explore.results.measured_result import (
+    MachineInfo,
+    MeasuredResult,
+    ProblemKey,
+    splits_f32,
+)
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.tune.measuring import DeviceInfo
 from gemmgen.explore.tune.tuner import Tuned
@@ -24,7 +29,8 @@ NEAR = 3
 class StoreKeeper:
     """Keeps results in ``results``, as measured on ``machine``.
 
-    Stale results are candidates, too: what gemmgen emits for them now is measured again.
+    Stale results are candidates, too: what gemmgen emits for them now is measured again.  Those
+    that compute f32 from bf16 terms are candidates of a request that allows it.
     """
 
     def __init__(self, results: Results, machine: MachineInfo):
@@ -44,6 +50,8 @@ class StoreKeeper:
             try:
                 schedule = parse_schedule(Source(result.schedule))
             except GemmgenError:  # of a version with other words
+                continue
+            if splits_f32(schedule) and not request.fast:
                 continue
             own = replace(renamed(schedule, names), kernel=request.problem.kernel)
             texts.append(format_schedule(own))

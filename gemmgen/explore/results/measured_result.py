@@ -30,6 +30,11 @@ Pitches = tuple[int, int, int]
 DENSE: Pitches = (0, 0, 0)
 
 
+def splits_f32(schedule: Schedule) -> bool:
+    """Whether it computes f32 from products of bf16 terms (``decompose``), with less precision."""
+    return any(directive.name == "decompose" for directive in schedule.directives)
+
+
 @record
 class ProblemKey:
     """A problem at a shape: ``text`` has the gemm, dtype and epilogue lines in canonical names.

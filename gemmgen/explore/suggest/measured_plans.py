@@ -22,7 +22,7 @@ from gemmgen.explore.cost import estimate, launched
 from gemmgen.explore.request import Request
 from gemmgen.explore.results.canonical_names import CanonicalNames, renamed
 from gemmgen.explore.results.freshness import current, stale
-from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
+from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey, splits_f32
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest.acceptance import accepts
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
@@ -60,7 +60,7 @@ class MeasuredPlan:
     @property
     def split_bf16(self) -> bool:
         """Whether f32 is computed from bf16 products (bf16x3), with less precision."""
-        return any(x.name == "decompose" for x in self.schedule.directives)
+        return splits_f32(self.schedule)
 
     @property
     def exact(self) -> bool:
