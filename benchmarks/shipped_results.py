@@ -19,6 +19,7 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, WarpgroupPlan
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule.formatting import format_schedule
+from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.roles import extents
 
 FOLDER, EXAMPLES = DATA.parent, DATA.parents[2] / "examples"
@@ -61,10 +63,17 @@ class Timed:
 
 def timed(text: str, shape: Iterable[int], us: float, vendor: float, about: Any) -> Timed:
     """``about`` has the keys ``gpu``, ``driver``, ``cuda`` and ``date``."""
-    schedule = parse_schedule(Source(text))
+    schedule, own = read(text)
     keys = tuple(about[key] for key in ("gpu", "driver", "cuda", "date"))
     key = ProblemKey.of(schedule, tuple(shape))
-    return Timed(key, format_schedule(canonical(schedule)), us, vendor, keys)
+    return Timed(key, own, us, vendor, keys)
+
+
+@cache
+def read(text: str) -> tuple[Schedule, str]:
+    """A schedule, and its canonical text; half of the schedules were timed more than once."""
+    schedule = parse_schedule(Source(text))
+    return schedule, format_schedule(canonical(schedule))
 
 
 def warpgroups(path: Path) -> Iterator[Timed]:
