@@ -73,13 +73,27 @@ def test_the_golden_is_right(name: str, proof: bool) -> None:
         check(kernel, met(each, kernel), case.want, text)
 
 
+def is_even(order: tuple[str, str, str]) -> bool:
+    """Of a half of the orders, in which any two of the matrices have every pair of orders: enough
+    where no vector depends on all three."""
+    return sum(each in ("k, m", "n, k", "n, m") for each in order) % 2 == 0
+
+
 def test_every_golden_belongs_to_a_schedule() -> None:
     assert {path.stem for path in GOLDENS.glob("*.cu")} == set(GOLDEN)
 
 
 @pytest.mark.by_default("vectorized-km_nk_nm")
-@pytest.mark.parametrize("order", ORDERS, ids=lambda order: "_".join(order).replace(", ", ""))
-@pytest.mark.parametrize("name", ("naive", "tiled", "register_blocked", "vectorized"))
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [
+        (name, order)
+        for name in ("naive", "tiled", "register_blocked", "vectorized")
+        for order in ORDERS
+        if name == "vectorized" or is_even(order)
+    ],
+    ids=lambda each: each if isinstance(each, str) else "_".join(each).replace(", ", ""),
+)
 def test_every_storage_order_is_right(name: str, order: tuple[str, str, str]) -> None:
     kernel = emitted(in_order(name, order))
     for case in calls(kernel.schedule.epilogue is None):

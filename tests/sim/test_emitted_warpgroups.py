@@ -53,8 +53,20 @@ def test_every_order_is_right(name: str) -> None:
     assert complaint(SCHEDULES[name]) is None
 
 
+LIKE_ANOTHER = {
+    "alone, four warpgroups": "four warpgroups",
+    "alone, two stages": "alone",
+    "two stages": "producer",
+    "in rounds": "alone, in rounds",
+    "rows of 32 bytes": "rows of 64 bytes",
+    "integers, 24 columns": "integers",
+}
+"""Schedules whose passes all are those of another one: their texts run in every order, and the
+meaning is compared for the others."""
+
+
 @pytest.mark.proof
-@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("name", [name for name in SCHEDULES if name not in LIKE_ANOTHER])
 def test_every_pass_keeps_the_meaning(name: str) -> None:
     outcome = meaning.check(Subject(emitted(SCHEDULES[name])))
     assert outcome.status == "passed", outcome.detail

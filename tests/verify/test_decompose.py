@@ -34,7 +34,7 @@ tensor_core via=mma promote=32
 """
 AHEAD = """\
 gemm C[m, n] = A[m, k] * B[n, k]
-tile m=64 n=64 k=32
+tile m=64 n=32 k=32
 cache_shared A B
 warp_tile m=32 n=16
 decompose into=bf16 products=9
