@@ -119,6 +119,11 @@ def test_a_gpu_older_than_the_default_target_has_a_schedule(dtype: str, size: in
     a = ones(size, size, dtype=dtype)
     text = gemmgen.explain_matmul(a, a, gpu="T4", epilogue="acc * 2")
     assert "target          sm_75\n" in text and "cp_async" not in text
+
+
+@pytest.mark.by_default("8")
+@pytest.mark.parametrize("size", (8, 256))
+def test_a_type_that_a_gpu_lacks_is_refused(size: int) -> None:
+    bf16 = ones(size, size, dtype=ml_dtypes.bfloat16)
     with pytest.raises(gemmgen.ScheduleError, match="sm_75"):
-        bf16 = a.astype(ml_dtypes.bfloat16)
         gemmgen.explain_matmul(bf16, bf16, gpu="T4")
