@@ -34,10 +34,10 @@ OTHERS = ("sm_86", "sm_89", "sm_120")
 
 def chosen(kernel: Emitted, name: str) -> tuple[str, ...]:
     """The target, the first architecture, sm_90 and, alternately, one of ``OTHERS``.  ``best/`` was
-    tuned for its target and measured on sm_90 alone, and uses what other examples use."""
+    tuned and measured on sm_90 (sm_90a) alone, and uses what other examples use."""
     own = (kernel.target, compilers.measured_on(kernel.target))
     if name.startswith("best/"):
-        return tuple(dict.fromkeys(own))
+        return own[1:]
     found = architectures(kernel)
     turn = OTHERS[names().index(name) % len(OTHERS)]
     return tuple(each for each in found if each in (*own, found[0], turn))
