@@ -19,12 +19,15 @@ from gemmgen.explore.tune.trials import About, Log, Trial
 from gemmgen.explore.tune.tuner import Task, Tuned, about, tune
 from gemmgen.gpu.gpus import GPUS
 from gemmgen.gpu.store import Stored
+from gemmgen.gpu.timing import LEAD, SPAN
 from gemmgen.ir.interface import Interface
 
 SHAPE = (2048, 2048, 2048)
 HERE = DeviceInfo("Fake GPU", "sm_90", GPUS["H200"])
 FILES = Stored(Path("a.cubin"), Path("a.cu"))
 CUBLAS = 0.34
+SAMPLE, SCREENED = (LEAD + SPAN) / 1e3, 0.008
+"""Seconds of a sample in a race, and in a first timing."""
 FEW = 10
 TEXT = """
 tile            m={64, 128} n={64, 128, 256} k=8
@@ -139,7 +142,7 @@ class FakeRunner:
             self.before(number)
             self.events.append(("time", number))
             ms = cost(self.by_number[number]) * (1 + self.noise(number, len(self.events)))
-            self.clock.now += rounds * 0.005
+            self.clock.now += rounds * (SAMPLE if screen is None else SCREENED)
             finding = None
             if self.later(self.by_number[number]):
                 finding = Rejection("wrong", "C[0, 0] = nan after it was timed")

@@ -115,14 +115,15 @@ class FakeLab:
     def time(
         self, candidates: Sequence[Candidate], rounds: int, screen: Screen | None = None
     ) -> tuple[Reading, ...]:
-        return tuple(self._timed(candidate, rounds) for candidate in candidates)
+        sample = fakes.SAMPLE if screen is None else fakes.SCREENED
+        return tuple(self._timed(candidate, rounds, sample) for candidate in candidates)
 
-    def _timed(self, candidate: Candidate, rounds: int) -> Reading:
+    def _timed(self, candidate: Candidate, rounds: int, sample: float) -> Reading:
         text = self.texts[candidate.number]
         assert not self.wrong(text), "a wrong kernel is timed"
         self.before(text)
         self.timed.append(text)
-        self.clock.now += rounds * 0.005
+        self.clock.now += rounds * sample
         ms = cost(text) * (1 + self.noise(text, rounds))
         finding = Rejection("wrong", "nan after it was timed") if self.later(text) else None
         return Reading(candidate.number, (ms,), (RIVAL,), finding)
