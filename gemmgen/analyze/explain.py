@@ -151,19 +151,16 @@ def _balance(waves: Waves, *, uniform: bool) -> float:
     return waves.balance if uniform else 1.0
 
 
-_KEPT = 32
-"""Launches whose counts a process keeps: the drawings, the report and the figures of a kernel are
-of the same one, and counting takes most of their time."""
-
-
 def _counted(kernel: AnalyzedKernel, values: Values) -> LaunchCounts:
     return dict(_kept_counts(kernel.lowered, tuple(values.items())))
 
 
-@lru_cache(_KEPT)
+@lru_cache(32)
 def _kept_counts(
     lowered: LoweredKernel, values: tuple[tuple[str, int | float], ...]
 ) -> LaunchCounts:
+    """Kept: drawings, report and figures of a kernel are of one launch, and counting takes most of
+    their time."""
     return count_compiled(lowered, dict(values))
 
 
