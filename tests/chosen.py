@@ -1,5 +1,5 @@
-"""Examples that together have every word of the schedule language that any example has: for tests
-that repeat one check over many."""
+"""Smaller samples with every kind, for tests that repeat one check over many: examples that
+together have every word of the schedule language that any has, and half of all storage orders."""
 
 from __future__ import annotations
 
@@ -41,3 +41,9 @@ def _words(line: str) -> Iterator[Hashable]:
             yield directive, value
         elif is_option:
             yield (directive, key) if value.isdigit() else (directive, key, value)
+
+
+def is_even(order: tuple[str, str, str]) -> bool:
+    """Whether storage orders of A, B and C are of a half of all eight in which any two of the
+    matrices have every pair of orders: enough where no vector depends on all three."""
+    return sum(each in ("k, m", "n, k", "n, m") for each in order) % 2 == 0

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from chosen import is_even
 from passes import schedules
 from passes.schedules import EXAMPLES, ORDERS, in_order
 from pipeline.running import call, check, emitted, met
@@ -71,12 +72,6 @@ def test_the_golden_is_right(name: str, proof: bool) -> None:
     kernel, text = emitted(case.text), (GOLDENS / f"{name}.cu").read_text(encoding="utf-8")
     for each in calls(kernel.schedule.epilogue is None)[:: 1 if proof else FEWER]:
         check(kernel, met(each, kernel), case.want, text)
-
-
-def is_even(order: tuple[str, str, str]) -> bool:
-    """Of a half of the orders, in which any two of the matrices have every pair of orders: enough
-    where no vector depends on all three."""
-    return sum(each in ("k, m", "n, k", "n, m") for each in order) % 2 == 0
 
 
 def test_every_golden_belongs_to_a_schedule() -> None:

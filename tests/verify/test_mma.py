@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from chosen import is_even
 
 from gemmgen.expand import inner_loop
 from gemmgen.ir.atoms import ATOMS
@@ -75,11 +76,6 @@ RIGHT = {
 ORDERS = tuple(itertools.product(("m, k", "k, m"), ("k, n", "n, k"), ("m, n", "n, m")))
 STORED = ("plain", "turing", "ahead")
 """The last in all orders; the others, whose copies are simpler, in half of them."""
-
-
-def is_even(order: tuple[str, str, str]) -> bool:
-    """Of a half of the orders, in which any two of the matrices have every pair of orders."""
-    return sum(each in ("k, m", "n, k", "n, m") for each in order) % 2 == 0
 
 
 Patch = pytest.MonkeyPatch

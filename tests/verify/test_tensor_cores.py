@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from chosen import is_even
 
 from gemmgen.expand import inner_loop
 from gemmgen.ir.buffers import Buffer
@@ -55,11 +56,6 @@ PARTS = f"{WIDE}split_k parts=3\n"
 RIGHT = {"plain": PLAIN, "wide": WIDE, "ahead": AHEAD, "bias": BIAS, "parts": PARTS}
 
 ORDERS = tuple(itertools.product(("m, k", "k, m"), ("k, n", "n, k"), ("m, n", "n, m")))
-
-
-def is_even(order: tuple[str, str, str]) -> bool:
-    """Of a half of the orders, in which any two of the matrices have every pair of orders."""
-    return sum(each in ("k, m", "n, k", "n, m") for each in order) % 2 == 0
 
 
 Patch = pytest.MonkeyPatch
