@@ -130,11 +130,10 @@ def measured(case: tuple[tuple[int, int, int], str], dtype: str, draw: random.Ra
     }
     ratios, times = list[float](), {name: list[float]() for name in sides}
     for _ in range(ROUNDS):
-        names = draw.sample(list(sides), 2)
-        us = {name: microseconds(*sides[name]) for name in names}
+        us = {side: microseconds(*sides[side]) for side in draw.sample(list(sides), 2)}
         ratios.append(us["torch"] / us["ours"])
-        for name in names:
-            times[name].append(us[name])
+        for side, took in us.items():
+            times[side].append(took)
     torch.backends.cuda.matmul.allow_tf32 = False
     wanted = left.float() @ right.float()
     error = float((op(a, b).float() - wanted).norm() / wanted.norm())
