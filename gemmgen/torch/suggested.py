@@ -16,6 +16,7 @@ from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Gemm, Schedule
 from gemmgen.schedule.roles import batches, matrix, roles
+from gemmgen.torch import kept_choices
 from gemmgen.torch.siblings import compiled
 
 if TYPE_CHECKING:
@@ -34,11 +35,22 @@ def suggested(
     fast: bool = False,
 ) -> Emitted | None:
     """The kernel of ``suggestion``, without its ``assume`` lines, so that it runs at other extents
-    too; None for small products that tensor cores don't multiply, and where there is none."""
+    too; None for small products that tensor cores don't multiply, and where there is none.
+
+    A choice is kept on disk, so that another process compiles its schedule at once.
+    """
+    gemm = schedule.gemm
+    strides = {x.tensor: views[x.tensor].strides for x in (gemm.a, gemm.b, gemm.c)}
+    name = kept_choices.name_of(schedule, extents, strides, gpu, fast)
+    kept = kept_choices.read(name)
+    if kept is not None:
+        return compiled(kept)
     found = suggestion(schedule, extents, views, gpu, fast=fast)
-    if found is None or not found.schedule.assumes:
-        return None if found is None else found.emitted
-    return compiled(format_schedule(replace(found.schedule, assumes=())))
+    if found is None:
+        return None
+    text = format_schedule(replace(found.schedule, assumes=()))
+    kept_choices.write(name, text)
+    return compiled(text) if found.schedule.assumes else found.emitted
 
 
 def suggestion(

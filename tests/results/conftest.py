@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gemmgen.explore.results import results_store
+from gemmgen.explore.results import results_store, store_path
 from gemmgen.explore.results.shipped_table import ShippedTable
 
 
@@ -20,7 +20,7 @@ def store(
     if "shipped_too" not in request.fixturenames:
         monkeypatch.setattr(results_store, "shipped", lambda: ShippedTable(()))
     results_store._shared.cache_clear()
-    yield tmp_path / "cache" / "gemmgen" / results_store.FILE
+    yield tmp_path / "cache" / "gemmgen" / store_path.FILE
     results_store._shared.cache_clear()
 
 

@@ -19,11 +19,11 @@ from gemmgen.explore.results.database import Database, StoreError
 from gemmgen.explore.results.freshness import stale
 from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
 from gemmgen.explore.results.shipped_table import ShippedTable, shipped
+from gemmgen.explore.results.store_path import path
 from gemmgen.gpu.gpu_names import same_gpu
 from gemmgen.schedule.extents import Shape
 
 T = TypeVar("T")
-FILE = f"{caches.KEPT}.sqlite3"
 READ_SECONDS = 0.25
 """How long a reader waits for a writer."""
 MOST = 16
@@ -110,12 +110,6 @@ class Results:
         except StoreError as trouble:
             _say(f"{trouble}.  Measured results are left out")
             return otherwise
-
-
-def path() -> Path | None:
-    """The file of this user's results; it need not exist.  None if nothing can be kept."""
-    folder = caches.folder()
-    return folder / FILE if folder else None
 
 
 def _opened(where: Path | None) -> Results:
