@@ -115,7 +115,7 @@ def measured(case: tuple[tuple[int, int, int], str], dtype: str, draw: random.Ra
     from gemmgen.torch.operator import define
 
     (m, n, k), order = case
-    kind = {"bf16": torch.bfloat16, "f16": torch.float16}[dtype]
+    kind = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}[dtype]
     a = torch.randn((m, k) if order in ("TN", "NN") else (k, m), device="cuda").to(kind)
     b = torch.randn((n, k) if order in ("TN", "TT") else (k, n), device="cuda").to(kind)
     left = a if order in ("TN", "NN") else a.t()
@@ -164,8 +164,11 @@ def table(files: Sequence[Path]) -> str:
     drawn = [sorted(row["share"] for row in run["rows"][len(NAMED) :]) for run in runs]
     means = [math.exp(fmean(map(math.log, shares))) for shares in drawn]
     fifths = [shares[len(shares) // 20] for shares in drawn]
-    cells = [f"{mean:.0%} (5%: {fifth:.0%})" for mean, fifth in zip(means, fifths, strict=True)]
-    lines.append(f"| {len(drawn[0])} random shapes | {' | '.join(cells)} |")
+    cells = [
+        f"{mean:.0%} of {len(shares)} (5%: {fifth:.0%})"
+        for mean, fifth, shares in zip(means, fifths, drawn, strict=True)
+    ]
+    lines.append(f"| random shapes | {' | '.join(cells)} |")
     about = runs[0]
     return "\n".join(lines) + (
         f"\n\nOn an {about['gpu']} (driver {about['driver']}, PyTorch {about['torch']}), "
@@ -203,7 +206,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--dtype", choices=("bf16", "f16"), default="bf16")
+    parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), default="bf16")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--update", type=Path)
     asked = parser.parse_args()

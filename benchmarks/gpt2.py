@@ -90,15 +90,14 @@ def main() -> None:
             try:
                 runs[name] = make(one)
                 runs[name]()
-            except Exception as error:  # attention by sdpa copies its mask, which no graph captures
+            except Exception as error:  # eager attention copies its mask, which no graph captures
                 runs.pop(name, None)
                 print(f"{kind}, {name}: {type(error).__name__}: {str(error).splitlines()[0]}")
-        if not {"PyTorch", "gemmgen"} <= set(runs):
-            continue
         found = in_turns(runs)
-        share = found["PyTorch"] / found["gemmgen"]
+        fastest = min((time, name) for name, time in found.items() if name != "gemmgen")
+        share = fastest[0] / found["gemmgen"]
         listed = ", ".join(f"{name} {time:.3f}" for name, time in found.items())
-        print(f"{kind}: {listed}; PyTorch / gemmgen = {share:.3f}")
+        print(f"{kind}: {listed}; {fastest[1]} / gemmgen = {share:.3f}")
     exact = copy.deepcopy(model).double()(tokens).logits
     for name, one in models.items():
         error = (one(tokens).logits - exact).norm() / exact.norm()

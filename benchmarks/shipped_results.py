@@ -23,7 +23,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import tensor_cases
 from warpgroup_fit import DATA, timed_sizes
 
 from gemmgen import __version__
@@ -31,7 +30,7 @@ from gemmgen.base.source import Source
 from gemmgen.explore.request import Request
 from gemmgen.explore.results.canonical_names import canonical
 from gemmgen.explore.results.code_hash import code_hash
-from gemmgen.explore.results.measured_result import ProblemKey
+from gemmgen.explore.results.measured_result import ProblemKey, splits_f32
 from gemmgen.explore.results.shipped_table import FILE
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, WarpgroupPlan
 from gemmgen.language import parse_schedule
@@ -89,17 +88,11 @@ def warpgroups(path: Path) -> Iterator[Timed]:
 
 
 def tensor_cores(path: Path) -> Iterator[Timed]:
-    """The cases of ``tensor_cores.toml``, against the best of cuBLAS and cublasLt."""
-    known = {
-        (group.what, group.product, name): text
-        for group in tensor_cases.read()
-        for name, text in group.texts
-    }
+    """The schedules that ``tensor_cores.py`` timed, against the best of cuBLAS and cublasLt."""
     for row in json.loads(path.read_text(encoding="utf-8")):
-        text = known.get((row["what"], row["product"], row["schedule"]))
-        if text is not None and row["checked"] and row["of_best"] is not None:
+        if row["text"] and row["checked"] and row["of_best"] is not None:
             us = row["ms"] * 1e3
-            yield timed(text, row["shape"], us, us * row["of_best"], row)
+            yield timed(row["text"], row["shape"], us, us * row["of_best"], row)
 
 
 def tuned(path: Path = FOLDER / "tuned.json") -> Iterator[Timed]:
@@ -123,10 +116,12 @@ def cublas(path: Path = FOLDER / "cublas.json") -> Iterator[Timed]:
 
 
 def kept(found: Iterable[Timed], keep: int, within: float, share: float) -> list[Timed]:
-    """The fastest ones of each problem and shape, in a fixed order."""
-    by_problem: dict[ProblemKey, dict[str, Timed]] = {}
+    """The fastest ones of each problem and shape, in a fixed order; f32 as products of bf16 terms
+    is another problem than f32."""
+    by_problem: dict[tuple[ProblemKey, bool], dict[str, Timed]] = {}
     for one in sorted(found, key=lambda x: (x.ratio, x.schedule)):
-        by_problem.setdefault(one.problem, {}).setdefault(one.schedule, one)
+        key = one.problem, splits_f32(read(one.schedule)[0])
+        by_problem.setdefault(key, {}).setdefault(one.schedule, one)
     chosen: list[Timed] = []
     for each in by_problem.values():
         least = min(one.ratio for one in each.values())

@@ -20,7 +20,11 @@ Statements = str | bool | list[str]
 
 @dataclass(frozen=True)
 class Group:
-    """Schedules of one product in one pair of storage orders, by name, and their shapes."""
+    """Schedules of one product in one pair of storage orders, by name, and their shapes.
+
+    ``comparable``: what ``suggest`` writes for the product is another schedule for the same case,
+    and not one with other instructions or another accuracy.
+    """
 
     what: str
     types: str
@@ -28,6 +32,7 @@ class Group:
     texts: tuple[tuple[str, str], ...]
     shapes: tuple[tuple[int, int, int], ...]
     fast: bool
+    comparable: bool = True
 
     def suggested(self, shape: tuple[int, int, int]) -> str:
         """The schedule that ``suggest`` writes for the product at a shape."""
@@ -60,7 +65,15 @@ def _group(
     )
     said = product or _product(texts[0][1])
     shapes = tuple((s, s, s) if isinstance(s, int) else tuple(s) for s in case["shapes"])
-    return Group(case["what"], case["types"], said, texts, shapes, case.get("fast", False))
+    return Group(
+        case["what"],
+        case["types"],
+        said,
+        texts,
+        shapes,
+        case.get("fast", False),
+        case.get("comparable", True),
+    )
 
 
 def changed(text: str, statements: Mapping[str, Statements]) -> str:

@@ -18,7 +18,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, astuple
 from datetime import date
@@ -28,7 +28,7 @@ import tensor_cases
 import tensor_shares
 from shares import ROOT, replaced
 from tensor_cases import Group
-from tensor_shares import Line
+from tensor_shares import SUGGEST, Line
 
 from gemmgen.base.errors import CannotCheck, ScheduleError
 from gemmgen.base.source import Source
@@ -40,8 +40,6 @@ from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.gpu import reference_of
 
 ROUNDS, WARMUP, THREADS, CHECKED_ROWS = 9, 0.5, 8, 96
-SUGGEST = "suggest"
-"""The name of what ``suggest`` writes."""
 
 
 def main() -> int:
@@ -93,7 +91,12 @@ Chosen = dict[tuple[Group, tuple[int, int, int]], str]
 
 def suggested(groups: Sequence[Group]) -> Chosen:
     """A text for each group and shape, by this GPU's measured results and the cost model."""
-    return {(group, shape): group.suggested(shape) for group in groups for shape in group.shapes}
+    return {
+        (group, shape): group.suggested(shape)
+        for group in groups
+        if group.comparable
+        for shape in group.shapes
+    }
 
 
 def compiled(groups: Sequence[Group], chosen: Chosen, threads: int) -> dict[str, Emitted]:
@@ -139,7 +142,8 @@ def measured(
             added = [_entry(SUGGEST, kernels[own])] if own in kernels else []
             rows = _timed(group, [*entries, *added], shape, rounds)
             if rows:
-                yield [line_of(group, row, rows) for row in rows]
+                texts = dict(group.texts) | ({SUGGEST: own} if own else {})
+                yield [line_of(group, row, rows, texts) for row in rows]
 
 
 def _entry(name: str, emitted: Emitted) -> Entry:
@@ -165,8 +169,10 @@ def _timed(
     return [row for row in rows if row.ms is not None]
 
 
-def line_of(group: Group, row: BenchRow, rows: Sequence[BenchRow]) -> Line:
-    """A row that was timed, as a line."""
+def line_of(
+    group: Group, row: BenchRow, rows: Sequence[BenchRow], texts: Mapping[str, str]
+) -> Line:
+    """A row that was timed, as a line; ``texts`` are the schedules by name."""
     library = row.name.split()[0]
     rivals = [other.name.split()[0] for other in rows if is_rival(other.name)]
     sizes = dict(row.shape)
@@ -187,6 +193,7 @@ def line_of(group: Group, row: BenchRow, rows: Sequence[BenchRow]) -> Line:
         note=row.note,
         gpu=row.gpu,
         date=date.today().isoformat(),
+        text=texts.get(row.name, ""),
         **dict(zip(("clock", "driver", "cuda", "cublas"), astuple(row.setup), strict=True)),
     )
 

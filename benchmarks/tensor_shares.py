@@ -18,6 +18,8 @@ DATA = ROOT / "docs" / "data" / "tensor_cores.json"
 TUNED = DATA.with_name("tuned.json")
 TUNE = "gemmgen tune"
 """What the lines of ``TUNED`` are called."""
+SUGGEST = "suggest"
+"""The name of what ``suggest`` writes."""
 BEGIN, END = MARKS = "<!-- tensor_cores -->", "<!-- /tensor_cores -->"
 IN_ROWS = "A[m, k] * B[n, k]"
 """Both operands along k."""
@@ -31,7 +33,8 @@ class Line:
 
     ``share``: the time of ``rival`` over its own, cuBLAS's where it has a call for the types;
     ``of_best``: that of the faster of cuBLAS and cublasLt.  Clock and versions are those of
-    ``gemmgen.gpu.setup``; ``power`` and ``sm_clock`` were read while the samples ran.
+    ``gemmgen.gpu.setup``; ``power`` and ``sm_clock`` were read while the samples ran.  ``text`` is
+    the schedule as it was timed, since a file of that name may have another one later.
     """
 
     what: str
@@ -54,6 +57,7 @@ class Line:
     driver: str = ""
     cuda: str = ""
     cublas: str = ""
+    text: str = ""
 
     def is_rival(self) -> bool:
         """Whether it is a library's line."""
@@ -152,6 +156,8 @@ def note(lines: Sequence[Line]) -> str:
     checked = ", all results checked" if all(line.checked for line in best(lines)) else ""
     dates = sorted({line.date for line in best(lines) if line.schedule == TUNE})
     others = f" {TUNE}: its winner, of {dates[0]}, timed again beside the library." if dates else ""
+    if any(line.schedule == SUGGEST for line in best(lines)):
+        others = f" {SUGGEST}: what `gemmgen suggest` writes for the shape.{others}"
     return (
         f"{about(lines)}{checked}. *Best*: the faster of cuBLAS and cublasLt's fastest algorithm; "
         f"W: the GPU's power in the run.{others} `{COMMAND}`."

@@ -90,7 +90,7 @@ def test_what_a_choice_depends_on_makes_another(
 
 
 def _with_results() -> None:
-    """A file of results, of which only the time and the size count."""
+    """Creates the file of results: its time and size are in the key."""
     where = store_path.path()
     assert where is not None
     where.touch()
