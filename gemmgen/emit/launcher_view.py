@@ -11,7 +11,7 @@ from gemmgen.emit.line_breaks import WIDTH, filled
 from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.emit.pre_pass_launches import splitting_view
 from gemmgen.emit.printing import printed
-from gemmgen.emit.tensor_maps import encoding_calls, enum_numbers, has_swizzles
+from gemmgen.emit.tensor_maps import encoding_calls, enum_numbers, has_swizzles, maps_by_rank
 from gemmgen.emit.views import View
 from gemmgen.ir import names
 from gemmgen.ir.expr import Binary, BinaryOp, Call, Expr, Int, Select, Var, Wide
@@ -70,7 +70,7 @@ def launcher_view(kernel: LoweredKernel, types: ElementTypes) -> View:
         "overlaps": range(interface.overlaps),
         "plain": range(not interface.overlaps),
         "encode": _encode(interface),
-        "maps": [map_name(one.tensor) for one in interface.maps],
+        "maps": maps_by_rank(interface),
         **splitting_view(kernel),
         "arguments": _arguments(interface, types),
     }
@@ -109,7 +109,7 @@ def _encode(interface: Interface) -> list[str]:
 
 def _arguments(interface: Interface, types: ElementTypes) -> list[str]:
     """The launcher's variables that are the kernel's parameters."""
-    maps = {one.parameter: map_name(one.tensor) for one in interface.maps}
+    maps = {one.parameter: f"{map_name(one.tensor)}.map" for one in interface.maps}
     return [
         maps[param.name] if param.kind == "map" else as_bits(param, types)
         for param in interface.kernel_params

@@ -29,6 +29,14 @@ def encoding_calls(kernel: LoweredKernel) -> list[str]:
     return [_encoding(kernel, one) for one in kernel.interface.maps]
 
 
+def maps_by_rank(interface: Interface) -> list[tuple[int, list[str]]]:
+    """The launcher's variables that are maps, in a list for each rank."""
+    found = dict[int, list[str]]()
+    for one in interface.maps:
+        found.setdefault(len(one.box), []).append(map_name(one.tensor))
+    return [*found.items()]
+
+
 def enum_numbers(interface: Interface) -> list[str]:
     """The constants of the maps' element types and swizzles, ``gg_BFLOAT16 = 9``."""
     elements = (_element(interface, one) for one in interface.maps)
@@ -82,11 +90,11 @@ def _encoding(kernel: LoweredKernel, tensor_map: TensorMap) -> str:
     lists = (
         [one.size for one in dimensions],
         [c_text(Wide(Int(item)) * stride) for stride in strides],
-        [c_text(_side(kernel, letter, side, shared)) for letter, side in sides],
     )
+    box = [c_text(_side(kernel, letter, side, shared)) for letter, side in sides]
     swizzle = [_swizzle(tensor_map.swizzle)] if has_swizzles(interface) else []
     view = {"map": map_name(tensor), "type": _constant(kind), "tensor": tensor}
-    return printed("calls/encode_map.j2", {**view, "lists": lists, "swizzles": swizzle})
+    return printed("calls/encode_map.j2", {**view, "lists": lists, "box": box, "swizzles": swizzle})
 
 
 def _element(interface: Interface, tensor_map: TensorMap) -> tuple[int, int, str]:

@@ -14,7 +14,7 @@ from gemmgen.ir.interface import Interface
 from gemmgen.ir.requirement import Aligned
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.launcher_arguments import calls
-from gemmgen.proof.launcher_maps import maps_difference
+from gemmgen.proof.launcher_maps import KeptMaps, maps_difference
 from gemmgen.sim.failures import KernelFailure
 from gemmgen.sim.launcher_calls import MAX_DYNAMIC_SHARED, Called, LauncherCall, bits_of
 from gemmgen.sim.run import CompiledKernel
@@ -49,8 +49,12 @@ def complaint(emitted: Emitted, text: str, kernel: CompiledKernel) -> str | None
         answers = kernel.call_launcher([call for _, call in made])
     except KernelFailure as failure:
         return f"{name}: {failure}"
+    kept = KeptMaps(emitted.interface)
     for (purpose, call), called in zip(made, answers, strict=True):
         wrong = _difference(emitted.interface, call, called)
+        encodings = _encodings(emitted.interface, call, kept)
+        if wrong is None and called.encodings != encodings:
+            wrong = f"encodes {called.encodings} tensor maps, although {encodings} are not kept"
         if wrong is not None:
             return f"{name}, {purpose}: {wrong}"
     return None
@@ -58,7 +62,7 @@ def complaint(emitted: Emitted, text: str, kernel: CompiledKernel) -> str | None
 
 def expected(interface: Interface, values: Mapping[str, int | float]) -> ExpectedReturn:
     """The expected result by the interface."""
-    numbers = {name: int(v) for name, v in values.items() if isinstance(v, int)}
+    numbers = _integers(values)
     broken = interface.violated(numbers)
     if any(numbers[name] < 0 for name in interface.extent_names()):
         return ExpectedReturn(INVALID_VALUE, False)
@@ -96,8 +100,17 @@ def _map_error(call: LauncherCall) -> int:
     return call.entry_error or (NOT_SUPPORTED if call.no_entry else call.map_error)
 
 
+def _encodings(interface: Interface, call: LauncherCall, kept: KeptMaps) -> int:
+    """How many tensor maps the call encodes, if the calls before have left it the maps ``kept``."""
+    early = call.device_error or call.attribute_error or call.count_error or call.entry_error
+    if early or call.no_entry or not expected(interface, call.values).launches:
+        return 0
+    refused = call.refused_map if call.map_error else None
+    return kept.encodings(_integers(_passed(interface, call.values)), refused)
+
+
 def _launch_difference(interface: Interface, call: LauncherCall, called: Called) -> str | None:
-    numbers = {name: int(v) for name, v in call.values.items() if isinstance(v, int)}
+    numbers = _integers(call.values)
     dynamic = interface.dynamic_shared
     attribute = (MAX_DYNAMIC_SHARED, dynamic)
     asks = dynamic > _ALWAYS_THERE and call.device is None
@@ -120,8 +133,7 @@ def _launch_difference(interface: Interface, call: LauncherCall, called: Called)
     for param, got in zip(interface.kernel_params, called.arguments, strict=True):
         if param.kind != "map" and got != bits_of(param, passed[param.name]):
             return f"does not pass {param.name} in its position"
-    numbers = {name: int(v) for name, v in passed.items() if isinstance(v, int)}
-    return maps_difference(interface, numbers, called.maps)
+    return maps_difference(interface, _integers(passed), called.maps)
 
 
 def _passed(interface: Interface, values: Mapping[str, int | float]) -> Mapping[str, int | float]:
@@ -130,6 +142,11 @@ def _passed(interface: Interface, values: Mapping[str, int | float]) -> Mapping[
     if interface.product is None or not interface.skips_product(scalars):
         return values
     return {**values, interface.product[1]: 0}
+
+
+def _integers(values: Mapping[str, int | float]) -> dict[str, int]:
+    """The extents, leading dimensions, strides and addresses among a call's values."""
+    return {name: value for name, value in values.items() if isinstance(value, int)}
 
 
 def _spelled(sizes: tuple[int, ...]) -> str:

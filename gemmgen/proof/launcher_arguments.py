@@ -12,12 +12,13 @@ from gemmgen.ir.dtypes import DTYPES
 from gemmgen.ir.interface import INT_MAX, Interface
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
 from gemmgen.pipeline import Emitted
+from gemmgen.proof.launcher_map_calls import calls_of_maps, calls_without_function
 from gemmgen.schedule.roles import extents
 from gemmgen.sim.launcher_calls import LauncherCall
 
-LAUNCH_FAILED, NO_FUNCTION, NO_DEVICE, SYSTEM_DRIVER_MISMATCH = 719, 98, 100, 803
+LAUNCH_FAILED, NO_FUNCTION, NO_DEVICE = 719, 98, 100
 """Errors that the runtime stub returns: cudaErrorLaunchFailure, cudaErrorInvalidDeviceFunction,
-cudaErrorNoDevice, cudaErrorSystemDriverMismatch."""
+cudaErrorNoDevice."""
 _STREAM = 0x5EA0
 _ONE, _OTHER, _COUNTED = 1, 3, 5
 """Devices of several calls."""
@@ -32,7 +33,7 @@ def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
     interface = emitted.interface
     plain = _values(emitted, {})
     launch = LauncherCall(plain, _STREAM)
-    yield from _first(interface, launch)
+    yield from calls_without_function(interface, launch)
     yield "called rightly", replace(launch, device=_ONE)
     yield "called again", replace(launch, device=_ONE, is_set_up=True)
     yield "on the default stream", replace(launch, stream=0)
@@ -45,9 +46,7 @@ def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
         refused = replace(launch, attribute_error=NO_FUNCTION, device=_OTHER)
         yield "where shared memory is refused", refused
         yield "where shared memory was refused", replace(launch, device=_OTHER)
-    for number, one in enumerate(interface.maps):
-        refused = replace(launch, map_error=SYSTEM_DRIVER_MISMATCH, refused_map=number)
-        yield f"where the tensor map of {one.tensor} is refused", refused
+    yield from calls_of_maps(interface, launch)
     if interface.resident or interface.dynamic_shared:
         yield "where the device is refused", replace(launch, device_error=NO_DEVICE)
     if interface.resident:
@@ -62,14 +61,6 @@ def calls(emitted: Emitted) -> Iterator[tuple[str, LauncherCall]]:
         *_many(emitted),
     ):
         yield purpose, LauncherCall(values, _STREAM)
-
-
-def _first(interface: Interface, launch: LauncherCall) -> Iterator[tuple[str, LauncherCall]]:
-    """Calls that ask for a function of the driver, which is asked for until it is found."""
-    if interface.maps:
-        missing = replace(launch, entry_error=SYSTEM_DRIVER_MISMATCH)
-        yield "without a driver", missing
-        yield "with a driver that encodes no tensor maps", replace(launch, no_entry=True)
 
 
 def _counted(launch: LauncherCall) -> Iterator[tuple[str, LauncherCall]]:

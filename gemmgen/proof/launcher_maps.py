@@ -9,6 +9,33 @@ from gemmgen.ir.interface import Interface
 from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.sim.launcher_calls import EncodedMap
 
+Source = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""What a map is encoded from: an address, sizes and strides."""
+
+
+class KeptMaps:
+    """The maps that a launcher keeps from call to call: each is encoded again only if its source is
+    not that of the last encoding that the driver did not refuse."""
+
+    def __init__(self, interface: Interface):
+        self._interface = interface
+        self._kept = dict[str, Source]()
+
+    def encodings(self, values: Mapping[str, int], refused: int | None = None) -> int:
+        """How many maps a call with these ``values`` encodes; encoding ``refused`` (from 0) is the
+        last one, which the driver refuses."""
+        count = 0
+        for one in self._interface.maps:
+            fields = self._interface.map_fields(one, values)
+            source = values[one.tensor], fields.sizes, fields.strides
+            if self._kept.get(one.tensor) == source:
+                continue
+            count += 1
+            if refused == count - 1:
+                break
+            self._kept[one.tensor] = source
+        return count
+
 
 def maps_difference(
     interface: Interface, values: Mapping[str, int], encoded: tuple[EncodedMap | None, ...]

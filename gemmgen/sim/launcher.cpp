@@ -29,6 +29,7 @@ struct Called {
   uint32_t late;  // 1: an attribute was set after a launch
   uint32_t overlaps;  // 1: the launch may begin before the preceding kernel has ended
   uint32_t questions;  // attributes set, and figures of the device or of the kernel asked for
+  uint32_t encodings;  // tensor maps that the driver was to encode
   uint64_t shared, stream;
   char refusal[128];  // why a tensor map was not encoded, in words
 };
@@ -36,7 +37,7 @@ struct CallHead {
   uint64_t stream;
   // What the runtime answers; 0: as a GPU would.
   int32_t attribute_error, launch_error, map_error;
-  uint32_t refused_map;  // the tensor map that `map_error` is about, from 0
+  uint32_t refused_map;  // the encoding that `map_error` is about, from 0
   int32_t entry_error;
   uint32_t no_entry;  // 1: the driver has no such function
   int32_t device_error;
@@ -86,6 +87,7 @@ void call(const GgArgument *arguments) {
   void *stream;
   memcpy(&stream, &answers.stream, sizeof stream);
   called.error = gg_call_launcher(arguments, stream);
+  called.encodings = map_encodings();
   strncpy(called.refusal, map_refusal(), sizeof called.refusal - 1);
 }
 
@@ -129,7 +131,7 @@ void launch_by_launcher() {
   memcpy(state.arguments, launched, sizeof launched);
 }
 
-int map_error(uint32_t map) { return map == answers.refused_map ? answers.map_error : 0; }
+int map_error(uint32_t encoding) { return encoding == answers.refused_map ? answers.map_error : 0; }
 
 // Reads `count` calls, each a CallHead and arguments; answers each with `Called`, the arguments that
 // reached the kernel, and the tensor maps among them.

@@ -17,7 +17,7 @@ CALLED = 4
 _MAGIC = 0x67676D63
 _COUNTS = struct.Struct("=5I")
 _HEAD = struct.Struct("=Q3iIiI4i")
-_CALLED = struct.Struct("=i4I2i3I3I3I2Q128s")
+_CALLED = struct.Struct("=i4I2i3I3I4I4x2Q128s")
 _WORD = struct.Struct("=Q")
 _MARK = 0x6D746767
 _MAP = struct.Struct("=Q5Q4Q5H5B6B3xI20x")
@@ -33,9 +33,10 @@ class LauncherCall:
     the multiprocessors of the current GPU, which runs as many clusters at a time.
 
     If ``attribute_error``, ``launch_error`` or ``device_error`` is not 0, the runtime returns it,
-    and the driver ``map_error`` where it encodes the tensor map ``refused_map`` (from 0).  A caller
-    asks for the driver's function gets ``entry_error``, or with ``no_entry`` none.  Who asks how
-    many multiprocessors there are, or how many clusters run, gets ``count_error``.
+    and the driver ``map_error`` for encoding ``refused_map`` of the call (from 0; kept maps are not
+    encoded).  A caller that asks for the driver's function gets ``entry_error``, or with
+    ``no_entry`` none.  One that asks how many multiprocessors there are, or how many clusters run,
+    gets ``count_error``.
 
     ``device``: the current one, a new one if it is None; below ``OFTEN`` it is the same in several
     calls.  ``is_set_up``: the launcher has nothing to ask of it and nothing to set.
@@ -81,7 +82,7 @@ class Called:
     attribute set last and its value, None if none was set.  ``maps`` are the tensor maps that
     reached the kernel, None for one that was not encoded; ``refusal`` is why the last one to be
     encoded could not be, or "".  ``questions``: attributes set, and figures of the device or of the
-    kernel asked for.
+    kernel asked for.  ``encodings``: tensor maps that the driver was to encode.
     """
 
     error: int
@@ -96,6 +97,7 @@ class Called:
     stream: int
     overlaps: bool
     questions: int
+    encodings: int
     arguments: tuple[int, ...]
     maps: tuple[EncodedMap | None, ...]
     refusal: str
@@ -137,11 +139,8 @@ def _called(packed: bytes, count: int) -> Called:
     error, launches, attributes, taken, is_kernel, attribute, value, *rest = _CALLED.unpack(
         packed[: _CALLED.size]
     )
-    (x, y, z), (block_x, block_y, block_z), (late, overlaps, questions, shared, stream, refusal) = (
-        rest[:3],
-        rest[3:6],
-        rest[6:],
-    )
+    (x, y, z), (block_x, block_y, block_z), others = rest[:3], rest[3:6], rest[6:]
+    late, overlaps, questions, encodings, shared, stream, refusal = others
     first_map = _CALLED.size + count * _WORD.size
     return Called(
         error,
@@ -156,6 +155,7 @@ def _called(packed: bytes, count: int) -> Called:
         stream,
         bool(overlaps),
         questions,
+        encodings,
         struct.unpack(f"={count}Q", packed[_CALLED.size : first_map]),
         tuple(_encoded(*found) for found in _MAP.iter_unpack(packed[first_map:])),
         refusal.rstrip(b"\0").decode(),

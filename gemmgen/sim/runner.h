@@ -274,7 +274,7 @@ void note_count(const unsigned *counter) __attribute__((weak));
 // launcher.cpp
 void launch_by_launcher();  // takes the arguments of the request's launch from the launcher's
 bool answer_calls(uint32_t count);
-int map_error(uint32_t map);  // that cuTensorMapEncodeTiled is to return for a map of a call, or 0
+int map_error(uint32_t encoding);  // what cuTensorMapEncodeTiled is to return for one of a call's encodings, or 0
 
 // faults.cpp
 void install_fault_handlers();

@@ -74,7 +74,10 @@ int encode_tiled(TensorMap *map, int type, uint32_t rank, void *address, const u
                  const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
                  int interleave, int swizzle, int promotion, int fill) {
   const int asked = map_error(encodings++);
-  if (asked != 0) return asked;
+  if (asked != 0) {
+    memset(map, 0xff, sizeof *map);  // what a refused map holds is undocumented
+    return asked;
+  }
   refusal[0] = 0;
   const auto place = reinterpret_cast<uintptr_t>(map);
   if (place == 0 || place % 64 != 0) return refused("the map's address is not a multiple of 64");
@@ -138,6 +141,8 @@ void forget_maps() {
   count = encodings = 0;
   refusal[0] = 0;
 }
+
+uint32_t map_encodings() { return encodings; }
 
 const char *map_refusal() { return refusal; }
 

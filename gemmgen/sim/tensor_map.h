@@ -40,6 +40,9 @@ void forget_maps();
 // The driver's function of this name, as a cudaDriverEntryPointQueryResult says it.
 int find_in_driver(const char *name, unsigned version, void **function);
 
+// The calls of cuTensorMapEncodeTiled since `forget_maps`, refused ones included.
+uint32_t map_encodings();
+
 // What cuTensorMapEncodeTiled refused last, in words; empty after a map was encoded.
 const char *map_refusal();
 

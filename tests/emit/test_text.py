@@ -60,6 +60,10 @@ def code(text: str) -> str:
     return re.sub(r"\b\d[\w.]*(e-\d+f?)?", "", bare)
 
 
+OF_MAPS = {"gg_encode_map", "gg_kept_map", "gg_tensor"}
+"""The launcher's own function and types."""
+
+
 def names(text: str) -> set[str]:
     return set(re.findall(r"[A-Za-z_]\w*", code(text)))
 
@@ -100,7 +104,7 @@ def lines_of_code(text: str) -> int:
 @pytest.mark.parametrize("name", CASES)
 def test_uses_no_name_but_its_own_and_a_few_of_cuda(name: str) -> None:
     kernel = emitted(CASES[name].text)
-    text, functions = kernel.text, {"gg_encode_map", "gg_tensor_map"}
+    text, functions = kernel.text, {*OF_MAPS, "gg_tensor_map"}
     for function in (*TYPES, *FUNCTIONS):
         functions |= {name_of(function)} if function in text else set()
         text = text.replace(function, "")
@@ -215,7 +219,7 @@ def test_functions_for_single_instructions_are_printed_where_they_are_called() -
     for case in CASES.values():
         text = emitted(case.text).text
         before, kernel = text.split(BEGIN)
-        called = set(re.findall(r"(gg_\w+)[(<]", kernel)) - {"gg_encode_map"}  # the launcher's own
+        called = set(re.findall(r"(gg_\w+)[(<]", kernel)) - OF_MAPS
         assert set(re.findall(r"(gg_\w+)\(", before)) == called
     schedule = (
         "tile m=32 n=32 k=8\ncache_shared A B\ndouble_buffer A B\nasync_copy A B via=cp_async\n"
@@ -272,8 +276,8 @@ FAILED = "failed"
 """The launcher's error while it encodes a map, where no parameter is named."""
 LAUNCHER = "launch_gemm"
 """A letter of this name is a variable of the kernel, above the launcher."""
-ENCODER = r"template <int RANK>\ncudaError_t gg_encode_map.*?\n}"
-"""The launcher's function that encodes tensor maps."""
+ENCODER = r"template <int RANK>\nstruct gg_tensor {.*?\ncudaError_t gg_encode_map.*?\n}"
+"""The launcher's function that encodes tensor maps, and its types."""
 
 
 def names_in_functions() -> set[str]:

@@ -284,13 +284,31 @@ namespace gemm_detail {
 // CU_TENSOR_MAP_DATA_TYPE_* of cuda.h
 constexpr int gg_FLOAT32 = 7;
 
-// Encodes a tensor map with the driver's function (CUDA 12.5 or later).
+// A tensor as a map describes it.
 // Dimensions are innermost first; strides, from the second dimension on, count bytes.
 template <int RANK>
-cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
-                          long long (&&sizes)[RANK], const long long (&strides)[RANK - 1],
+struct gg_tensor {
+    const void *address;
+    long long sizes[RANK], strides[RANK - 1];
+};
+
+// The map of a tensor, which every device may use; before the first launch all sizes are 0.
+template <int RANK>
+struct gg_kept_map {
+    gg_tensor_map map;
+    gg_tensor<RANK> tensor;
+};
+
+// Encodes the map of a tensor with the driver's function (CUDA 12.5 or later), unless it is kept.
+template <int RANK>
+cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RANK> &tensor,
                           const unsigned (&box)[RANK])
 {
+    bool same = kept.tensor.address == tensor.address;
+    for (int i = 0; i < RANK; ++i) same &= kept.tensor.sizes[i] == tensor.sizes[i];
+    for (int i = 0; i < RANK - 1; ++i) same &= kept.tensor.strides[i] == tensor.strides[i];
+    if (same) return cudaSuccess;
+
     // cuTensorMapEncodeTiled, with int for its enums
     typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
                           const long long *, const unsigned *, const unsigned *,
@@ -306,14 +324,18 @@ cudaError_t gg_encode_map(gg_tensor_map &map, int type, const void *tensor,
         encode = reinterpret_cast<Encode>(found);
     }
     // A map must have nonzero extents and an address, even if nothing is read through it.
-    for (long long &size : sizes) {
-        if (size == 0) tensor = &map;
+    gg_tensor_map map;
+    gg_tensor<RANK> given = tensor;
+    for (long long &size : given.sizes) {
+        if (size == 0) given.address = &map;
         if (size == 0) size = 1;
     }
     const unsigned steps[] = {1, 1, 1, 1, 1};
     // not interleaved (0), not swizzled (0), through L2 256 bytes at a time (3), zeros outside (0)
-    return static_cast<cudaError_t>(
-        encode(&map, type, RANK, tensor, sizes, strides, box, steps, 0, 0, 3, 0));
+    const int error = encode(&map, type, RANK, given.address, given.sizes, given.strides,
+                             box, steps, 0, 0, 3, 0);
+    if (error == 0) kept = {map, tensor};
+    return static_cast<cudaError_t>(error);
 }
 
 }  // namespace gemm_detail
@@ -335,16 +357,17 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (alpha == 0) K = 0;  // as in BLAS
     const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    gg_tensor_map A_map, B_map, C_map;
+    // the maps of this thread's last launch
+    static thread_local gg_kept_map<2> A_map, B_map, C_map;
     cudaError_t error =
-        gg_encode_map(A_map, gg_FLOAT32, A, {M, K}, {4LL * lda}, {BM, BK});
+        gg_encode_map(A_map, gg_FLOAT32, {A, {M, K}, {4LL * lda}}, {BM, BK});
     if (error == cudaSuccess)
-        error = gg_encode_map(B_map, gg_FLOAT32, B, {N, K}, {4LL * ldb}, {BN, BK});
+        error = gg_encode_map(B_map, gg_FLOAT32, {B, {N, K}, {4LL * ldb}}, {BN, BK});
     if (error == cudaSuccess)
-        error = gg_encode_map(C_map, gg_FLOAT32, C, {N, M}, {4LL * ldc}, {BN, 1});
+        error = gg_encode_map(C_map, gg_FLOAT32, {C, {N, M}, {4LL * ldc}}, {BN, 1});
     if (error != cudaSuccess) return error;
     gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(
-        M, N, K, alpha, A_map, B_map, beta, C_map, C, ldc);
+        M, N, K, alpha, A_map.map, B_map.map, beta, C_map.map, C, ldc);
     return cudaGetLastError();
 }
 #endif

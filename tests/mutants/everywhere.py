@@ -126,7 +126,7 @@ def _chained(code: str) -> Iterator[Change]:
 
 
 def _maps(code: str) -> Iterator[Change]:
-    """Another field of a tensor map."""
+    """Another field of a tensor map, or a map that is kept although it should not be."""
     for call in re.finditer(r"gg_encode_map\(\w+_map, [^;]*;", code):
         at = call.start()
         for found in re.finditer(r"\{([^{}]*)\}", call[0]):
@@ -143,6 +143,10 @@ def _maps(code: str) -> Iterator[Change]:
     for found in re.finditer(r"steps, 0, swizzle, 3, 0", code):
         for other in ("steps, 1, swizzle, 3, 0", "steps, 0, 0, 3, 0", "steps, 0, swizzle, 3, 1"):
             yield found.start(), found[0], other
+    for found in re.finditer(r"(?<=bool same = )[^;]*(?=;)|(?<= same &= )[^;]*(?=;)", code):
+        yield found.start(), found[0], "true"
+    for found in re.finditer(r"if \(error == 0\) (?=kept = )", code):
+        yield found.start(), found[0], ""
 
 
 def _launches(code: str) -> Iterator[Change]:
@@ -151,7 +155,7 @@ def _launches(code: str) -> Iterator[Change]:
         yield found.start(2), found[2], f"{found[2]} / 2"
         yield found.start(3), found[3], f"{found[3]} + 16"
         yield found.end(3) + 2, "stream", "nullptr"
-        words = [*re.finditer(r"\w+", found[4])]
+        words = [*re.finditer(r"[\w.]+", found[4])]
         for one, other in pairwise(words):
             yield found.start(4) + one.start(), one[0], other[0]
     for found in re.finditer(r"(?<=blocks = )tiles < [^;]*;", code):

@@ -188,7 +188,7 @@ def _launch(code: str) -> Iterator[Change]:
         yield found.start(3), found[3], f"dim3({found[5]}, {found[4]})"
     yield found.start(2), found[2], f"dim3(1, {found[2]})"
     end = closing(code, found.end() - 1)
-    arguments = [*re.finditer(r"\w+", code[found.end() : end])]
+    arguments = [*re.finditer(r"[\w.]+", code[found.end() : end])]
     for i, one in enumerate(arguments):
         for other in arguments[i + 1 :]:
             yield found.end() + one.start(), one[0], other[0]

@@ -63,6 +63,7 @@ PLANTED = {
     "a name in C++": ('extern "C" __global__ void __cluster', "__global__ void __cluster"),
     "the name of the pre-pass": ('extern "C" __global__ void __launch', "__global__ void __launch"),
     "a device that threads share": ("static thread_local int", "static int"),
+    "maps that threads share": ("static thread_local gg_kept_map", "static gg_kept_map"),
     "a wait that may be moved": ('asm volatile("wgmma.wait', 'asm("wgmma.wait'),
     "accumulators that may be read early": ('asm volatile("" : "+f"', 'asm("" : "+f"'),
     "a wait that memory passes": ('0;" ::: "memory"', '0;" ::'),

@@ -23,7 +23,7 @@ from gemmgen.sim.run import CompiledKernel
 
 NOT_SUPPORTED = 801
 
-ENCODED = "gg_encode_map(B_map, gg_FLOAT32, B, {N, K}, {4LL * ldb}, {BN, BK})"
+ENCODED = "gg_encode_map(B_map, gg_FLOAT32, {B, {N, K}, {4LL * ldb}}, {BN, BK})"
 PLANTED = {
     "a smaller box": ("{BN, BK}", "{BN, BK / 2}", "B with a box of 32 x 8, not 32 x 16"),
     "a transposed box": ("{BN, BK}", "{BK, BN}", "B with a box of 16 x 32, not 32 x 16"),
@@ -36,8 +36,12 @@ PLANTED = {
     "a stride in elements": ("{4LL * ldb}", "{1LL * ldb}", "B with strides of 48, not 192"),
     "the stride of another tensor": ("{4LL * ldb}", "{4LL * lda}", "B with strides of "),
     "a batch too many": ("{K, M, size_b}", "{K, M, size_b + 1}", "A with sizes of "),
-    "the map of another tensor": ("B_map, gg_FLOAT32, B,", "B_map, gg_FLOAT32, A,", "0x"),
-    "maps in each other's place": ("A_map, B_map, beta", "B_map, A_map, beta", "A with address 0x"),
+    "the map of another tensor": ("B_map, gg_FLOAT32, {B,", "B_map, gg_FLOAT32, {A,", "0x"),
+    "maps in each other's place": (
+        "A_map.map, B_map.map, beta",
+        "B_map.map, A_map.map, beta",
+        "A with address 0x",
+    ),
     "another element type": ("B_map, gg_FLOAT32,", "B_map, 9,", "an element type of 9, not 7"),
     "a type of equal size": ("gg_FLOAT32 = 7;", "gg_FLOAT32 = 2;", "an element type of 2, not 7"),
     "a swizzle": ("box, steps, 0, 0, 3", "box, steps, 0, 3, 3", "fill of 0 x 3 x 3 x 0"),
@@ -59,7 +63,7 @@ PLANTED = {
         "        gg_encode_map(B_map",
         "map of B is refused",
     ),
-    "an address that is null": ("if (size == 0) tensor = &map;", "", "A and B null: "),
+    "an address that is null": ("if (size == 0) given.address = &map;", "", "A and B null: "),
     "an extent of 0": ("if (size == 0) size = 1;", "", "size 0 is 0, not 1 to 2^32"),
 }
 
