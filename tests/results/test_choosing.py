@@ -61,7 +61,32 @@ def test_the_fastest_measured_schedule_is_chosen_and_labelled() -> None:
     said = "Measured: 189 TFLOP/s on NVIDIA H200, 2026-11-20, by tune: 11 us, 0.818 of the vendor"
     assert found.reasons[-1].startswith(said)
     assert asked(measured=False).text == before.text
-    assert columns(asked(gpu="H100")) == columns(before)
+    assert asked(gpu="A100").chosen.measured is None
+
+
+def test_a_schedule_of_a_gpu_with_as_many_multiprocessors_is_the_choice() -> None:
+    """An H100 has the H200's multiprocessors, and a slower memory: the time is an estimate."""
+    Results.open().record(measured(80, 11.0), measured(96, 12.0))
+    found = asked(gpu="H100")
+    assert columns(found) == 80 and found.chosen.measured is not None
+    assert not found.chosen.measured.exact and found.chosen.seconds > 11e-6
+    said = " ".join(found.text.replace("\n#  ", "").split())
+    assert "fastest schedule on another GPU, with as many multiprocessors: measured: 189" in said
+    assert "An estimate, not measured" in said and "on NVIDIA H200" in said
+    assert asked(gpu="H100-PCIe").chosen.measured is None
+
+
+def test_the_gpus_own_result_comes_before_that_of_a_like_one() -> None:
+    own = replace(measured(64, 20.0), machine=replace(H200, gpu="NVIDIA H100 80GB HBM3"))
+    Results.open().record(measured(80, 11.0), own)
+    assert columns(asked(gpu="H100")) == 64
+    assert columns(asked()) == 80
+
+
+def test_a_near_shape_of_a_like_gpu_is_an_option() -> None:
+    Results.open().record(measured(80, 1.0, (1024, 2000, 520)))
+    found = asked(gpu="H100")
+    assert columns(found) == 80 and "schedule of a near shape, 1024x2000x520" in found.text
 
 
 def test_shapes_types_and_epilogues_of_others_are_not_it() -> None:

@@ -20,8 +20,10 @@ from gemmgen.explore.suggest.forms import forms
 from gemmgen.explore.suggest.measured_plans import (
     MeasuredPlan,
     at_the_shape,
+    near_on_like_gpus,
     near_the_shape,
     of_the_other_halves,
+    on_like_gpus,
 )
 from gemmgen.explore.suggest.reasons import as_comments, reasons
 from gemmgen.explore.suggest.schedules import GROUPED, Form, SettledForm, groups_of
@@ -149,7 +151,7 @@ class Suggestion:
 
 
 def choose(request: Request, *, measured: bool = True) -> Suggestion:
-    """Return the fastest schedule measured at the request's shape.
+    """Return the fastest schedule measured at the request's shape, on its GPU or a like one.
 
     Without one, or with ``measured=False``, return the schedule with the least estimated time.
     Raises ``UsageError`` if there is none.
@@ -159,10 +161,15 @@ def choose(request: Request, *, measured: bool = True) -> Suggestion:
     if known is not None:
         plan, emitted = known
         return Suggestion(request, _of_result(plan, plan.result.seconds), (), emitted)
+    for plan, seconds in on_like_gpus(request, results) if results else ():
+        emitted = plan.emitted() if plan.split_bf16 == request.fast else None
+        if emitted is not None:
+            return Suggestion(request, _of_result(plan, seconds), (), emitted)
     near: list[Option | MeasuredOption] = []
     if results:
         near += [_of_result(*each) for each in near_the_shape(request, results)]
         near += [_of_result(*each) for each in of_the_other_halves(request, results)]
+        near += [_of_result(*each) for each in near_on_like_gpus(request, results)]
     refusal: ScheduleError | None = None
     for ranking in (ranked, _by_time):
         found = ranking(request)

@@ -3,13 +3,15 @@
 The fastest result at the shape itself is the choice.  One from another shape is an option: its
 estimate is the cost model's at this shape, times the ratio of measured to estimated seconds at the
 other one to the power of ``exp(-distance / REACH)``, since the errors of the model agree less the
-further shapes are apart.
+further shapes are apart.  Results of another GPU with the same architecture and as many
+multiprocessors (H200, H100) are options in the same way; one at the shape is the choice if the
+request's own GPU has none.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import ceil, exp, inf
 
@@ -28,13 +30,15 @@ from gemmgen.explore.suggest.acceptance import accepts
 from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.explore.tune.footprint import block_sizes
+from gemmgen.gpu.gpu_names import same_gpu
+from gemmgen.gpu.gpus import GPUS, Gpu
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 
 ALIKE = 2
-"""Results of the other 16-bit type that are options."""
+"""Results at the shape, of the other 16-bit type or of another GPU, that are options."""
 NEAR = 3
 """Other shapes whose fastest results are options."""
 FAR = 2.0
@@ -64,8 +68,14 @@ class MeasuredPlan:
 
     @property
     def exact(self) -> bool:
-        """Whether it was measured at the request's shape, with its types."""
-        return self.same_types and self.result.problem.shape == self.request.shape
+        """Whether it was measured on the request's GPU at its shape, with its types."""
+        same_shape = self.result.problem.shape == self.request.shape
+        return same_shape and self.same_types and self.same_gpu
+
+    @property
+    def same_gpu(self) -> bool:
+        """Whether it was measured on the request's GPU."""
+        return same_gpu(self.result.machine.gpu, self.request.gpu.name)
 
     @property
     def same_types(self) -> bool:
@@ -110,9 +120,12 @@ class MeasuredPlan:
             return f"{found}: {duration(result.seconds)}{share}{dense}."
         if not self.same_types:
             return f"The fastest schedule of {_HALVES} there: {result.described()}."
+        said = result.described()
+        if result.problem.shape == self.request.shape:
+            return f"The fastest schedule on another GPU, with as many multiprocessors: {said}."
         return (
             f"The fastest measured schedule of a near shape, {spelled(result.problem.shape)} "
-            f"({result.described()}), which is estimated to be the fastest here."
+            f"({said}), which is estimated to be the fastest here."
         )
 
 
@@ -137,17 +150,46 @@ def at_the_shape(request: Request, results: Results) -> tuple[MeasuredPlan, Emit
 def near_the_shape(request: Request, results: Results) -> Iterator[tuple[MeasuredPlan, float]]:
     """The fastest results of the nearest shapes, with their estimates at the request's; before them
     those at the shape that leave the choice open, with their time."""
-    key, compiled = ProblemKey.of_request(request), 0
+    key = ProblemKey.of_request(request)
     for result in results.exact(key, request.gpu.name)[:1] if request.fast else ():
         if plan := plan_for(result, request):
             yield plan, result.seconds
-    for result in results.nearest(key, request.gpu.name, NEAR):
+    yield from _scaled(results.nearest(key, request.gpu.name, NEAR), request, request.gpu)
+
+
+def on_like_gpus(request: Request, results: Results) -> Iterator[tuple[MeasuredPlan, float]]:
+    """The results at the shape of other GPUs with the same architecture and as many
+    multiprocessors, fastest first, with their estimates on the request's GPU."""
+    key = ProblemKey.of_request(request)
+    for gpu in _like(request.gpu):
+        yield from _scaled(results.exact(key, gpu.name), request, gpu)
+
+
+def near_on_like_gpus(request: Request, results: Results) -> Iterator[tuple[MeasuredPlan, float]]:
+    """The same of the nearest shapes."""
+    key = ProblemKey.of_request(request)
+    for gpu in _like(request.gpu):
+        yield from _scaled(results.nearest(key, gpu.name, NEAR), request, gpu)
+
+
+def _like(own: Gpu) -> Iterator[Gpu]:
+    for gpu in GPUS.values():
+        if (gpu.arch, gpu.sms) == (own.arch, own.sms) and not same_gpu(gpu.name, own.name):
+            yield gpu
+
+
+def _scaled(
+    found: Iterable[MeasuredResult], request: Request, gpu: Gpu
+) -> Iterator[tuple[MeasuredPlan, float]]:
+    """Results that were measured on ``gpu``, with their estimates for the request."""
+    key, compiled = ProblemKey.of_request(request), 0
+    for result in found:
         distance = key.distance(result.problem.shape)
         plan = plan_for(result, request) if distance <= FAR else None
         if plan is None or (compiled and plan_of(plan.schedule, request) is None):
             continue
         compiled += plan_of(plan.schedule, request) is None
-        there = replace(request, shape=result.problem.shape, pitches=())
+        there = replace(request, shape=result.problem.shape, pitches=(), gpu=gpu)
         known, seconds = _estimate(plan, there), _estimate(plan, request)
         if 0 < known < inf and seconds < inf:
             yield plan, seconds * (result.seconds / known) ** exp(-distance / REACH)
