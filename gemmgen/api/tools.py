@@ -21,7 +21,9 @@ from gemmgen.base.choices import check_choice, check_sequence
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import value_shown
+from gemmgen.language import parse_schedule
 from gemmgen.schedule.extents import AnyShape, shape_of
+from gemmgen.schedule.read import printable
 from gemmgen.schedule.roles import extents
 
 if TYPE_CHECKING:
@@ -97,9 +99,11 @@ def verify(
 
     Without ``shapes`` each layer uses its own.  ``require`` names layers (C3, G2) that must run.
     ``text`` is an edited copy of what ``emit_cuda`` returns: C2, C3 and G2 then judge it in place
-    of the emitted text.  Raises ``ScheduleError`` for a mistake in the schedule.
+    of the emitted text.  The path of such a copy (``mine.cu``) as ``schedule`` means the same, with
+    the schedule that its first lines state.  Raises ``ScheduleError`` for a mistake in the
+    schedule, ``UsageError`` for a text that is no copy.
     """
-    from gemmgen.proof.edited import check_edited
+    from gemmgen.proof.edited import check_edited, read_kernel, stated_schedule
     from gemmgen.proof.layers import LAYERS, exit_code, needed_by
     from gemmgen.proof.layers import verify as outcomes_of
     from gemmgen.proof.outcome import Subject
@@ -108,12 +112,19 @@ def verify(
     for layer in check_sequence("require", require):
         check_choice("require", layer, LAYERS)
     check_sequence("shapes", shapes)
+    name = "text"
+    if isinstance(schedule, str | Path) and str(schedule).endswith(".cu"):
+        if text is not None:
+            raise UsageError(f"text= is the kernel of a schedule, and {schedule} is none")
+        name = printable(str(schedule))
+        text = read_kernel(str(schedule))
+        schedule = parse_schedule(stated_schedule(text, name))
     emitted = compile_any(schedule, arch=arch, set=set)
     wanted = tuple(exactly(emitted, shape_of(emitted.schedule.gemm, shape)) for shape in shapes)
     if text is not None:
         if not isinstance(text, str):  # pyright: ignore
             raise UsageError(f"text={value_shown(text)}: it is CUDA C, as `emit_cuda` returns it")
-        check_edited(emitted, text, "text")
+        check_edited(emitted, text, name)
     outcomes = tuple(outcomes_of(Subject(emitted, wanted, text)))
     code = exit_code(outcomes, (*require, *needed_by(emitted.schedule)))
     return Verification(outcomes, code)

@@ -18,6 +18,9 @@ from gemmgen.base.source import Source, shown
 from gemmgen.schedule.read import read_source
 from gemmgen.schedule.words import close
 
+KERNEL = ".cu"
+"""What the name of an emitted file ends in."""
+
 
 def read_schedule(path: str) -> Source:
     """The text of a ``.sched`` file, or of standard input for ``-``."""
@@ -63,17 +66,6 @@ def read_bytes(path: str, hint: str = "") -> bytes:
         raise UsageError(f"{shown_path(path)}: no such file{hint}") from None
     except (OSError, ValueError) as wrong:
         raise UsageError(f"{shown_path(path)} can't be read: {_reason(wrong)}") from None
-
-
-def read_kernel(path: str) -> str:
-    """The text of a ``.cu`` file."""
-    try:
-        return read_bytes(path).decode()
-    except UnicodeDecodeError as wrong:
-        raise UsageError(
-            f"{shown_path(path)} is not a text in UTF-8: byte {wrong.start} is "
-            f"{wrong.object[wrong.start]:#04x}"
-        ) from None
 
 
 def put(data: str | bytes) -> None:

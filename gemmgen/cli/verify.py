@@ -11,8 +11,9 @@ import click
 
 from gemmgen.base.errors import UsageError
 from gemmgen.cli import options
-from gemmgen.cli.files import name_of, put, read_kernel, shown_path
+from gemmgen.cli.files import KERNEL, name_of, put, shown_path
 from gemmgen.cli.shape_option import WrittenShape, resolve_all
+from gemmgen.cli.unified_diff import unified
 from gemmgen.pipeline import compile_schedule
 from gemmgen.proof.layers import LAYERS, exit_code, needed_by
 
@@ -36,7 +37,8 @@ _COLORS = {"passed": "green", "failed": "red", "skipped": "yellow"}
     "--text",
     "edited",
     metavar="KERNEL.cu",
-    help="Prove this edited copy of the emitted file in place of it: C2, C3 and G2 judge it.",
+    help="Prove this edited copy of the emitted file in place of it: C2, C3 and G2 judge it. "
+    "FILE.cu does the same, by the schedule that it states.",
 )
 @options.arch
 @options.settings
@@ -52,6 +54,9 @@ def command(
 ) -> None:
     """Prove the kernel of each FILE right, layer by layer.
 
+    FILE is a schedule, or a .cu file that `gemmgen emit` wrote and you edited: its first lines
+    state the schedule, or --schedule names it.  What you changed is shown first.
+
     C0 the schedule's text; C1 its meaning after every pass; C2 the emitted text, run on the CPU;
     C3 compiling it for six architectures; G2 a GPU.  Exit code 0 if all layers that could run held,
     C1 and C2 among them; 1 if one failed; 3 if C1, C2 or a required layer could not run, if the
@@ -63,25 +68,14 @@ def command(
     G2 C2's eight, and three larger ones. Shapes too large for C1 and C2 are left to the GPU;
     without one that is exit code 3.
     """
-    from gemmgen.proof.edited import check_edited
-    from gemmgen.proof.outcome import Subject
-    from gemmgen.proof.shapes import exactly
-
-    if edited is not None and len(files) > 1:
-        raise UsageError(f"--text {shown_path(edited)} is the kernel of one FILE, not {len(files)}")
-    text = None if edited is None else read_kernel(edited)
-    subjects: list[tuple[str, Subject]] = []
-    for path in files:
-        emitted = compile_schedule(options.load(path, settings, arch))
-        if edited is not None and text is not None:
-            check_edited(emitted, text, shown_path(edited))
-        given = resolve_all(shapes, emitted.schedule.gemm)
-        wanted = tuple(exactly(emitted, shape) for shape in given)
-        subjects.append((name_of(path), Subject(emitted, wanted, text)))
+    subjects = [
+        _subject(path, kernel, shapes, settings, arch) for path, kernel in _pairs(files, edited)
+    ]
     results = [(name, subject, _verified(name, subject, as_json)) for name, subject in subjects]
     if as_json:
         found = [
-            {"file": name, "layers": [asdict(o) for o in outcomes]} for name, _, outcomes in results
+            {"file": name, "edits": _edits(name, subject), "layers": [asdict(o) for o in outcomes]}
+            for name, subject, outcomes in results
         ]
         put(json.dumps(found, indent=2) + "\n")
     codes = {
@@ -91,12 +85,69 @@ def command(
     click.get_current_context().exit(min(codes - {0}, default=0))
 
 
+def _pairs(files: Sequence[str], edited: str | None) -> list[tuple[str | None, str | None]]:
+    """Each schedule's file and the edited kernel in place of its own, either of which may be
+    absent."""
+    kernels = [path for path in files if path.endswith(KERNEL)]
+    schedules = [path for path in files if path not in kernels]
+    if edited is not None and len(files) > 1:
+        raise UsageError(f"--text {shown_path(edited)} is the kernel of one FILE, not {len(files)}")
+    if edited is not None and kernels:
+        raise UsageError(f"--text is the kernel of a schedule, and {shown_path(files[0])} is none")
+    if edited is not None or not kernels:
+        return [(path, edited) for path in schedules]
+    if not schedules:
+        return [(None, path) for path in kernels]
+    if len(schedules) == len(kernels) == 1:
+        return [(schedules[0], kernels[0])]
+    raise UsageError(
+        f"{len(kernels)} x {KERNEL} and {len(schedules)} x .sched are no pair: pass one of each, "
+        f"or {KERNEL} files alone"
+    )
+
+
+def _subject(
+    path: str | None,
+    kernel: str | None,
+    shapes: Sequence[WrittenShape],
+    settings: Sequence[options.Setting],
+    arch: str | None,
+) -> tuple[str, Subject]:
+    """What is to be proved, and its name."""
+    from gemmgen.proof.edited import check_edited, read_kernel, stated_schedule
+    from gemmgen.proof.outcome import Subject
+    from gemmgen.proof.shapes import exactly
+
+    text = None if kernel is None else read_kernel(kernel)
+    if path is not None:
+        schedule, name = options.load(path, settings, arch), name_of(path)
+    else:
+        assert kernel is not None and text is not None
+        name = shown_path(kernel)
+        schedule = options.parse(stated_schedule(text, name), settings, arch)
+    emitted = compile_schedule(schedule)
+    if kernel is not None and text is not None:
+        check_edited(emitted, text, shown_path(kernel))
+        name = shown_path(kernel)
+    given = resolve_all(shapes, emitted.schedule.gemm)
+    return name, Subject(emitted, tuple(exactly(emitted, shape) for shape in given), text)
+
+
+def _edits(name: str, subject: Subject) -> str | None:
+    """The unified diff from what is emitted to an edited kernel; None without one."""
+    if subject.text is None:
+        return None
+    return unified(subject.emitted.text, subject.text, "as emitted", name)
+
+
 def _verified(name: str, subject: Subject, quiet: bool) -> tuple[Outcome, ...]:
     """The outcomes of one kernel, each printed when it is known."""
     from gemmgen.proof.layers import verify
 
     if not quiet:
         put(f"{click.style(name, bold=True)}\n")
+        if (edits := _edits(name, subject)) is not None:
+            put(edits or "  no line differs from what is emitted\n")
     outcomes: list[Outcome] = []
     for outcome in verify(subject):
         outcomes.append(outcome)

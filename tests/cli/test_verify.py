@@ -121,7 +121,8 @@ def test_an_edited_text_is_proved_in_place_of_the_emitted_one(written: Path):
     written.write_text(text.replace("k < K", "k < K - 1"), encoding="utf-8")
     result = gemmgen(*line)
     assert result.exit_code == 1
-    layers = {line.split()[0]: line.split()[1] for line in result.stdout.splitlines()[1:]}
+    lines = [line.split() for line in result.stdout.splitlines() if line.startswith("  ")]
+    layers = {line[0]: line[1] for line in lines if line[0] in LAYERS}
     assert (layers["C0"], layers["C1"], layers["C2"]) == ("passed", "passed", "failed")
 
 
