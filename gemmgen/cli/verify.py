@@ -86,8 +86,8 @@ def command(
 
 
 def _pairs(files: Sequence[str], edited: str | None) -> list[tuple[str | None, str | None]]:
-    """Each schedule's file and the edited kernel in place of its own, either of which may be
-    absent."""
+    """Each schedule's file, None for that in a kernel's first lines, and the edited kernel, None
+    for the one that the schedule gives."""
     kernels = [path for path in files if path.endswith(KERNEL)]
     schedules = [path for path in files if path not in kernels]
     if edited is not None and len(files) > 1:

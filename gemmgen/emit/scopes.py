@@ -133,7 +133,8 @@ class _Scanner:
         elif last == "namespace" and before[1] != "using":
             self._add(name, "namespace")
         elif self._names_type(name, last, following):
-            self._add(name, "type")
+            struct_template = self.heading and self.scopes[-1].kind == "template"
+            self._add(name, "type", 2 if struct_template else 1)
             self.typed = False
         elif self._is_type(name) and not (self.typed and following in _FOLLOW and self._own(name)):
             self.typed = following != "::"

@@ -57,8 +57,8 @@ def stated_schedule(text: str, name: str) -> Source:
     lines = text.splitlines()
     if HEADING not in lines:
         raise UsageError(
-            f"{name} has no line `{HEADING}`, so its schedule is unknown: pass that, too, with "
-            "--schedule FILE"
+            f"{name} is CUDA C, not a schedule, and has no line `{HEADING}`, after which "
+            "`gemmgen emit` states one: pass --schedule FILE, too"
         )
     first = lines.index(HEADING) + 1
     after = next((at for at in range(first, len(lines)) if lines[at][:7] != _LINE), len(lines))

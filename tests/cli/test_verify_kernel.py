@@ -91,7 +91,7 @@ def test_a_mistake_in_the_header_has_its_place(mine: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (HEADING, "// a schedule:", f"has no line `{HEADING}`, so its schedule is unknown"),
+        (HEADING, "// a schedule:", f"has no line `{HEADING}`, after which"),
         ("// ---- end of kernel ----", "//", "lacks `// ---- end of kernel ----`"),
         ("#ifndef", "#include <cuda_fp16.h>\n#ifndef", " has `#include <cuda_fp16.h>`: the proof"),
     ],

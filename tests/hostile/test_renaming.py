@@ -129,6 +129,7 @@ BEFORE = "// ---- kernel ----\nconstexpr int BM = 1;\nvoid f(int A, float *B) {\
         ("float (&A)[4] = *B;", ("A",)),
         ("x = A * BM; y = (long long)A; static_cast<int>(A);", ()),
         ("int f = 1;", ("f",)),
+        ("template <int R> struct s { int q[R]; }; s<1> t; int s;", ("s",)),
     ],
 )
 def test_scopes(body: str, repeated: tuple[str, ...]) -> None:
