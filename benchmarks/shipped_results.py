@@ -10,7 +10,8 @@ measuring, and never to refresh hashes of older measurements.  (They were refres
 names in 225 texts changed and their PTX did not, but for names of constants.)
 
 ``named_*.json`` has, of the shapes that ``default_path.py`` names, those whose schedules were below
-.97 of PyTorch in its first run, and 512; ``tuned.json`` has winners of ``gemmgen tune``.
+.97 of PyTorch in its first run, and 512; ``tuned.json`` has winners of ``gemmgen tune``, and
+``tuned_h100.json`` the fastest of ``named_shapes.py`` on an NVIDIA H100.
 """
 
 from __future__ import annotations
@@ -95,8 +96,8 @@ def tensor_cores(path: Path) -> Iterator[Timed]:
             yield timed(row["text"], row["shape"], us, us * row["of_best"], row)
 
 
-def tuned(path: Path = FOLDER / "tuned.json") -> Iterator[Timed]:
-    """Winners of ``gemmgen tune``, timed together, against the best of cuBLAS and cublasLt."""
+def tuned(path: Path) -> Iterator[Timed]:
+    """Schedules that were timed together, against the best of cuBLAS and cublasLt."""
     data = json.loads(path.read_text(encoding="utf-8"))
     for case in data["cases"]:
         for text, us in case["schedules"]:
@@ -116,11 +117,11 @@ def cublas(path: Path = FOLDER / "cublas.json") -> Iterator[Timed]:
 
 
 def kept(found: Iterable[Timed], keep: int, within: float, share: float) -> list[Timed]:
-    """The fastest ones of each problem and shape, in a fixed order; f32 as products of bf16 terms
+    """The fastest ones of each problem, shape and GPU, in a fixed order; f32 as products of bf16 terms
     is another problem than f32."""
-    by_problem: dict[tuple[ProblemKey, bool], dict[str, Timed]] = {}
+    by_problem: dict[tuple[ProblemKey, str, bool], dict[str, Timed]] = {}
     for one in sorted(found, key=lambda x: (x.ratio, x.schedule)):
-        key = one.problem, splits_f32(read(one.schedule)[0])
+        key = one.problem, one.about[0], splits_f32(read(one.schedule)[0])
         by_problem.setdefault(key, {}).setdefault(one.schedule, one)
     chosen: list[Timed] = []
     for each in by_problem.values():
@@ -179,7 +180,8 @@ def all_of_them(keep: int = 2, within: float = 1.03, share: float = 0.7) -> list
     found += [
         one for path in sorted(FOLDER.glob("tensor_cores*.json")) for one in tensor_cores(path)
     ]
-    return groups(kept([*found, *tuned(), *cublas()], keep, within, share))
+    found += [one for path in sorted(FOLDER.glob("tuned*.json")) for one in tuned(path)]
+    return groups(kept([*found, *cublas()], keep, within, share))
 
 
 def main() -> None:
