@@ -117,8 +117,8 @@ def cublas(path: Path = FOLDER / "cublas.json") -> Iterator[Timed]:
 
 
 def kept(found: Iterable[Timed], keep: int, within: float, share: float) -> list[Timed]:
-    """The fastest ones of each problem, shape and GPU, in a fixed order; f32 as products of bf16 terms
-    is another problem than f32."""
+    """The fastest ones of each problem, shape and GPU, in a fixed order; f32 as products of bf16
+    terms is another problem than f32."""
     by_problem: dict[tuple[ProblemKey, str, bool], dict[str, Timed]] = {}
     for one in sorted(found, key=lambda x: (x.ratio, x.schedule)):
         key = one.problem, one.about[0], splits_f32(read(one.schedule)[0])
