@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each core has a process: threads just wait
+
 IDLE = pytest.StashKey[list[str]]()
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -35,9 +37,13 @@ gc.disable()  # until all is collected
 
 
 def pytest_collection_finish() -> None:
-    """The thousands of tests stay: looking at them with every collection takes a tenth of a run."""
+    """The thousands of tests stay: looking at them with every collection takes a tenth of a run.
+
+    What a test makes has few cycles, and is mostly gone before so many more objects are there.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
     gc.enable()
 
 

@@ -7,6 +7,10 @@ stores another layout transposes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
+from math import prod
+
 import numpy as np
 import numpy.typing as npt
 
@@ -25,6 +29,9 @@ from gemmgen.numerics.formats import (
     numbers,
     stored,
 )
+
+_TOGETHER = 1 << 14
+"""Elements of sums that are computed side by side: as many as a cache holds."""
 
 
 def sequential(a: Real, b: Real) -> Real:
@@ -49,10 +56,13 @@ def _is_exact(a: Real, b: Real) -> bool:
 def promoted(a: Real, b: Real, terms: int) -> Real:
     """The sums of ranges of ``terms`` along k (0: of all), each by ``sequential``, added one after
     another."""
-    if not terms:
-        return sequential(a, b)
-    ranges = [slice(first, first + terms) for first in range(0, max(1, a.shape[-1]), terms)]
-    return _sum_in_order([sequential(a[..., r], b[..., r, :]) for r in ranges])
+    return _sum_in_order(_sums(a, b, _intervals(range(a.shape[-1]), terms)))
+
+
+def _intervals(whole: range, terms: int) -> list[range]:
+    """``whole`` in ranges of ``terms``, the last one shorter; 0: in one."""
+    size = terms or max(1, len(whole))
+    return [whole[first : first + size] for first in range(0, max(1, len(whole)), size)]
 
 
 def split(
@@ -71,12 +81,15 @@ def split(
     A range has ceil(ceil(K / step) / parts) * step elements, the last ones fewer or none.
     ``backwards`` adds the last part first.
     """
-    steps = -(-a.shape[-1] // step)
+    whole = range(a.shape[-1])
+    steps = -(-len(whole) // step)
     chunk = -(-steps // parts) * step
-    ranges = [slice(part * chunk, (part + 1) * chunk) for part in range(parts)]
+    ranges = [whole[part * chunk : (part + 1) * chunk] for part in range(parts)]
     if backwards:
         ranges.reverse()
-    sums = [promoted(a[..., r], b[..., r, :], terms) for r in ranges]
+    intervals = [_intervals(each, terms) for each in ranges]
+    found = iter(_sums(a, b, [one for each in intervals for one in each]))
+    sums = [_sum_in_order(list(islice(found, len(each)))) for each in intervals]
     size = parts // groups
     return _sum_in_order([_sum_in_order(sums[at : at + size]) for at in range(0, parts, size)])
 
@@ -93,12 +106,35 @@ def lanes(a: Real, b: Real, step: int, width: int, count: int = 32) -> Real:
     b = np.pad(b, (*((0, 0) for _ in b.shape[:-2]), missing, (0, 0)))
     k_elements = range(a.shape[-1])
     own = [[k for k in k_elements if k // width % count == lane] for lane in range(count)]
-    sums = [sequential(a[..., each], b[..., each, :]) for each in own]
+    sums = _sums(a, b, own)
     with np.errstate(all="ignore"):
         while len(sums) > 1:
             half = len(sums) // 2
             sums = [sums[i] + sums[i + half] for i in range(half)]
     return sums[0]
+
+
+def _sums(a: Real, b: Real, terms: Sequence[Sequence[int]]) -> list[Real]:
+    """Of each of ``terms``, some elements of k, the sum by ``sequential``.
+
+    Those of equally many are computed side by side, up to ``_TOGETHER`` elements: most of the time
+    goes to calls of NumPy.
+    """
+    axes = max(a.ndim, b.ndim)
+    a, b = (x.reshape((*(1,) * (axes - x.ndim), *x.shape)) for x in (a, b))
+    batches = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    at_once = max(1, _TOGETHER // max(1, prod(batches) * a.shape[-2] * b.shape[-1]))
+    alike: dict[int, list[int]] = {}
+    for number, own in enumerate(terms):
+        alike.setdefault(len(own), []).append(number)
+    found: dict[int, Real] = {}
+    for same in alike.values():
+        for first in range(0, len(same), at_once):
+            some = same[first : first + at_once]
+            left = np.stack([a[..., list(terms[each])] for each in some])
+            right = np.stack([b[..., list(terms[each]), :] for each in some])
+            found |= zip(some, sequential(left, right), strict=True)
+    return [found[number] for number in range(len(terms))]
 
 
 def _sum_in_order(sums: list[Real]) -> Real:

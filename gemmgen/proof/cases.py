@@ -38,7 +38,7 @@ _LIGHT = 1 << 22
 """Multiply-adds up to which calls for wrong values only are watched nevertheless."""
 _MOST_ACROSS = 1 << 28
 """Multiply-adds of the largest call that crosses a constant."""
-_WORTH = 1 << 20
+_WORTH = 1 << 24
 """Multiply-adds of all unwatched calls below which a second program costs more than it saves."""
 
 
