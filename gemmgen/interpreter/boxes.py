@@ -49,15 +49,16 @@ def lies_at(boxes: Boxes, shared: FlatMemory, first: int) -> Ints:
     TMA permutes chunks by bits of addresses, and an array begins where it must, nowhere
     better: at an odd multiple of the bytes that it is aligned to.
     """
-    return permuted(first + np.arange(prod(boxes.sides)), shared, boxes.swizzle)
+    at = first + np.arange(prod(boxes.sides))
+    return permuted(at, BYTES[shared.dtype], shared.aligned, boxes.swizzle)
 
 
-def permuted(at: Ints, shared: FlatMemory, swizzle: int) -> Ints:
-    """Where the elements lie that would be ``at`` there without a swizzle."""
-    size = BYTES[shared.dtype]
-    address = shared.aligned + at * size
+def permuted(at: Ints, size: int, aligned: int, swizzle: int) -> Ints:
+    """Where the elements of ``size`` bytes lie that would be ``at`` there without a swizzle, in an
+    array at an odd multiple of the bytes that it is ``aligned`` to."""
+    address = aligned + at * size
     moved = (address // ROW & (swizzle // ALIGNMENT or 1) - 1) * ALIGNMENT
-    return cast(Ints, ((address ^ moved) - shared.aligned) // size)
+    return cast(Ints, ((address ^ moved) - aligned) // size)
 
 
 def places(boxes: Boxes, at: Sequence[int], lane: int) -> tuple[Bools, Ints]:
