@@ -39,7 +39,7 @@ gc.disable()  # until all is collected
 def pytest_collection_finish() -> None:
     """The thousands of tests stay: looking at them with every collection takes a tenth of a run.
 
-    What a test makes has few cycles, and is mostly gone before so many more objects are there.
+    What a test makes has few cycles, and is mostly gone before a collection is due.
     """
     gc.collect()
     gc.freeze()

@@ -56,7 +56,7 @@ def _is_exact(a: Real, b: Real) -> bool:
 def promoted(a: Real, b: Real, terms: int) -> Real:
     """The sums of ranges of ``terms`` along k (0: of all), each by ``sequential``, added one after
     another."""
-    return _sum_in_order(_sums(a, b, _intervals(range(a.shape[-1]), terms)))
+    return _sum_in_order(_totals(a, b, _intervals(range(a.shape[-1]), terms)))
 
 
 def _intervals(whole: range, terms: int) -> list[range]:
@@ -88,10 +88,10 @@ def split(
     if backwards:
         ranges.reverse()
     intervals = [_intervals(each, terms) for each in ranges]
-    found = iter(_sums(a, b, [one for each in intervals for one in each]))
-    sums = [_sum_in_order(list(islice(found, len(each)))) for each in intervals]
+    found = iter(_totals(a, b, [one for each in intervals for one in each]))
+    totals = [_sum_in_order(list(islice(found, len(each)))) for each in intervals]
     size = parts // groups
-    return _sum_in_order([_sum_in_order(sums[at : at + size]) for at in range(0, parts, size)])
+    return _sum_in_order([_sum_in_order(totals[at : at + size]) for at in range(0, parts, size)])
 
 
 def lanes(a: Real, b: Real, step: int, width: int, count: int = 32) -> Real:
@@ -106,15 +106,15 @@ def lanes(a: Real, b: Real, step: int, width: int, count: int = 32) -> Real:
     b = np.pad(b, (*((0, 0) for _ in b.shape[:-2]), missing, (0, 0)))
     k_elements = range(a.shape[-1])
     own = [[k for k in k_elements if k // width % count == lane] for lane in range(count)]
-    sums = _sums(a, b, own)
+    totals = _totals(a, b, own)
     with np.errstate(all="ignore"):
-        while len(sums) > 1:
-            half = len(sums) // 2
-            sums = [sums[i] + sums[i + half] for i in range(half)]
-    return sums[0]
+        while len(totals) > 1:
+            half = len(totals) // 2
+            totals = [totals[i] + totals[i + half] for i in range(half)]
+    return totals[0]
 
 
-def _sums(a: Real, b: Real, terms: Sequence[Sequence[int]]) -> list[Real]:
+def _totals(a: Real, b: Real, terms: Sequence[Sequence[int]]) -> list[Real]:
     """Of each of ``terms``, some elements of k, the sum by ``sequential``.
 
     Those of equally many are computed side by side, up to ``_TOGETHER`` elements: most of the time
