@@ -1,4 +1,4 @@
-"""C2 of kernels that differ in one thing each: one of them at all calls, the others at a third.
+"""C1 and C2 of kernels that differ in one thing each: one of them at all calls, the others at some.
 
 What one call of all shows for a family, as K = 0, a far address or an early landing, its first
 kernel shows.  The others are called at every shape, with numbers and with NaN or infinities; which
@@ -12,7 +12,8 @@ from math import ceil
 from random import Random
 
 from gemmgen.calling.launches import Case
-from gemmgen.proof import cpu, verdicts
+from gemmgen.pipeline import rewrite
+from gemmgen.proof import cpu, meaning, verdicts
 from gemmgen.proof.calls import Caller, landings_of
 from gemmgen.proof.cases import SPAN, cases_of
 from gemmgen.proof.outcome import Subject
@@ -37,6 +38,24 @@ def is_right(subject: Subject, name: str, family: Iterable[str] = ()) -> None:
         *(cpu.LAYER, programs.identity(), *about),
     )
     assert complaint is None, complaint
+
+
+def keeps_its_meaning(subject: Subject, name: str, family: Iterable[str] = ()) -> None:
+    """Asserts that C1 finds nothing, after every pass at all shapes, if the kernel is the first of
+    its ``family``.
+
+    The mistake of a pass stays in the programs after it.  So the last program of other kernels is
+    interpreted at all shapes, and each one before it at one of them, in turn.
+    """
+    if name == next(iter(family), None):
+        outcome = meaning.check(subject)
+        assert outcome.status == "passed", outcome
+        return
+    steps, shapes = rewrite(subject.emitted.schedule), meaning.shapes_of(subject)
+    for at, step in enumerate(steps):
+        one = (shapes[at % len(shapes)],)
+        complaint = meaning.difference(step, shapes if step is steps[-1] else one)
+        assert complaint is None, f"after {step.directive}: {complaint}"
 
 
 def part_of(calls: tuple[Case, ...], name: str) -> tuple[Case, ...]:
