@@ -45,7 +45,7 @@ def keeps_its_meaning(subject: Subject, name: str, family: Iterable[str] = ()) -
     its ``family``.
 
     The mistake of a pass stays in the programs after it.  So the last program of other kernels is
-    interpreted at all shapes, and each one before it at one of them, in turn.
+    interpreted at all shapes, and each one before it at one of them, alternately.
     """
     if name == next(iter(family), None):
         outcome = meaning.check(subject)
