@@ -4,7 +4,7 @@ A kernel that only has arrays needs what they hold and addresses besides: ``arra
 Compilers read fragments for several k ahead while registers are left, so that kernels with few
 accumulators take more than their arrays: at least ``FREE + AHEAD * arrays``. Blocks that share a
 tile read the other parts' accumulators side by side: as many again. ``__launch_bounds__`` caps it
-all.
+all, and a kernel with ``setmaxnreg`` gets as many as that allows.
 
 Of the examples (sm_90) no estimate is off by more than ``OFF``, and half of them by less than
 ``TYPICAL``: ``tests/analyze/test_register_estimate.py``.  ``ir/occupancy.py`` has another estimate,
@@ -15,7 +15,12 @@ from __future__ import annotations
 
 from gemmgen.ir.edit import has_fragments
 from gemmgen.ir.nodes import Kernel
-from gemmgen.ir.occupancy import allowed_registers, estimated_registers
+from gemmgen.ir.occupancy import (
+    allowed_registers,
+    estimated_registers,
+    registers_at_launch,
+    registers_by_role,
+)
 from gemmgen.ir.target import MAX_REGISTERS, OVERHEAD, REGISTER_UNIT
 
 SINGLE, ADDRESSES = 30, 32
@@ -28,8 +33,10 @@ BATCHES = 8
 OFF, TYPICAL = 0.25, 0.05
 
 
-def compiled_registers(kernel: Kernel, blocks: int, batches: int) -> int:
+def compiled_registers(kernel: Kernel, target: str, blocks: int, batches: int) -> int:
     """What a compiler is expected to report; ``blocks``: of ``__launch_bounds__``."""
+    if registers_by_role(kernel, target) is not None:
+        return registers_at_launch(kernel.threads, blocks)
     spread = kernel.spread
     arrays = estimated_registers(kernel) - OVERHEAD
     if spread.holding == "lanes":

@@ -155,7 +155,9 @@ def resources_of(emitted: Emitted, kernel: LoweredKernel, gpu: Gpu) -> Resources
         compiled = compile_text(emitted.text, arch)
     except CannotCheck as missing:
         program, why = emitted.program, str(missing)
-        registers = compiled_registers(program.main, kernel.blocks, len(program.problem.batch))
+        registers = compiled_registers(
+            program.main, program.target, kernel.blocks, len(program.problem.batch)
+        )
         return Resources(threads, shared, registers, unknown=why, unread=why)
     loop, unread = _loop(compiled.cubin)
     return Resources(

@@ -33,7 +33,9 @@ def off(name: str) -> float:
     """By how much of the reported number the estimate is off."""
     program = emitted(name).program
     (kernel,) = make_concrete(program).kernels
-    found = compiled_registers(program.main, kernel.blocks, len(program.problem.batch))
+    found = compiled_registers(
+        program.main, program.target, kernel.blocks, len(program.problem.batch)
+    )
     arch = compilers.measured_on(program.target)
     return abs(found / compiler.reported(emitted(name).text, arch).registers - 1)
 
@@ -55,5 +57,5 @@ def test_half_of_the_estimates_are_close() -> None:
 
 def test_launch_bounds_cap_the_estimate() -> None:
     program = emitted("vectorized").program
-    assert compiled_registers(program.main, 2, 0) == 64 + 16 + 8 + 32
-    assert compiled_registers(program.main, 3, 0) == 65536 // (3 * 256) // 8 * 8
+    assert compiled_registers(program.main, program.target, 2, 0) == 64 + 16 + 8 + 32
+    assert compiled_registers(program.main, program.target, 3, 0) == 65536 // (3 * 256) // 8 * 8

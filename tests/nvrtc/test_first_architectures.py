@@ -103,10 +103,15 @@ def test_a_kernel_is_of_its_target(name: str) -> None:
     assert first_architecture(emitted) <= int(re.findall(r"\d+", emitted.target)[0])
 
 
+OWN = "/best/bf16_128_rows.sched"
+"""Its epilogue has an ``stmatrix`` of two matrices, which no schedule outside has."""
+
+
 def compiled() -> list[str]:
-    """Those of ``best`` are the longest and have no instruction of their own, but for the columns
-    of a wgmma."""
-    return [name for name in schedules() if "versions" not in name and "/best/" not in name]
+    """Those of ``best`` are the longest, and all but one have no instruction of their own but for
+    the columns of a wgmma."""
+    left = [name for name in schedules() if "/best/" in name and not name.endswith(OWN)]
+    return [name for name in schedules() if "versions" not in name and name not in left]
 
 
 @pytest.mark.proof
