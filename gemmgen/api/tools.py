@@ -101,7 +101,7 @@ def verify(
     ``text`` is an edited copy of what ``emit_cuda`` returns: C2, C3 and G2 then judge it in place
     of the emitted text.  The path of such a copy (``mine.cu``) as ``schedule`` means the same, with
     the schedule that its first lines state.  Raises ``ScheduleError`` for a mistake in the
-    schedule, ``UsageError`` for a text that is no copy.
+    schedule, ``UsageError`` for a text that is not a copy.
     """
     from gemmgen.proof.edited import check_edited, read_kernel, stated_schedule
     from gemmgen.proof.layers import LAYERS, exit_code, needed_by

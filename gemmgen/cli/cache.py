@@ -13,7 +13,6 @@ from gemmgen.cli import options
 from gemmgen.cli.files import (
     put,
     put_in,
-    read_bytes,
     shown_path,
     warnings_as_sentences,
     writable,
@@ -22,6 +21,7 @@ from gemmgen.cli.request_options import request
 from gemmgen.cli.sections import show
 from gemmgen.cli.shape_option import METAVAR, WrittenShape, shape
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.schedule.read import read_bytes
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

@@ -15,7 +15,7 @@ from gemmgen import host_texts
 from gemmgen.base.errors import CannotCheck, ScheduleError, UsageError
 from gemmgen.base.source import Source, shown
 from gemmgen.cli import options, shape_option
-from gemmgen.cli.files import name_of, put, put_in, read_bytes, shown_path, writable
+from gemmgen.cli.files import name_of, put, put_in, shown_path, writable
 from gemmgen.host_texts import ELEMENT_TYPES, ElementTypes, host_program
 from gemmgen.ir.identifiers import NAME
 from gemmgen.language import parse_schedule
@@ -23,6 +23,7 @@ from gemmgen.pipeline import Emitted, compile_schedule
 from gemmgen.schedule.assume_lines import assume_key
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Assume, Schedule
+from gemmgen.schedule.read import read_bytes
 from gemmgen.schedule.roles import extents
 
 DEFAULT = 1024

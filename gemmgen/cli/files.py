@@ -58,16 +58,6 @@ def _neighbors(path: str) -> list[str]:
     return [f"{start}{name}" for name in found]
 
 
-def read_bytes(path: str, hint: str = "") -> bytes:
-    """The bytes of a file; ``hint`` ends the sentence if there is none."""
-    try:
-        return Path(path).read_bytes()
-    except FileNotFoundError:
-        raise UsageError(f"{shown_path(path)}: no such file{hint}") from None
-    except (OSError, ValueError) as wrong:
-        raise UsageError(f"{shown_path(path)} can't be read: {_reason(wrong)}") from None
-
-
 def put(data: str | bytes) -> None:
     """Writes results to standard output."""
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]

@@ -10,8 +10,9 @@ import click
 
 from gemmgen.base.errors import CannotCheck, UsageError
 from gemmgen.cli import gpu_option, options, timed
-from gemmgen.cli.files import check_svg, put, read_bytes, shown_path, writable, write_file
+from gemmgen.cli.files import check_svg, put, shown_path, writable, write_file
 from gemmgen.cli.shape_option import cube
+from gemmgen.schedule.read import read_bytes
 
 if TYPE_CHECKING:
     from gemmgen.cli.ladder_rungs import Rungs

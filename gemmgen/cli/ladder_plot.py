@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from gemmgen.base.errors import UsageError
-from gemmgen.cli.files import read_bytes, shown_path, write_file
+from gemmgen.cli.files import shown_path, write_file
 from gemmgen.draw.marks import Drawing
 from gemmgen.draw.measured import CUBLAS, Speed, chart
 from gemmgen.draw.svg import svg_of
 from gemmgen.schedule.examples import LADDER
+from gemmgen.schedule.read import read_bytes
 
 Row = dict[str, Any]
 _ORDER = re.compile(r" [A-Z]\[[^]]*\]")

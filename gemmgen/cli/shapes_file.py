@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from gemmgen.base.errors import Mistake, Mistakes, UsageError
 from gemmgen.base.source import Source, Span, shown
-from gemmgen.cli.files import read_bytes, shown_path
+from gemmgen.cli.files import shown_path
 from gemmgen.cli.shape_option import Shape, resolve
 from gemmgen.schedule.model import Gemm
-from gemmgen.schedule.read import decode
+from gemmgen.schedule.read import decode, read_bytes
 from gemmgen.schedule.roles import batches, roles
 from gemmgen.schedule.written_shapes import written_shape
 

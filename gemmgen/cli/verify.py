@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gemmgen.base import text_diff
 from gemmgen.base.errors import UsageError
 from gemmgen.cli import options
 from gemmgen.cli.files import KERNEL, name_of, put, shown_path
@@ -20,6 +21,7 @@ from gemmgen.proof.layers import LAYERS, exit_code, needed_by
 if TYPE_CHECKING:
     from gemmgen.proof.outcome import Outcome, Subject
 
+AS_EMITTED = "as emitted"
 _COLORS = {"passed": "green", "failed": "red", "skipped": "yellow"}
 
 
@@ -101,7 +103,7 @@ def _pairs(files: Sequence[str], edited: str | None) -> list[tuple[str | None, s
     if len(schedules) == len(kernels) == 1:
         return [(schedules[0], kernels[0])]
     raise UsageError(
-        f"{len(kernels)} x {KERNEL} and {len(schedules)} x .sched are no pair: pass one of each, "
+        f"{len(kernels)} x {KERNEL} and {len(schedules)} x .sched do not pair: pass one of each, "
         f"or {KERNEL} files alone"
     )
 
@@ -137,7 +139,7 @@ def _edits(name: str, subject: Subject) -> str | None:
     """The unified diff from what is emitted to an edited kernel; None without one."""
     if subject.text is None:
         return None
-    return unified(subject.emitted.text, subject.text, "as emitted", name)
+    return text_diff.unified(subject.emitted.text, subject.text, AS_EMITTED, name)
 
 
 def _verified(name: str, subject: Subject, quiet: bool) -> tuple[Outcome, ...]:
@@ -146,7 +148,8 @@ def _verified(name: str, subject: Subject, quiet: bool) -> tuple[Outcome, ...]:
 
     if not quiet:
         put(f"{click.style(name, bold=True)}\n")
-        if (edits := _edits(name, subject)) is not None:
+        if subject.text is not None:
+            edits = unified(subject.emitted.text, subject.text, AS_EMITTED, name)
             put(edits or "  no line differs from what is emitted\n")
     outcomes: list[Outcome] = []
     for outcome in verify(subject):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from itertools import chain, product
 from typing import cast
 
@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from gemmgen.base.record import record
 from gemmgen.calling.launches import Landing
-from gemmgen.interpreter.boxes import permuted
 from gemmgen.interpreter.checked_memory import FlatMemory, Registers
 from gemmgen.interpreter.code import Code, Statements
 from gemmgen.interpreter.known_fragments import elements, kept, own_elements
 from gemmgen.interpreter.machine import OperandInTile, Step, WarpgroupProduct
 from gemmgen.interpreter.memory import Memory
+from gemmgen.interpreter.operand_places import operand_places
 from gemmgen.interpreter.scope import MatrixInTile
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits
@@ -213,7 +213,7 @@ class CheckedMultiplies:
             raise tile.trap(lane, begin, f"no multiple of {ROWS * matrix.swizzle} bytes")
         where = (matrix.row, matrix.leading, matrix.stride, matrix.swizzle, operand.mn_major)
         extents = rows, traits.k
-        places, end = _layout(begin, operand.further, size, tile.aligned, where, extents)
+        places, end = operand_places(begin, operand.further, size, tile.aligned, where, extents)
         if end > tile.size:
             tile.check(places.reshape(-1), None)
         base = 0 if tile.base is None else int(tile.base[lane])
@@ -255,36 +255,6 @@ class CheckedMultiplies:
 
     def _trap(self, number: int, what: str) -> Trap:
         return Trap("warpgroup", self.lanes.name(number * WARPGROUP), 0, what)
-
-
-@lru_cache(maxsize=256)
-def _layout(
-    begin: int,
-    further: int,
-    size: int,
-    aligned: int,
-    where: tuple[int, int, int, int, bool],
-    extents: tuple[int, int],
-) -> tuple[Ints, int]:
-    """Where the elements of an operand lie in its tile, rows by k; and the end of the last one.
-
-    The tile begins with element ``begin``, and the operand ``further`` bytes on; an element has
-    ``size`` bytes.  ``where`` is what its descriptor says: the bytes of a row, of the leading
-    dimension and of the stride, the swizzle, and whether the operand is MN-major.
-    """
-    line, leading, stride, swizzle, mn_major = where
-    rows, depth = extents
-    row, k = np.arange(rows)[:, None], np.arange(depth)
-    if mn_major:
-        width = line // size
-        column = row // width * leading + row % width * size
-        at = column + k // ROWS * stride + k % ROWS * line
-    else:
-        at = row // ROWS * stride + row % ROWS * line + k * size
-    found = permuted(begin + (at + further) // size, size, aligned, swizzle)
-    found.flags.writeable = False
-    # Negative numbers are large ones when read as unsigned.
-    return found, int(found.view(np.uint64).max()) + 1
 
 
 def _accumulators_of(own: _Warpgroup, instruction: WarpgroupProduct, lanes: slice) -> _Pending:

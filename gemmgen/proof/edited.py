@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from gemmgen.base.errors import UsageError
 from gemmgen.base.source import Source
 from gemmgen.pipeline import Emitted
-from gemmgen.schedule.read import printable
+from gemmgen.schedule.read import printable, read_bytes
 from gemmgen.sim.unit import BEGIN, END
 
 HEADING = "// schedule (defaults left out):"
@@ -17,18 +15,14 @@ _LINE = "//     "
 
 def read_kernel(path: str) -> str:
     """The text of a ``.cu`` file.  Raises ``UsageError`` if it can't be read."""
-    name = printable(path)
+    data = read_bytes(path)
     try:
-        return Path(path).read_bytes().decode()
-    except FileNotFoundError:
-        raise UsageError(f"{name}: no such file") from None
+        return data.decode()
     except UnicodeDecodeError as wrong:
         raise UsageError(
-            f"{name} is not a text in UTF-8: byte {wrong.start} is {wrong.object[wrong.start]:#04x}"
+            f"{printable(path)} is not a text in UTF-8: byte {wrong.start} is "
+            f"{data[wrong.start]:#04x}"
         ) from None
-    except (OSError, ValueError) as wrong:
-        reason = wrong.strerror if isinstance(wrong, OSError) else str(wrong)
-        raise UsageError(f"{name} can't be read: {reason}") from None
 
 
 def check_edited(emitted: Emitted, text: str, name: str) -> None:

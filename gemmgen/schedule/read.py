@@ -45,6 +45,18 @@ def printable(path: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in path)
 
 
+def read_bytes(path: str, hint: str = "") -> bytes:
+    """All bytes of a file; raises ``UsageError``, whose sentence ends with ``hint`` if there is no
+    such file."""
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"{printable(path)}: no such file{hint}") from None
+    except (OSError, ValueError) as wrong:
+        reason = wrong.strerror if isinstance(wrong, OSError) else str(wrong)
+        raise UsageError(f"{printable(path)} can't be read: {reason or wrong}") from None
+
+
 def _bytes(path: str) -> bytes:
     """The file's bytes, truncated if there are too many."""
     if path == "-":

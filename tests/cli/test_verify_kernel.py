@@ -63,6 +63,7 @@ def test_a_right_edit_passes_and_is_shown(mine: Path) -> None:
     edit(mine, "k < K;", "k + 1 <= K;")
     (found,) = json.loads(gemmgen("verify", mine, *SHAPE, "--json").stdout)
     assert found["file"] == str(mine) and "+    for (int k = 0; k + 1 <= K; ++k)" in found["edits"]
+    assert found["edits"].startswith("--- as emitted\n") and "\x1b" not in found["edits"]
     layers = {each["layer"]: each["status"] for each in found["layers"]}
     assert (layers["C0"], layers["C1"], layers["C2"]) == ("passed", "passed", "passed")
     assert verify(mine, [(5, 7, 3)]).proved and verify(str(mine), [(5, 7, 3)]).proved
@@ -118,7 +119,7 @@ def test_whole_programs_and_other_types_are_refused(tmp_path: Path) -> None:
 def test_names_that_make_no_pair(mine: Path) -> None:
     for files in ((mine, mine, NAIVE), (mine, NAIVE, NAIVE)):
         result = gemmgen("verify", *files)
-        assert result.exit_code == 2 and "are no pair: pass one of each" in result.stderr
+        assert result.exit_code == 2 and "do not pair: pass one of each" in result.stderr
     result = gemmgen("verify", mine, "--text", mine)
     assert result.exit_code == 2 and "--text is the kernel of a schedule" in result.stderr
     result = gemmgen("verify", mine.with_name("none.cu"))
