@@ -61,7 +61,7 @@ def policy_of(node: Instruction) -> DeviceFunction | None:
 def above(kernel: LoweredKernel) -> list[str]:
     """What a text has above ``kernel``: the type of its tensor maps, and the functions it calls."""
     maps = [TENSOR_MAP.text()] if kernel.interface.maps else []
-    return [*maps, *called((kernel.body, tuple(pre_pass.body for pre_pass in kernel.splitting)))]
+    return [*maps, *called((kernel.body, tuple(pre_pass.body for pre_pass in kernel.pre_passes)))]
 
 
 def _evict(when: str) -> DeviceFunction:

@@ -46,7 +46,7 @@ def kernel_view(kernel: LoweredKernel) -> View:
         ),
         "shared": [_shared(kernel)] if shared else [],
         "body": statements(cited_once(kernel.body)),
-        "pre_passes": [_pre_pass(pre_pass) for pre_pass in kernel.splitting],
+        "pre_passes": [_pre_pass(pre_pass) for pre_pass in kernel.pre_passes],
     }
 
 

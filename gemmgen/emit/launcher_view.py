@@ -9,7 +9,7 @@ from gemmgen.emit.kernel_view import SHARED_BYTES
 from gemmgen.emit.launcher_types import ElementTypes, as_bits
 from gemmgen.emit.line_breaks import WIDTH, filled
 from gemmgen.emit.parameter_list import parameter_rows
-from gemmgen.emit.pre_pass_launches import splitting_view
+from gemmgen.emit.pre_pass_launches import pre_pass_view
 from gemmgen.emit.printing import printed
 from gemmgen.emit.tensor_maps import encoding_calls, enum_numbers, has_swizzles, maps_by_rank
 from gemmgen.emit.views import View
@@ -71,7 +71,7 @@ def launcher_view(kernel: LoweredKernel, types: ElementTypes) -> View:
         "plain": range(not interface.overlaps),
         "encode": _encode(interface),
         "maps": maps_by_rank(interface),
-        **splitting_view(kernel),
+        **pre_pass_view(interface),
         "arguments": _arguments(interface, types),
     }
 

@@ -1,27 +1,21 @@
-"""The pre-passes of a kernel that reads parts of its operands from memory."""
+"""The launches of pre-passes, and the planes that they leave parts of operands in."""
 
 from __future__ import annotations
 
 from gemmgen.emit.ctext import c_text
 from gemmgen.emit.views import View
-from gemmgen.ir.expr import Expr, Int, Var, Wide
-from gemmgen.ir.interface import Interface
-from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.expr import Binary, Expr, Int, Var, Wide
+from gemmgen.ir.interface import Interface, PrePass
 from gemmgen.ir.param import Param
 from gemmgen.ir.planes import Planes, unit
 
 
-def splitting_view(kernel: LoweredKernel) -> View:
+def pre_pass_view(interface: Interface) -> View:
     """The sizes of planes, and the launches that write them, as ``launcher.j2`` sees them."""
-    found = kernel.interface.split
+    found = ((param, param.planes) for param in interface.split)
     return {
-        "planes": [_sizes(param, planes) for param in found if (planes := param.planes)],
-        "splits": [
-            _launch(kernel.interface, pre_pass.interface, param, planes)
-            for pre_pass in kernel.splitting
-            for param in found
-            if (planes := param.planes)
-        ],
+        "planes": [_sizes(param, planes) for param, planes in found if planes],
+        "before": [_launch(interface, pre_pass) for pre_pass in interface.before],
     }
 
 
@@ -38,22 +32,21 @@ def _sizes(param: Param, planes: Planes) -> View:
     }
 
 
-def _launch(interface: Interface, pre_pass: Interface, param: Param, planes: Planes) -> View:
-    (_, _), (_, columns) = pre_pass.tiles
-    blocks = Wide(Var(planes.rows)) * _blocks(Var(planes.columns), columns)
-    contracted = next(x for x in (planes.rows, planes.columns) if x not in interface.shaping())
+def _launch(interface: Interface, pre_pass: PrePass) -> View:
+    own = pre_pass.interface
+    variables = pre_pass.given({name: name for name in pre_pass.arguments})
+    first, *others = ((Var(variables[extent]), size) for extent, size in own.tiles)
+    blocks: Expr = Wide(_blocks(*first))
+    for extent, size in others:
+        blocks = Binary("*", blocks, _blocks(extent, size))
+    extents = [variables[extent] for extent, _ in own.tiles]
+    contracted = next(x for x in extents if x not in interface.shaping())
     return {
-        "kernel": pre_pass.name,
+        "kernel": own.name,
         "some": contracted,
         "blocks": c_text(blocks),
-        "threads": pre_pass.threads,
-        "arguments": [
-            planes.rows,
-            planes.columns,
-            planes.source,
-            dict(interface.pitch)[planes.source],
-            param.name,
-        ],
+        "threads": own.threads,
+        "arguments": [*pre_pass.arguments],
     }
 
 
@@ -63,4 +56,4 @@ def _covering(extent: Var, size: Int) -> Expr:
 
 def _blocks(extent: Var, size: int) -> Expr:
     """How many blocks cover an extent that is not 0."""
-    return (extent - 1) / size + 1
+    return extent if size == 1 else (extent - 1) / size + 1

@@ -36,7 +36,6 @@ from gemmgen.ir.nodes import (
     Map,
     Pipeline,
     Program,
-    Split,
     Statement,
 )
 
@@ -53,7 +52,7 @@ IN_GROUPS: dict[CopyMode, type[StagedPipeline]] = {**MECHANISMS, "tma": GroupPip
 def expand(program: Program) -> ExpandedProgram:
     """The program with its operations in time."""
     kernels = tuple(_kernel(program, kernel) for kernel in program.kernels)
-    return ExpandedProgram(program.problem, program.target, kernels, program.facts)
+    return ExpandedProgram(program.problem, program.target, program.splits, kernels, program.facts)
 
 
 def _kernel(program: Program, kernel: Kernel) -> ExpandedKernel:
@@ -140,8 +139,6 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
             return epilogue_store(kernel, statement, outward)
         case Copy():
             return () if statement == outward else (Transfer(statement, Int(0)),)
-        case Split():
-            return ()  # the pre-pass does it
         case Contract():
             raise AssertionError("a contraction is in a loop over its letter")
         case _:

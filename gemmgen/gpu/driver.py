@@ -9,7 +9,7 @@ returns.  A tensor with a map is packed, too, and not pointed to.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from struct import Struct, calcsize
 from typing import Any, Protocol
@@ -31,16 +31,22 @@ class Loaded:
     """A kernel on a GPU, CuPy's ``function`` of a module, and the layout of its arguments."""
 
     def __init__(
-        self, function: Any, interface: Interface, binding: Binding, gpu: int, pre_pass: Any = None
+        self,
+        function: Any,
+        interface: Interface,
+        binding: Binding,
+        gpu: int,
+        pre_passes: Mapping[str, Any],
     ):
-        """``pre_pass``: the pre-pass that splits operands, if there is one."""
-        self.function, self.interface, self.gpu, self.pre_pass = function, interface, gpu, pre_pass
+        """``pre_passes``: the functions of ``interface.before``, by name."""
+        self.function, self.interface, self.gpu = function, interface, gpu
+        self.pre_passes = pre_passes
         self.tensors = binding.tensors
         self.shape = (1, 1, *interface.block, 1, interface.dynamic_shared)
         self.integers = tuple(p for p in interface.params if p.kind in ("extent", "ld", "stride"))
         maps = tuple(param for param in interface.kernel_params if param.kind == "map")
         first = (*maps, *binding.tensors, *interface.scratch, *binding.scalars)
-        codes = [_code(param) for param in (*first, *self.integers)]
+        codes = [code_of(param) for param in (*first, *self.integers)]
         ends = [calcsize("@" + "".join(codes[: at + 1])) for at in range(len(codes))]
         offsets = {
             param: end - calcsize("@" + code)
@@ -150,7 +156,7 @@ class Prepared:
             self._launch(stream, self._packed.pointers, 0)
 
 
-def _code(param: Param) -> str:
+def code_of(param: Param) -> str:
     """The parameter's type as a ``struct`` format."""
     match param.kind:
         case "extent" | "ld":

@@ -24,7 +24,6 @@ from gemmgen.gpu.planner import Planner
 from gemmgen.gpu.scratch import Addresses, Pool
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
-from gemmgen.ir.planes import PRE_PASS
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
 
@@ -78,11 +77,11 @@ class Kernel:
         self.files = files or store.stored(text, self.arch)
         module = cp.RawModule(path=str(self.files.cubin))
         self._function = module.get_function(interface.name)
-        pre_pass = PRE_PASS.format(kernel=interface.name)
-        split = module.get_function(pre_pass).kernel if interface.split else None
+        names = (launch.interface.name for launch in interface.before)
+        pre_passes = {name: module.get_function(name).kernel for name in names}
         self._reserve_shared()
         self._binding = binding = Binding(interface, lend=True)
-        loaded = Loaded(self._function.kernel, interface, binding, self.device, split)
+        loaded = Loaded(self._function.kernel, interface, binding, self.device, pre_passes)
         self._planner = Planner(interface, binding, loaded, self.device)
         self._pool = Pool(interface, self.device)
         self._count, self._output = len(binding.tensors), binding.output

@@ -137,10 +137,10 @@ def starter(loaded: Loaded, blocks: int, extents: Mapping[str, int]) -> Starter:
     integers = tuple(extents[param.name] for param in loaded.integers)
     if not loaded.interface.maps:
         return Starter(loaded, blocks, integers)
-    if loaded.pre_pass is not None:
-        from gemmgen.gpu.pre_pass_launches import SplittingStarter
+    if loaded.interface.before:
+        from gemmgen.gpu.pre_pass_launches import OrderedStarter
 
-        return SplittingStarter(loaded, blocks, integers, extents)
+        return OrderedStarter(loaded, blocks, integers, extents)
     from gemmgen.gpu.tensor_maps import MappedStarter
 
     return MappedStarter(loaded, blocks, integers, extents)

@@ -1,22 +1,28 @@
-"""Launches of kernels that read parts of their operands: a pre-pass splits these, on
-the same stream."""
+"""Launches of kernels that others come before, on the same stream: pre-passes."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
 from functools import partial
-from struct import Struct
+from struct import Struct, calcsize
 
 from gemmgen.gpu.device import cupy
-from gemmgen.gpu.driver import Loaded, Prepared, Value
+from gemmgen.gpu.driver import Loaded, Prepared, Value, code_of
 from gemmgen.gpu.tensor_maps import MappedStarter
-from gemmgen.ir.interface import Interface
-from gemmgen.ir.planes import THREADS, blocks_of
+from gemmgen.ir.interface import Interface, PrePass
 
-_ARGUMENTS = Struct("@iiQiQ")
-"""Rows, columns, the matrix, its leading dimension, and its planes."""
-_OFFSETS = (0, 4, 8, 16, 24)
+
+class _Layout:
+    """How the arguments of a pre-pass are packed."""
+
+    __slots__ = ("offsets", "struct")
+
+    def __init__(self, interface: Interface) -> None:
+        codes = [code_of(param) for param in interface.params]
+        ends = [calcsize("@" + "".join(codes[: at + 1])) for at in range(len(codes))]
+        self.struct = Struct("@" + "".join(codes))
+        self.offsets = [end - calcsize("@" + c) for end, c in zip(ends, codes, strict=True)]
 
 
 class _Arguments:
@@ -24,27 +30,26 @@ class _Arguments:
 
     __slots__ = ("_table", "memory", "pointers")
 
-    def __init__(self) -> None:
-        self.memory = bytearray(_ARGUMENTS.size)
+    def __init__(self, layout: _Layout) -> None:
+        self.memory = bytearray(layout.struct.size)
         start = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        self._table = (ctypes.c_void_p * len(_OFFSETS))(*(start + offset for offset in _OFFSETS))
+        pointers = (start + offset for offset in layout.offsets)
+        self._table = (ctypes.c_void_p * len(layout.offsets))(*pointers)
         self.pointers = ctypes.addressof(self._table)
 
 
 class _PrePass:
-    """One pre-pass, but for its addresses: their places in those of a call."""
+    """One pre-pass: ``given`` are its arguments, but of a tensor the place of its address in those
+    of a call."""
 
-    __slots__ = ("_free", "_integers", "_launch", "_loaded", "_places")
+    __slots__ = ("_free", "_given", "_launch", "_layout", "_loaded", "_places")
 
-    def __init__(
-        self,
-        loaded: Loaded,
-        blocks: int,
-        integers: tuple[int, int, int],
-        places: tuple[int, int],
-    ) -> None:
-        self._loaded, self._integers, self._places = loaded, integers, places
-        shape = (loaded.pre_pass.ptr, blocks, 1, 1, THREADS, 1, 1, 0)
+    def __init__(self, loaded: Loaded, launch: PrePass, blocks: int, given: Sequence[int]) -> None:
+        own = launch.interface
+        self._loaded, self._given, self._layout = loaded, [*given], _Layout(own)
+        self._places = [at for at, param in enumerate(own.params) if param.kind == "tensor"]
+        function = loaded.pre_passes[own.name].ptr
+        shape = (function, blocks, 1, 1, *own.block, 1, own.dynamic_shared)
         self._launch = partial(cupy().cuda.driver.launchKernel, *shape)
         self._free: list[_Arguments] = []  # pop and append are atomic
 
@@ -53,7 +58,7 @@ class _PrePass:
         try:
             arguments = self._free.pop()
         except IndexError:
-            arguments = _Arguments()
+            arguments = _Arguments(self._layout)
         self._fill(arguments, values)
         try:
             self._launch(stream, arguments.pointers, 0)
@@ -64,19 +69,19 @@ class _PrePass:
 
     def prepared(self, values: Sequence[Value]) -> Prepared:
         """A repeatable launch with ``values``."""
-        arguments = _Arguments()
+        arguments = _Arguments(self._layout)
         self._fill(arguments, values)
         return Prepared(self._loaded, self._launch, arguments, None)
 
     def _fill(self, arguments: _Arguments, values: Sequence[Value]) -> None:
-        rows, columns, pitch = self._integers
-        source, planes = self._places
-        addresses = int(values[source]), int(values[planes])
-        _ARGUMENTS.pack_into(arguments.memory, 0, rows, columns, addresses[0], pitch, addresses[1])
+        given = [*self._given]
+        for at in self._places:
+            given[at] = int(values[given[at]])
+        self._layout.struct.pack_into(arguments.memory, 0, *given)
 
 
-class SplittingStarter(MappedStarter):
-    """Launches the pre-pass of each operand, then the kernel."""
+class OrderedStarter(MappedStarter):
+    """Launches the pre-passes, then the kernel."""
 
     __slots__ = ("_pre_passes",)
 
@@ -84,7 +89,7 @@ class SplittingStarter(MappedStarter):
         self, loaded: Loaded, blocks: int, integers: tuple[int, ...], extents: Mapping[str, int]
     ) -> None:
         super().__init__(loaded, blocks, integers, extents)
-        self._pre_passes = _pre_passes(loaded, loaded.interface, extents)
+        self._pre_passes = _pre_passes(loaded, extents)
 
     def start(self, stream: int, values: Sequence[Value]) -> None:
         for pre_pass in self._pre_passes:
@@ -109,19 +114,14 @@ class _InOrder(Prepared):
             start(stream)
 
 
-def _pre_passes(
-    loaded: Loaded, interface: Interface, extents: Mapping[str, int]
-) -> tuple[_PrePass, ...]:
-    """The pre-passes; none for an operand without elements."""
+def _pre_passes(loaded: Loaded, extents: Mapping[str, int]) -> tuple[_PrePass, ...]:
+    """The pre-passes that have blocks."""
+    interface = loaded.interface
     order = (*loaded.tensors, *interface.scratch)
     places = {param.name: at for at, param in enumerate(order)}
-    pitches, found = dict(interface.pitch), list[_PrePass]()
-    for param in interface.split:
-        own = param.planes
-        assert own is not None
-        rows, columns = extents[own.rows], extents[own.columns]
-        if rows * columns:
-            integers = rows, columns, extents[pitches[own.source]]
-            pair = places[own.source], places[param.name]
-            found.append(_PrePass(loaded, blocks_of(rows, columns), integers, pair))
-    return tuple(found)
+    counted = ((launch, launch.blocks(extents)) for launch in interface.before)
+    return tuple(
+        _PrePass(loaded, launch, blocks, [*launch.given({**places, **extents}).values()])
+        for launch, blocks in counted
+        if blocks
+    )

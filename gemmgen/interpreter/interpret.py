@@ -78,20 +78,18 @@ def with_temporaries(
 
 
 def run_pre_passes(kernel: LoweredKernel, values: Mapping[str, Argument]) -> dict[str, Argument]:
-    """The planes of what a pre-pass splits, as it leaves them; poison where it writes
-    nothing."""
-    interface, found = kernel.interface, dict[str, Argument]()
+    """What the launches before a kernel write to memory of its own, as they leave it; poison
+    where they write nothing."""
+    interface = kernel.interface
     integers = {name: value for name, value in values.items() if isinstance(value, int)}
-    for param in interface.split:
-        own, (pre_pass,) = param.planes, kernel.splitting
-        assert own is not None
-        planes = poisoned(interface.scratch_elements(param, integers), param.dtype)
-        found[param.name] = planes
-        if integers[own.rows] * integers[own.columns]:
-            pitch = values[dict(interface.pitch)[own.source]]
-            given = (values[own.rows], values[own.columns], values[own.source], pitch, planes)
-            names = (p.name for p in pre_pass.interface.params)
-            run_kernel(pre_pass, dict(zip(names, given, strict=True)))
+    found: dict[str, Argument] = {
+        param.name: poisoned(interface.scratch_elements(param, integers), param.dtype)
+        for param in interface.split
+    }
+    kernels = {pre_pass.interface.name: pre_pass for pre_pass in kernel.pre_passes}
+    for launch in interface.before:
+        if launch.blocks(integers):
+            run_kernel(kernels[launch.interface.name], launch.given({**values, **found}))
     return found
 
 

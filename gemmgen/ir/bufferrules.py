@@ -10,7 +10,7 @@ from gemmgen.ir.buffers import AxisSpread, Role, Space, axes_of_operand
 from gemmgen.ir.dtypes import BYTES, widest
 from gemmgen.ir.edit import contraction, operations_of, wide_access
 from gemmgen.ir.fragment_layout import FragmentLayout, Side
-from gemmgen.ir.nodes import Contract, Copy, Kernel, Map, Program, Promote, Split
+from gemmgen.ir.nodes import Contract, Copy, Kernel, Map, Program, Promote
 
 
 def extents_are_those_of_the_space(program: Program, kernel: Kernel) -> Iterator[str]:
@@ -26,7 +26,8 @@ def roles_are_those_of_the_operations(program: Program, kernel: Kernel) -> Itera
     """A buffer's role is what operations do with it; and it is of the tensor that it is copied
     from, or to."""
     inputs, output = (program.problem.a.name, program.problem.b.name), program.problem.c.name
-    roles, of = _roles(kernel), dict[Role, tuple[str, ...]]()
+    planes = dict.fromkeys((split.dst for split in program.splits), Role.PLANES)
+    roles, of = _roles(kernel) | planes, dict[Role, tuple[str, ...]]()
     of |= dict.fromkeys((Role.PLANES, Role.TILE, Role.FRAGMENT), inputs)
     for buffer in kernel.buffers:
         tensor = Role.TENSOR if buffer.name in (*inputs, output) else Role.TEMPORARY
@@ -45,6 +46,16 @@ def roles_are_those_of_the_operations(program: Program, kernel: Kernel) -> Itera
             yield f"buffer {dst.name}: of {dst.tensor}, copied from {src.tensor}"
 
 
+def planes_are_split_once(program: Program, kernel: Kernel) -> Iterator[str]:
+    """Each plane buffer of the contracting kernel is written by one ``Split`` of its tensor."""
+    if kernel is not program.main:
+        return
+    planes = {b.name: (b.of, b.parts) for b in kernel.buffers if b.role is Role.PLANES}
+    split = [(one.dst, (one.src, one.parts)) for one in program.splits]
+    if sorted(split) != sorted(planes.items()):
+        yield f"splits {sorted(split)} are not those of the planes {sorted(planes.items())}"
+
+
 def _roles(kernel: Kernel) -> dict[str, Role]:
     """Roles that follow from operations, by the names of buffers."""
     found: dict[str, Role] = {}
@@ -57,8 +68,6 @@ def _roles(kernel: Kernel) -> dict[str, Role]:
                 found |= dict.fromkeys(held, Role.FRAGMENT)
             case Promote(part=part):
                 found[part] = Role.PARTIAL
-            case Split(dst=dst):
-                found[dst] = Role.PLANES
             case Map(dst=dst, through=through):
                 staged = (x for x in (dst, through) if x and kernel.buffer(x).space is Space.SHARED)
                 found |= dict.fromkeys(staged, Role.STAGING)

@@ -14,7 +14,7 @@ from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.expr import Element, Expr, Int
 from gemmgen.ir.instruction import Instruction
-from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Map, Program, Promote
+from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Map, Program, Promote, Split
 from gemmgen.ir.output_slices import StageSlice, StoreBoxes, StoreSlice
 from gemmgen.ir.partial_sums import Arrive, ReducePartials, StorePartial
 from gemmgen.ir.problem import Problem
@@ -248,10 +248,12 @@ class ExpandedKernel:
 
 @record
 class ExpandedProgram:
-    """The kernels of a program; ``problem``, ``target`` and ``facts`` are the program's."""
+    """The kernels of a program; ``problem``, ``target``, ``splits`` and ``facts`` are the
+    program's."""
 
     problem: Problem
     target: str
+    splits: tuple[Split, ...]
     kernels: tuple[ExpandedKernel, ...]
     facts: tuple[Fact, ...] = ()
 
@@ -259,4 +261,4 @@ class ExpandedProgram:
     def program(self) -> Program:
         """The declared program."""
         kernels = tuple(kernel.kernel for kernel in self.kernels)
-        return Program(self.problem, self.target, kernels, self.facts)
+        return Program(self.problem, self.target, self.splits, kernels, self.facts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import lcm, prod
+from typing import TypeVar
 
 from gemmgen.base.record import record
 from gemmgen.ir.arithmetic import PLAIN, Arithmetic
@@ -18,9 +19,30 @@ from gemmgen.ir.requirement import MultipleOf, Requirement
 from gemmgen.ir.tensor_map import LANDS_AT, REPEATS, MapDimension, MapFields, TensorMap
 
 INT_MAX = 2**31 - 1
+T = TypeVar("T")
 MOST_WALKED = 2**30
 """Tiles of a persistent kernel: a tile's number and the number of blocks, which is at most that of
 tiles, add up to an int."""
+
+
+@record
+class PrePass:
+    """The launch of another kernel before a kernel, on the same stream: that kernel's interface,
+    and for each of its parameters the launcher's variable that is passed."""
+
+    interface: Interface
+    arguments: tuple[str, ...]
+
+    def given(self, values: Mapping[str, T]) -> dict[str, T]:
+        """The arguments by the names of the parameters; ``values`` are the launcher's variables."""
+        names = (param.name for param in self.interface.params)
+        return {name: values[own] for name, own in zip(names, self.arguments, strict=True)}
+
+    def blocks(self, values: Mapping[str, int]) -> int:
+        """The number of blocks; 0, and there is no launch, where an extent is 0."""
+        extents = dict(zip(self.interface.params, self.arguments, strict=True))
+        sizes = {p.name: values[own] for p, own in extents.items() if p.kind == "extent"}
+        return self.interface.grid(sizes)
 
 
 @record
@@ -55,6 +77,7 @@ class Interface:
     share of the tiles; else ``resident`` is 0.
     ``overlaps``: its blocks may begin before the preceding kernel has ended.
 
+    ``before`` are launches that come before the kernel's.
     ``arithmetic``: how its accumulators are added up, which results depend on.
     """
 
@@ -80,6 +103,7 @@ class Interface:
     resident: int = 0
     cluster: tuple[int, ...] = ()
     overlaps: bool = False
+    before: tuple[PrePass, ...] = ()
     arithmetic: Arithmetic = PLAIN
 
     @property

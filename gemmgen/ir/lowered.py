@@ -101,8 +101,8 @@ class LoweredKernel:
     bounded: Origins = ()
     """The directives that state it; empty if ``lower`` chose it."""
     launch: LaunchNames = LaunchNames()
-    splitting: tuple[LoweredKernel, ...] = ()
-    """None, or the pre-pass, launched for each tensor whose parts this one reads."""
+    pre_passes: tuple[LoweredKernel, ...] = ()
+    """The kernels that ``interface.before`` launches."""
 
     @property
     def functions(self) -> tuple[Function, ...]:

@@ -126,8 +126,8 @@ class Copy:
 
 @record
 class Split:
-    """``dst = src`` as this many ``parts`` of a narrower type, a plane of global memory each
-    (``ir/decompositions.py``): by a pre-pass."""
+    """A kernel of its own, launched first: ``dst = src`` as this many ``parts`` of a narrower
+    type, a plane of global memory each (``ir/decompositions.py``)."""
 
     SYNTAX = "{dst} = {src}"
 
@@ -225,7 +225,7 @@ class Pipeline:
     origins: Origins = ()
 
 
-Statement = Init | Split | Copy | Contract | Map | Loop | Pipeline
+Statement = Init | Copy | Contract | Map | Loop | Pipeline
 
 
 @record
@@ -285,10 +285,12 @@ class Fact:
 
 @record
 class Program:
-    """Kernels launched one after another on one stream; the first one contracts."""
+    """Kernels launched one after another on one stream: ``splits``, then ``kernels``.  The first
+    of ``kernels`` contracts."""
 
     problem: Problem
     target: str
+    splits: tuple[Split, ...]
     kernels: tuple[Kernel, ...]
     facts: tuple[Fact, ...] = ()
     intent: Intent = Intent()

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from gemmgen.ir.expr import Element, Expr, Var, walk
-from gemmgen.ir.nodes import Contract, Copy, Init, Kernel, Loop, Map, Pipeline, Promote, Split
+from gemmgen.ir.nodes import Contract, Copy, Init, Kernel, Loop, Map, Pipeline, Promote
 
-Operation = Init | Split | Copy | Contract | Promote | Map
+Operation = Init | Copy | Contract | Promote | Map
 Kind = TypeVar("Kind", Var, Element)
 
 
@@ -35,7 +35,7 @@ def reads(operation: Operation) -> set[str]:
     match operation:
         case Init():
             return set()
-        case Copy(_, src) | Split(_, src):
+        case Copy(_, src):
             return {src}
         case Contract(acc, a, b):
             return {acc, a, b}
@@ -64,7 +64,7 @@ def line_of(operation: Operation) -> str:
     match operation:
         case Init(dst):
             return f"init {dst}"
-        case Copy(dst, src) | Split(dst, src):
+        case Copy(dst, src):
             return f"{dst} = {src}"
         case Contract(acc, a, b):
             return f"{acc} += {a} * {b}"

@@ -16,14 +16,6 @@ WRITTEN = "planes"
 
 PRE_PASS = "{kernel}_split"
 """The pre-pass of a kernel that reads parts of its operands."""
-THREADS, EACH = 256, 4
-"""Threads of its blocks, and the elements of a row that each of them splits."""
-COLUMNS = THREADS * EACH
-
-
-def blocks_of(rows: int, columns: int) -> int:
-    """The pre-pass's blocks that split a matrix."""
-    return rows * -(-columns // COLUMNS)
 
 
 @record

@@ -41,6 +41,7 @@ def used_buffers_are_declared(program: Program, kernel: Kernel) -> Iterator[str]
 def declared_buffers_are_used(program: Program, kernel: Kernel) -> Iterator[str]:
     operations = [operation for operation, _ in operations_of(kernel)]
     read = {name for operation in operations for name in reads(operation)}
+    read |= {split.src for split in program.splits}
     written = {name for operation in operations for name in writes(operation)}
     for buffer in kernel.buffers:
         used = buffer.name in read | written

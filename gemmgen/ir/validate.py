@@ -26,6 +26,7 @@ USE: tuple[Rule, ...] = (
     rules.work_tiles_the_output,
     rules.bounds_and_loops_are_whole,
     bufferrules.roles_are_those_of_the_operations,
+    bufferrules.planes_are_split_once,
     bufferrules.global_buffers_are_the_problems,
     bufferrules.pads_and_stages_have_a_place,
     bufferrules.swizzles_permute_rows,

@@ -17,7 +17,7 @@ from gemmgen.ir.edit import copy_outward, has_fragments, output_of, pipeline_of,
 from gemmgen.ir.expanded import ExpandedKernel
 from gemmgen.ir.expr import Element, Expr, Int, Var, walk
 from gemmgen.ir.lowered import Check, Constant
-from gemmgen.ir.nodes import Copy, Kernel, Map, Program, Split
+from gemmgen.ir.nodes import Copy, Kernel, Map, Program
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.ir.simplify import mod
 from gemmgen.ir.thread_code import Node
@@ -164,11 +164,6 @@ class Context:
         """The thread's number among those that share a tile, in a block of one dimension."""
         return mod(X, names.CONSUMER) if self.kernel.producers.pingpong > 1 else X
 
-    @cached_property
-    def splits(self) -> tuple[Split, ...]:
-        """What a pre-pass splits."""
-        return tuple(s for s in self.kernel.body if isinstance(s, Split))
-
     @property
     def named(self) -> tuple[str, ...]:
         """The letters of the output, batches first: what an epilogue has as numbers."""
@@ -227,7 +222,7 @@ class Context:
     def tensor(self, name: str) -> Tensor:
         """A tensor of the kernel in global memory, with its batch letters; of one's parts that
         tensor."""
-        source = {split.dst: split.src for split in self.splits}.get(name, name)
+        source = {split.dst: split.src for split in self.program.splits}.get(name, name)
         return next(t for t in self.tensors if t.name == source)
 
     @cached_property

@@ -45,7 +45,7 @@ from gemmgen.lower.grid_wait import waiting
 from gemmgen.lower.placement import before_tiles, placement, walk, without_unused
 from gemmgen.lower.shared_arrays import shared_arrays, static_or_dynamic
 from gemmgen.lower.signature import interface_of
-from gemmgen.lower.splitting import splitting_kernel
+from gemmgen.lower.split_planes import launches, splitting_kernel
 from gemmgen.lower.static_asserts import static_asserts_of
 from gemmgen.lower.thread_map import thread_maps
 from gemmgen.lower.types import in_double, number
@@ -54,7 +54,9 @@ from gemmgen.lower.types import in_double, number
 def lower(expanded: ExpandedProgram) -> LoweredProgram:
     """One thread's code of every kernel."""
     program = expanded.program
-    kernels = tuple(_kernel(_context(program, kernel)) for kernel in expanded.kernels)
+    kernels = tuple(
+        _with_pre_passes(_kernel(_context(program, kernel))) for kernel in expanded.kernels
+    )
     return LoweredProgram(kernels, _temporaries(program))
 
 
@@ -86,8 +88,17 @@ def _kernel(context: Context) -> LoweredKernel:
         blocks_per_multiprocessor(context.kernel),
         context.kernel.bounds.origins,
         launch,
-        (splitting_kernel(interface),) if interface.split else (),
     )
+
+
+def _with_pre_passes(kernel: LoweredKernel) -> LoweredKernel:
+    """``kernel`` with the kernels that come before it, and their launches."""
+    interface = kernel.interface
+    if not interface.split:
+        return kernel
+    pre_pass = splitting_kernel(interface)
+    before = launches(pre_pass, interface)
+    return replace(kernel, interface=replace(interface, before=before), pre_passes=(pre_pass,))
 
 
 def _launch(context: Context, interface: Interface) -> LaunchNames:

@@ -131,7 +131,7 @@ class AsyncCopy:
                 check_rank(tensors[request.fact.tensor], request.fact)
         if inputs:
             _check_ring(program, inputs)
-        return edit_main(program, with_parts_in_memory)
+        return with_parts_in_memory(program)
 
     @staticmethod
     def _check_addresses(program: Program, statement: Directive) -> None:

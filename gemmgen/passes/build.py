@@ -49,7 +49,7 @@ def build(schedule: Schedule) -> Program:
             contracting_kernel(problem, name, temporary, Var("acc")),
             mapping_kernel(problem, f"{name}_epilogue", temporary),
         )
-    return Program(problem, schedule.target, kernels, facts, intent_of(schedule))
+    return Program(problem, schedule.target, (), kernels, facts, intent_of(schedule))
 
 
 def _check_target(schedule: Schedule, problem: Problem) -> None:

@@ -12,27 +12,28 @@ from dataclasses import replace
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.boxes import with_type
 from gemmgen.ir.buffers import Buffer, Role
-from gemmgen.ir.edit import contraction, edit_buffer, edit_operations, pipeline_of
-from gemmgen.ir.nodes import Contract, Copy, Kernel, Split
+from gemmgen.ir.edit import contraction, edit_buffer, edit_main, edit_operations, pipeline_of
+from gemmgen.ir.nodes import Contract, Copy, Program, Split
 
 PLANES = "{tensor}_parts"
 """The name of a tensor's terms in memory."""
 
 
-def with_parts_in_memory(kernel: Kernel) -> Kernel:
-    """``kernel`` with the parts of its operands copied by TMA in place of these, if its
-    instruction multiplies parts that lie in shared memory."""
-    contract, pipeline = contraction(kernel), pipeline_of(kernel)
+def with_parts_in_memory(program: Program) -> Program:
+    """``program`` with kernels that split its operands, whose parts TMA copies in place of these,
+    if its instruction multiplies parts that lie in shared memory."""
+    contract, pipeline = contraction(program.main), pipeline_of(program.main)
     atom = ATOMS[contract.atom]
     if not atom.in_place or atom.splits is None or pipeline is None:
-        return kernel
+        return program
     for copy in pipeline.produce:
-        if copy.mode == "tma" and kernel.buffer(copy.src).dtype == atom.splits:
-            kernel = _split(kernel, contract, copy)
-    return kernel
+        if copy.mode == "tma" and program.main.buffer(copy.src).dtype == atom.splits:
+            program = _split(program, contract, copy)
+    return program
 
 
-def _split(kernel: Kernel, contract: Contract, copied: Copy) -> Kernel:
+def _split(program: Program, contract: Contract, copied: Copy) -> Program:
+    kernel = program.main
     source, name = kernel.buffer(copied.src), PLANES.format(tensor=copied.src)
     assert contract.into is not None
     origins = tuple(x for x in contract.origins if x.split()[0] == "decompose")
@@ -49,7 +50,6 @@ def _split(kernel: Kernel, contract: Contract, copied: Copy) -> Kernel:
     kernel = edit_operations(edit_buffer(kernel, copied.dst, of_parts), switch)
     buffers = list(kernel.buffers)
     buffers.insert(buffers.index(source) + 1, planes)
-    statement = Split(name, source.name, contract.parts, origins)
-    at = sum(isinstance(s, Split) for s in kernel.body)
-    body = (*kernel.body[:at], statement, *kernel.body[at:])
-    return replace(kernel, buffers=tuple(buffers), body=body)
+    first = Split(name, source.name, contract.parts, origins)
+    program = edit_main(program, lambda _: replace(kernel, buffers=tuple(buffers)))
+    return replace(program, splits=(*program.splits, first))

@@ -66,7 +66,7 @@ class Caller:
         scalars = case.scalars(interface)
         unread = {problem.c.name} if hides_c(problem) and scalars["beta"] == 0.0 else set[str]()
         # A pre-pass is launched by the launcher alone, which leaves the product out.
-        skips_product = case.skips_product or bool(interface.split)
+        skips_product = case.skips_product or bool(interface.before)
         skips_product = skips_product and interface.skips_product(scalars)
         if skips_product:
             acc = np.zeros_like(acc)

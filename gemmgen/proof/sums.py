@@ -8,7 +8,7 @@ from gemmgen.base.record import record
 from gemmgen.expand.k_range import begins_early
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.edit import contraction, pipeline_of, promotion_of
-from gemmgen.ir.nodes import Kernel, Program, Split
+from gemmgen.ir.nodes import Program
 from gemmgen.numerics import reference
 from gemmgen.numerics.formats import Real, wrapped
 from gemmgen.proof.decomposed import Decomposed
@@ -45,7 +45,7 @@ class Summation:
         k_layout = kernel.spread.k_layout
         width, wraps = k_layout.width if k_layout else 0, program.problem.accumulate == "i32"
         promotion, early = promotion_of(kernel), begins_early(kernel)
-        terms, split = promotion.every if promotion else 0, _decomposed(kernel, step)
+        terms, split = promotion.every if promotion else 0, _decomposed(program, step)
         how = (work.parts, step, ordered, work.groups, width, wraps)
         return Summation(*how, terms, early, split)
 
@@ -86,11 +86,10 @@ class Summation:
         return a, np.pad(b, (*(none for _ in b.shape[:-2]), before, none))
 
 
-def _decomposed(kernel: Kernel, step: int) -> Decomposed | None:
-    """Parts that an instruction reads in place are there once a statement splits the operands:
+def _decomposed(program: Program, step: int) -> Decomposed | None:
+    """Parts that an instruction reads in place are there once a kernel splits the operands:
     before, whole elements are multiplied."""
-    contract = contraction(kernel)
-    is_split = any(isinstance(statement, Split) for statement in kernel.body)
-    if ATOMS[contract.atom].in_place and not is_split:
+    contract = contraction(program.main)
+    if ATOMS[contract.atom].in_place and not program.splits:
         return None
     return Decomposed.of(contract, step)

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 from gemmgen.base.record import record
 from gemmgen.ir.interface import Interface
-from gemmgen.ir.planes import PRE_PASS
 from gemmgen.ir.tensor_map import map_name
 from gemmgen.sim.failures import TextFailure
 
@@ -105,11 +104,11 @@ def _of_statics(code: str) -> Iterator[tuple[int, str]]:
 
 
 def _of_launches(code: str, interface: Interface) -> Iterator[tuple[int, str]]:
-    """The threads of a pre-pass, which its launch and its bounds both state."""
-    name = PRE_PASS.format(kernel=interface.name)
+    """The threads of pre-passes, which their launches and their bounds both state."""
+    names = {launch.interface.name for launch in interface.before}
     for head in heads(code):
-        bounds = _BOUNDS.search(head.attributes)
-        if head.name != name or bounds is None:
+        name, bounds = head.name, _BOUNDS.search(head.attributes)
+        if name not in names or bounds is None:
             continue
         for found in re.finditer(rf"\b{name}<<<(.*?)>>>", code, re.S):
             threads = found[1].split(",")[-3].strip()

@@ -100,7 +100,7 @@ class CompiledKernel:
         if not launch.grid:
             return
         by_launcher = skips_product or not self._leaves_out_product(given)
-        by_launcher |= bool(self.interface.split)
+        by_launcher |= bool(self.interface.before)
         launch = replace(launch, landing=landing, by_launcher=by_launcher, finite=finite)
         records = self._process.launch(self._watched(launch), seconds)
         if records:

@@ -15,7 +15,6 @@ from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.kernel_view import BEGIN, END
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
-from gemmgen.ir.planes import PRE_PASS
 from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.sim.failures import CompileFailure
 from gemmgen.sim.ptx import needs_line, translated
@@ -178,8 +177,8 @@ def _configured(launcher: str, interface: Interface, line: int) -> str:
     block's shared memory (``host.h``), and one thread makes all calls.
     """
     launcher = re.sub(r"\bthread_local ", "", launcher)
-    kernel, pre_pass = interface.name, PRE_PASS.format(kernel=interface.name)
-    if interface.split:
+    kernel = interface.name
+    for pre_pass in dict.fromkeys(launch.interface.name for launch in interface.before):
         launcher = re.sub(
             rf"\b{pre_pass}<<<(.*?)>>>", rf"gg_pre_pass({pre_pass}, \1)", launcher, flags=re.DOTALL
         )

@@ -11,7 +11,7 @@ from gemmgen.ir.tensor_map import SWIZZLES, TensorMap
 
 def pass_arguments(interface: Interface) -> list[str]:
     """The function that makes a launcher's arguments the kernel's; nothing if they are the same."""
-    if not interface.maps or interface.split:  # parts are there after the launcher alone
+    if not interface.maps or interface.before:  # what these write is there after the launcher alone
         return []
     at = {param.name: f"given[{i}]" for i, param in enumerate(interface.params)}
     maps = {one.parameter: one for one in interface.maps}

@@ -1,4 +1,4 @@
-"""Launches of kernels that split operands in front: what each launch gets, and what it costs."""
+"""Launches of kernels that come before a kernel: what each launch gets, and what it costs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,28 @@ import pytest
 
 from gemmgen.gpu import pre_pass_launches
 from gemmgen.gpu.driver import INVALID_CONTEXT, Prepared
+from gemmgen.ir.interface import Interface, PrePass
+from gemmgen.ir.param import Param
 
 Seen = tuple[int, int, tuple[int, ...]]
 """The blocks of a launch, its stream and its arguments."""
+OWN = Interface(
+    "gemm_split",
+    (
+        Param("rows", "extent"),
+        Param("columns", "extent"),
+        Param("x", "tensor", ("r", "c")),
+        Param("ldx", "ld"),
+        Param("planes", "tensor", ("p", "r", "c"), written=True, dtype="bf16"),
+    ),
+    (256, 1),
+    (("rows", 1), ("columns", 1024)),
+    (),
+    0,
+    0,
+    (("x", "ldx"),),
+)
+LAUNCH = PrePass(OWN, ("M", "K", "A", "lda", "A_parts"))
 NUMBERS = (ctypes.c_int, ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64)
 
 
@@ -31,7 +50,7 @@ class Driver:
             raise NoContext
         *shape, stream, pointers, extra = rest
         assert function == 42 and extra == 0
-        assert shape == [1, 1, pre_pass_launches.THREADS, 1, 1, 0]
+        assert shape == [1, 1, 256, 1, 1, 0]
         table = ctypes.cast(pointers, ctypes.POINTER(ctypes.c_void_p))
         given = (ctypes.cast(table[at], ctypes.POINTER(kind))[0] for at, kind in enumerate(NUMBERS))
         self.seen.append((blocks, stream, tuple(given)))
@@ -50,8 +69,9 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
 
 
 def front(driver: Driver) -> pre_pass_launches._PrePass:
-    loaded = SimpleNamespace(pre_pass=SimpleNamespace(ptr=42), adopt_context=driver.adopt_context)
-    return pre_pass_launches._PrePass(loaded, 5, (7, 9, 12), (1, 3))  # type: ignore[arg-type]
+    functions = {"gemm_split": SimpleNamespace(ptr=42)}
+    loaded = SimpleNamespace(pre_passes=functions, adopt_context=driver.adopt_context)
+    return pre_pass_launches._PrePass(loaded, LAUNCH, 5, (7, 9, 1, 12, 3))  # type: ignore[arg-type]
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
@@ -59,9 +79,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     made: list[object] = []
     plain = pre_pass_launches._Arguments.__init__
 
-    def noted(self: pre_pass_launches._Arguments) -> None:
+    def noted(self: pre_pass_launches._Arguments, layout: pre_pass_launches._Layout) -> None:
         made.append(self)
-        plain(self)
+        plain(self, layout)
 
     monkeypatch.setattr(pre_pass_launches._Arguments, "__init__", noted)
     return made
@@ -102,3 +122,8 @@ def test_the_first_launch_of_a_thread_adopts_the_context(driver: Driver) -> None
         driver.is_ready = False
         start()
     assert driver.adopted == 2 and len(driver.seen) == 2
+
+
+def test_blocks_cover_the_rows_of_a_matrix_and_there_are_none_without_elements() -> None:
+    for rows, columns, blocks in ((3, 1024, 3), (3, 1025, 6), (0, 5, 0), (5, 0, 0)):
+        assert LAUNCH.blocks({"M": rows, "K": columns, "A": 1}) == blocks

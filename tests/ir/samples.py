@@ -274,6 +274,32 @@ program sm_90
     map C = alpha * acc + beta * C[m, n]
 """
 
+PLANES = """\
+program sm_90a intent via=wgmma swizzled=[A, B] staged=[A, B] copied=[A=tma, B=tma]
+  problem C[m, n] = A[m, k] * B[n, k] over m, n, k epilogue=(alpha * acc + beta * C[m, n])
+  split A_parts = A parts=3   # decompose into=bf16
+  split B_parts = B parts=3   # decompose into=bf16
+  kernel gemm
+    work [m=64, n=64]   # tile m=64 n=64 k=32
+    tensor A[m, k] f32
+    planes A_parts[m, k] bf16 of=A parts=3   # decompose into=bf16
+    tensor B[n, k] f32
+    planes B_parts[n, k] bf16 of=B parts=3   # decompose into=bf16
+    tensor C[m, n] f32
+    tile A_shared[m=64, k=32] bf16 of=A stages=2 swizzle by=4 every=2 chunk=8 parts=3   # cache_shared A[m, k] B[n, k]; swizzle A B; double_buffer A B
+    tile B_shared[n=64, k=32] bf16 of=B stages=2 swizzle by=4 every=2 chunk=8 parts=3   # cache_shared A[m, k] B[n, k]; swizzle A B; double_buffer A B
+    partial part[m=64, n=64] f32 spread [m=4x2x8x1, n=1x8x4x2] x=n atom=m64nNk16_f32 by_warp   # tensor_core via=wgmma promote=64
+    accumulator acc[m=64, n=64] f32 spread [m=4x2x8x1, n=1x8x4x2] x=n atom=m64nNk16_f32 by_warp   # tile m=64 n=64 k=32; tensor_core via=wgmma promote=64
+    init acc
+    pipeline k by 32   # tile m=64 n=64 k=32
+      copy A_shared = A_parts mode=tma   # cache_shared A[m, k] B[n, k]; async_copy A B via=tma
+      copy B_shared = B_parts mode=tma   # cache_shared A[m, k] B[n, k]; async_copy A B via=tma
+      loop k step=16
+        contract part += A_shared * B_shared atom=m64nNk16_f32 into=bf16 parts=3 products=6   # decompose into=bf16; tensor_core via=wgmma promote=64
+        promote acc += part every=64   # tensor_core via=wgmma promote=64
+    map C = alpha * acc + beta * C[m, n]
+"""  # noqa: E501
+
 PROGRAMS = {
     "naive": NAIVE,
     "unfused": UNFUSED,
@@ -288,4 +314,5 @@ PROGRAMS = {
     "staged": STAGED,
     "matrices": MATRICES,
     "boxed": BOXED,
+    "planes": PLANES,
 }

@@ -1,5 +1,5 @@
-"""The pre-pass that splits tensors: a block has part of a row, a thread some elements of it,
-each as many threads from the next as the block has.
+"""The kernel of ``Split``, and its launches: a block has part of a row, and a thread some elements
+of it, each as many threads from the next as the block has.
 
 x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1) go to a plane each.  What is after a row in
 its last 16 bytes no thread reads: the map of the planes ends with the row.
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var, Wide
-from gemmgen.ir.interface import Interface
+from gemmgen.ir.interface import Interface, PrePass
 from gemmgen.ir.lowered import LaunchNames, LoweredKernel
 from gemmgen.ir.param import Param
-from gemmgen.ir.planes import COLUMNS, EACH, PRE_PASS, THREADS, WRITTEN, unit
+from gemmgen.ir.planes import PRE_PASS, WRITTEN, unit
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower.context import X
 from gemmgen.lower.types import computable, storable
@@ -20,6 +20,22 @@ from gemmgen.lower.types import computable, storable
 _ROWS, _COLUMNS, _SOURCE, _PITCH, _PARTS = map(Var, ("rows", "columns", "x", "ldx", WRITTEN))
 _ROW, _COLUMN, _PART, _REST, _AT = map(Var, ("row", "column", "part", "rest", "at"))
 _BLOCKS = Var("row_blocks")
+THREADS, EACH = 256, 4
+"""Threads of its blocks, and the elements of a row that each of them splits."""
+COLUMNS = THREADS * EACH
+
+
+def launches(kernel: LoweredKernel, interface: Interface) -> tuple[PrePass, ...]:
+    """The launches of ``kernel`` before a kernel with this ``interface``: one for each tensor."""
+    found = ((param, param.planes) for param in interface.split)
+    return tuple(
+        PrePass(
+            kernel.interface,
+            (own.rows, own.columns, own.source, dict(interface.pitch)[own.source], param.name),
+        )
+        for param, own in found
+        if own is not None
+    )
 
 
 def splitting_kernel(interface: Interface) -> LoweredKernel:
