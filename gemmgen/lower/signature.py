@@ -120,7 +120,7 @@ def _params(context: Context) -> Iterator[Param]:
 def _scratch(context: Context) -> Iterator[Param]:
     """The parts of what is split; what blocks that share a tile leave their accumulators in, and
     count themselves with."""
-    for split in context.program.splits:
+    for split in (s for s in context.program.splits if context.kernel.has(s.dst)):
         tensor, own = context.tensor(split.src), context.buffer(split.dst)
         rows, columns = (bounds.extent(context, letter).name for letter in tensor.letters)
         planes = Planes(tensor.name, split.parts, rows, columns)
