@@ -39,7 +39,9 @@ def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str
     """``emit.main``'s program, default ``extents`` by name; ScheduleError for a name it needs."""
     from gemmgen.emit.main import MainProgram, is_own, program_text
 
-    main = MainProgram(emitted.interface, emitted.program.problem, extents, file, emitted.target)
+    main = MainProgram(
+        emitted.interface, emitted.program.problem.written, extents, file, emitted.target
+    )
     text = program_text(main, emitted.text)
     check_program(emitted.schedule, emitted.interface, is_own, names_of(text).repeated)
     return text

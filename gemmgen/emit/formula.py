@@ -12,7 +12,7 @@ def formula_comment(program: Program) -> str:
     (f32)``."""
     problem = program.problem
     value = format_expression(problem.epilogue)
-    terms = f"{problem.a.text} * {problem.b.text}"
+    terms = " * ".join(factor.text for factor in problem.factors)
     return (
         f"{program.main.name}: {problem.c.text} = {value}, "
         f"acc = sum over {problem.k} of {terms} ({_types(problem)})"
@@ -21,7 +21,7 @@ def formula_comment(program: Program) -> str:
 
 def _types(problem: Problem) -> str:
     """One type, or what each tensor and the accumulators have."""
-    types = {t.name: t.dtype for t in (problem.a, problem.b, problem.c)}
+    types = {t.name: t.dtype for t in (*problem.factors, problem.c)}
     found = {**types, "accumulators": problem.accumulate}
     if len(set(found.values())) == 1:
         return problem.c.dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from gemmgen.base.record import record
@@ -43,7 +44,8 @@ class Problem:
 
     ``m``, ``n``, ``k`` are the letters in the roles row, column and contracted: ``m`` is in a and
     c, ``n`` in b and c, ``k`` in a and b.  ``batch`` letters index the matrices, in the order of c:
-    each is in c and in a, in b, or in both.
+    each is in c and in a, in b, or in both.  The factors of the ``gemm`` line are a and b, or b and
+    a where they are ``swapped``.
     """
 
     SYNTAX = "{c} = {a} * {b} over {m}, {n}, {k}"
@@ -59,11 +61,26 @@ class Problem:
     others: tuple[tuple[str, DType], ...] = ()
     """Of the epilogue's own tensors, those that are stored otherwise than ``unstated`` says."""
     batch: tuple[str, ...] = ()
+    swapped: bool = False
+
+    @property
+    def factors(self) -> tuple[Tensor, Tensor]:
+        """The operands in the order of the ``gemm`` line."""
+        return (self.b, self.a) if self.swapped else (self.a, self.b)
+
+    @property
+    def written(self) -> Problem:
+        """The same problem with the roles as the ``gemm`` line has them."""
+        if not self.swapped:
+            return self
+        return replace(self, a=self.b, b=self.a, m=self.n, n=self.m, swapped=False)
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """Row, column, contracted, batches: the order in which a shape gives its extents."""
-        return (self.m, self.n, self.k, *self.batch)
+        """The letters of the first factor and of the second, contracted, batches: the order in
+        which a shape gives its extents."""
+        free = (self.n, self.m) if self.swapped else (self.m, self.n)
+        return (*free, self.k, *self.batch)
 
     def extent(self, letter: str) -> str:
         """The parameter that counts a letter's values: ``M`` of ``m``, ``size_b`` of a batch."""
@@ -87,7 +104,8 @@ class Problem:
 
     def operand(self, role: Role) -> Tensor:
         """The tensor with the role ``a``, ``b`` or ``c`` in the ``gemm`` line."""
-        return {"a": self.a, "b": self.b, "c": self.c}[role]
+        first, second = self.factors
+        return {"a": first, "b": second, "c": self.c}[role]
 
     @property
     def types(self) -> Types:

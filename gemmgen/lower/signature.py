@@ -147,7 +147,9 @@ def _strides(context: Context, tensor: Tensor) -> list[tuple[str, str]]:
 
 def _letters(context: Context) -> list[str]:
     """Letters whose extents are parameters; two assumed equal are one."""
-    letters = [*context.tiled, *context.kernel.work.batch]
+    letters = [
+        x for x in context.problem.letters if x in (*context.tiled, *context.kernel.work.batch)
+    ]
     seen: dict[str, str] = {}
     for letter in letters:
         seen.setdefault(bounds.extent(context, letter).name, letter)

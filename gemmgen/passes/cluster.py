@@ -71,8 +71,11 @@ class Cluster:
         self._check_count()
         self._check_copies(program)
 
+        counts = dict(self.sizes)
+        sides = tuple((letter, counts[letter]) for letter, _ in program.main.work.tile)
+
         def group(kernel: Kernel) -> Kernel:
-            work = changed_by(self.stated.origin, kernel.work, cluster=self.sizes)
+            work = changed_by(self.stated.origin, kernel.work, cluster=sides)
             return replace(kernel, work=work)
 
         changed = edit_main(program, group)

@@ -52,6 +52,7 @@ from gemmgen.passes.fragments import (
 )
 from gemmgen.passes.instruction_tiles import InstructionTiles
 from gemmgen.passes.promote import check_split, promoted
+from gemmgen.passes.swapped_operands import with_swapped_operands
 from gemmgen.passes.tiles_in_place import check_tiles, in_rounds
 from gemmgen.schedule.formatting import format_sizes
 from gemmgen.schedule.model import Gemm
@@ -76,6 +77,13 @@ class TensorCore:
         arguments=(
             ArgumentSpec("via", "word", choices=get_args(Via), required=True),
             ArgumentSpec(
+                *("rows", "word"),
+                choices=("<m>", "<n>"),
+                default="<m>",
+                identity="<m>",
+                elsewhere="swap_ab swapab swap transpose_c",
+            ),
+            ArgumentSpec(
                 "promote",
                 minimum=0,
                 identity=0,
@@ -92,16 +100,21 @@ class TensorCore:
     )
 
     via: Via
+    rows: str | None
+    """The letter of C that lies along the instruction's rows; None: the first factor's."""
     terms: int
     """The promotion interval in elements along k; 0: no promotion."""
     stated: Stated = field(compare=False)
 
     @staticmethod
     def read(stated: Stated, gemm: Gemm) -> TensorCore:
-        return TensorCore(cast(Via, stated.word("via")), stated.integer("promote") or 0, stated)
+        terms = stated.integer("promote") or 0
+        return TensorCore(cast(Via, stated.word("via")), stated.word("rows"), terms, stated)
 
     def apply(self, program: Program) -> Program:
         self._check_micro_tile(program.main)
+        if self.rows == program.problem.n:
+            program = with_swapped_operands(program)
         atom = chosen_atom(self.via, program, self.stated.span)
         return edit_main(program, lambda kernel: self._summed(kernel, program, atom))
 

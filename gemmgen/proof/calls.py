@@ -49,7 +49,7 @@ class Caller:
 
     def __init__(self, emitted: Emitted):
         self.emitted = emitted
-        self.problem = emitted.program.problem
+        self.problem = emitted.program.problem.written
         self._summation = Summation.of(emitted.program)
         self._sums: dict[object, tuple[dict[str, Real], Real]] = {}
 

@@ -69,9 +69,8 @@ def whole_tiles(emitted: Emitted) -> Shape:
     too many; a second raster group, if that changes the order of tiles."""
     (m, n), k = _of_cluster(emitted), tile_of(emitted.program)[2]
     band = _band(emitted)
-    return fit(
-        emitted, with_batches(emitted, ((band + 1) * m, _columns(emitted) * n, min(k, 8)), 2)
-    )
+    sides = _as_written(emitted, (band + 1) * m, _columns(emitted) * n)
+    return fit(emitted, with_batches(emitted, (*sides, min(k, 8)), 2))
 
 
 def many_blocks(emitted: Emitted) -> Shape:
@@ -82,15 +81,22 @@ def many_blocks(emitted: Emitted) -> Shape:
     rows = band + 2 if band > 1 else 3 if parts > 1 else 5
     columns = max(_columns(emitted), ceil(_BLOCKS / (rows * parts)))
     depth = shallow_depth(emitted.program)
-    wanted = ((rows - 1) * m + 1, (columns - 1) * n + 1, depth)
-    return fit(emitted, with_batches(emitted, wanted, 1))
+    sides = _as_written(emitted, (rows - 1) * m + 1, (columns - 1) * n + 1)
+    return fit(emitted, with_batches(emitted, (*sides, depth), 1))
+
+
+def _as_written(emitted: Emitted, rows: int, columns: int) -> Shape:
+    """Extents along the rows and the columns of the instruction, in the order of the ``gemm``
+    line's factors."""
+    return (columns, rows) if emitted.program.problem.swapped else (rows, columns)
 
 
 def _of_cluster(emitted: Emitted) -> tuple[int, int]:
     """Rows and columns of the tiles of a cluster, or of a block that runs alone."""
-    m, n, *_ = tile_of(emitted.program)
     problem, work = emitted.program.problem, emitted.program.main.work
-    return m * along(work, problem.m), n * along(work, problem.n)
+    return work.size(problem.m) * along(work, problem.m), work.size(problem.n) * along(
+        work, problem.n
+    )
 
 
 def _band(emitted: Emitted) -> int:

@@ -27,8 +27,9 @@ def with_batches(emitted: Emitted, matrix: Shape, count: int) -> Shape:
 
 
 def tile_of(program: Program) -> tuple[int, int, int, int]:
-    """The block's tile along m, n and k, and the most stages of one operand."""
-    kernel, problem = program.main, program.problem
+    """The block's tile along the letters of the first and the second factor and k, and the most
+    stages of one operand."""
+    kernel, problem = program.main, program.problem.written
     sizes = dict(kernel.work.tile)
     pipeline = pipeline_of(kernel)
     stages = max(buffer.stages for buffer in kernel.buffers)

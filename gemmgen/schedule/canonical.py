@@ -42,7 +42,10 @@ def _is_identity(statement: Checked) -> bool:
     """Whether every argument, given or by default, has the value that equals its absence."""
     given = {a.name: a.value for a in statement.arguments}
     values = [
-        (given.get(statement.written(spec.name), spec.default), spec.identity)
+        (
+            given.get(statement.written(spec.name), statement.value(spec.default)),
+            statement.value(spec.identity),
+        )
         for spec in statement.spec.arguments
     ]
     stated = [(value, identity) for value, identity in values if value is not None]
@@ -52,7 +55,9 @@ def _is_identity(statement: Checked) -> bool:
 def _stated(statement: Checked) -> tuple[Argument, ...]:
     """The arguments without those that equal their absence."""
     absent = {
-        statement.written(spec.name): spec.identity if spec.default is None else spec.default
+        statement.written(spec.name): statement.value(
+            spec.identity if spec.default is None else spec.default
+        )
         for spec in statement.spec.arguments
         if not spec.required
     }

@@ -29,6 +29,10 @@ class Checked:
         """An argument's name in this schedule, if the spec names a role."""
         return spelt(name, dict(self.letters))
 
+    def value(self, usual: int | str | None) -> int | str | None:
+        """A value of the spec in this schedule: a role is a letter."""
+        return self.written(usual) if isinstance(usual, str) else usual
+
 
 def check_directive(
     raw: RawDirective, spec: DirectiveSpec, scope: GemmScope, values: Values, mistakes: Mistakes
