@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from gemmgen.ir import names
+from gemmgen.ir.buffers import slice_height, slice_pieces
 from gemmgen.ir.control import Block, For, If
 from gemmgen.ir.edit import copy_outward
 from gemmgen.ir.expanded import OneThread, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.instruction import instruction
-from gemmgen.ir.names import registers
+from gemmgen.ir.names import piece, registers
 from gemmgen.ir.nodes import Copy, Kernel, Map
 from gemmgen.ir.output_slices import StageSlice, StoreBoxes, StoreSlice
-from gemmgen.ir.simplify import add, mul
+from gemmgen.ir.simplify import add, div, mul
 
 NOTE = "the epilogue"
 IN, OUT = "stage it in shared memory", "store it: adjacent threads write a row"
@@ -20,22 +21,26 @@ LAST = "the block must not exit before TMA has read shared memory"
 
 
 def epilogue_store(kernel: Kernel, final: Map, outward: Copy) -> tuple[Timed, ...]:
-    """One row of each thread's micro-tile after another: all threads write theirs to the slice,
-    which they store together once it is whole, and write again once it is stored."""
+    """One slice after another: all threads write their rows to it, store it together once it is
+    whole, and write it again once it is stored."""
     slice_ = kernel.buffer(final.dst)
     outer, stages = slice_.letters[0], slice_.stages // kernel.producers.pingpong
-    if kernel.spread.axis(outer).registers == 1:
+    pieces = slice_pieces(kernel.spread, outer)
+    if kernel.spread.axis(outer).registers == slice_height(kernel.spread, outer):
         # The tile before may be stored yet.
         again = _again(outward, 1) if kernel.work.persistent else ()
         stage = _stage(kernel, Int(0), 1)
         return (Block(NOTE, (), (*again, *_slice(final, outward, Int(0), stage))),)
     row = Var(f"reg_{outer}")
-    stage, again = _stage(kernel, row, stages), _again(outward, stages)
+    step = mul(Int(pieces), piece(outer)) if pieces else Int(1)
+    number = div(row, step)
+    stage, again = _stage(kernel, number, stages), _again(outward, stages)
     if stages > 1 and again and not kernel.work.persistent:
-        again = (If[Timed](Binary(">=", row, Int(stages)), again),)
+        again = (If[Timed](Binary(">=", number, Int(stages)), again),)
     body = (*again, *_slice(final, outward, row, stage))
-    rows = For[Timed](row.name, Int(0), registers(outer), Int(1), body, unroll=True)
-    return (Block(f"{NOTE}: one row of each micro-tile at a time", slice_.origins, (rows,)),)
+    rows = For[Timed](row.name, Int(0), registers(outer), step, body, unroll=True)
+    each = f"{2 * pieces} rows" if pieces else "one row"
+    return (Block(f"{NOTE}: {each} of each micro-tile at a time", slice_.origins, (rows,)),)
 
 
 def _stage(kernel: Kernel, row: Expr, stages: int) -> Stage:

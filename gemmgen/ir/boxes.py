@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import gcd
 
-from gemmgen.ir.buffers import AxisSpread, Buffer, Swizzle
+from gemmgen.ir.buffers import Buffer, Spread, Swizzle, slice_height
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.tensor_map import ALIGNMENT, LANDS_AT, LONGEST_SIDE, REPEATS, SWIZZLES
 
@@ -115,9 +115,10 @@ def box_of(tile: Buffer, together: int | None = None) -> tuple[int, int] | None:
     )
 
 
-def rows_together(axis: AxisSpread) -> int:
-    """Rows of a slice of the output (a row for each thread along ``axis``) that are neighbours in
-    the matrix, from each multiple of that many on."""
-    if axis.registers == 1:
-        return axis.threads
-    return axis.lanes if axis.width == 1 else 1
+def rows_together(spread: Spread, outer: str) -> int:
+    """Rows of a slice of the output that are neighbours in the matrix, from each multiple of that
+    many on."""
+    axis, height = spread.axis(outer), slice_height(spread, outer)
+    if axis.registers == height:
+        return axis.threads * height
+    return axis.lanes * height if axis.width == 1 or height > 1 else 1

@@ -175,10 +175,25 @@ class Spread:
         return replace(self, axes=tuple(new.get(a.letter, a) for a in self.axes))
 
 
+def slice_pieces(spread: Spread, outer: str) -> int:
+    """The pieces of a thread's micro-tile along ``outer`` that a slice has whole, where an atom
+    gives a thread neighbours along that letter; else 0, and a slice has one row of them."""
+    axis, traits = spread.axis(outer), ATOMS[spread.atom]
+    if axis.width == 1 or traits.accumulators is None:
+        return 0
+    return 2 if axis.pieces % 2 == 0 else 1
+
+
+def slice_height(spread: Spread, outer: str) -> int:
+    """The rows of a thread's micro-tile that a slice of the output has."""
+    return slice_pieces(spread, outer) * spread.axis(outer).width or 1
+
+
 def slice_of(spread: Spread, outer: str, inner: str) -> tuple[tuple[str, int], ...]:
-    """The shape of one row, along ``inner``, of each thread's micro-tile: of all threads
-    together."""
-    return (outer, spread.axis(outer).threads), (inner, spread.axis(inner).extent)
+    """The shape of a slice of the output, of all threads together: whole rows along ``inner``, and
+    along ``outer`` those of ``slice_height`` for each thread."""
+    rows = spread.axis(outer).threads * slice_height(spread, outer)
+    return (outer, rows), (inner, spread.axis(inner).extent)
 
 
 @record

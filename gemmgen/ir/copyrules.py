@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from gemmgen.ir.buffers import Buffer, Role, Space, slice_of
+from gemmgen.ir.buffers import Buffer, Role, Space, slice_height, slice_of
 from gemmgen.ir.dtypes import widths
 from gemmgen.ir.edit import copy_outward, stores_vectors
 from gemmgen.ir.nodes import Copy, Kernel, Map, Pipeline, Program
@@ -46,8 +46,8 @@ def copies_go_inward_or_take_a_mapped_tile_outward(
 
 
 def mapped_tiles_leave_in_slices(program: Program, kernel: Kernel) -> Iterator[str]:
-    """A tile of the output has room for one row of each thread's micro-tile, whole rows of it are
-    contiguous, and it is copied at once."""
+    """A tile of the output has the shape of a slice, whole rows of it are contiguous, and it is
+    copied at once."""
     for at, statement in enumerate(kernel.body):
         if not isinstance(statement, Map) or kernel.buffer(statement.dst).space is Space.GLOBAL:
             continue
@@ -58,7 +58,8 @@ def mapped_tiles_leave_in_slices(program: Program, kernel: Kernel) -> Iterator[s
             yield f"buffer {tile.name}{dict(tile.shape)} is not a slice {dict(wanted)}"
         slices = tile.stages // kernel.producers.pingpong
         outward = copy_outward(kernel)
-        if not slices or kernel.spread.axis(outer).registers % slices:
+        rows = kernel.spread.axis(outer).registers // slice_height(kernel.spread, outer)
+        if not slices or rows % slices:
             yield f"buffer {tile.name}: {tile.stages} stages do not divide a tile's slices"
         if not kernel.spread.has_coordinates:
             yield (

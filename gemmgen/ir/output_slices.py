@@ -1,4 +1,5 @@
-"""C stored through shared memory, in slices: a row of each micro-tile at a time.
+"""C stored through shared memory, in slices: a row of each micro-tile at a time, or pieces of
+neighbouring rows (``ir.buffers.slice_height``).
 
 ``stage`` says which of several slices in shared memory it passes through; None if there is one.
 """
@@ -12,7 +13,8 @@ from gemmgen.ir.nodes import Copy, Map
 
 @record
 class StageSlice:
-    """``map`` of the row ``row`` of each thread's micro-tile, into the slice in shared memory."""
+    """``map`` of each thread's micro-tile from the row ``row`` on, into the slice in shared
+    memory."""
 
     SYNTAX = "{map} row {row}"
 

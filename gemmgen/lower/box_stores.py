@@ -16,7 +16,7 @@ from gemmgen.lower.addresses import begin_of_box
 from gemmgen.lower.context import Context
 from gemmgen.lower.epilogue_arithmetic import reads
 from gemmgen.lower.epilogue_store import row_in_tile
-from gemmgen.lower.thread_map import slice_rows
+from gemmgen.lower.thread_map import rows_of_warp, slice_rows, warp_rows
 
 
 def store_boxes(context: Context, node: StoreBoxes) -> tuple[Node, ...]:
@@ -29,8 +29,8 @@ def store_boxes(context: Context, node: StoreBoxes) -> tuple[Node, ...]:
     for letter, stop, side in zip(slice_.letters, stops, _box(context, node.copy), strict=True):
         cut = side < slice_.extent(letter)
         within[letter] = names.box(letter) if cut else Int(0)
-        of_warp = letter == outer and 1 < side == context.axis(outer).lanes
-        step = names.lanes(outer) if of_warp else Int(side)
+        of_warp = letter == outer and 1 < side == rows_of_warp(context, outer)
+        step = warp_rows(context, outer) if of_warp else Int(side)
         if slice_.atom_width and letter == inner:
             step = names.atom_width(slice_.tensor)
         loops += [(names.box(letter), stop, step)] if cut else []
@@ -59,7 +59,7 @@ def map_of(context: Context, outward: Copy) -> TensorMap:
 def _box(context: Context, outward: Copy) -> tuple[int, int]:
     """Rows and columns of a slice's boxes."""
     slice_ = context.buffer(outward.src)
-    box = box_of(slice_, rows_together(context.axis(slice_.letters[0])))
+    box = box_of(slice_, rows_together(context.kernel.spread, slice_.letters[0]))
     assert box is not None, f"{outward.src} has no boxes"
     return box
 

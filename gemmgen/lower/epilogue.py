@@ -46,7 +46,7 @@ def store(context: Context, node: Map) -> tuple[Node, ...]:
 def alone(context: Context, node: Map, own: Own) -> tuple[Node, ...]:
     """A thread's only element."""
     at: dict[str, Expr] = {letter: Var(letter) for letter in context.letters}
-    body = _one(context, node, own, at)
+    body = element(context, node, own, at)
     if context.leaves_early:
         return body
     inside = all_of(*(bounds.inside(context, x, Var(x)) for x in context.letters))
@@ -73,8 +73,10 @@ def row(
     node: Map,
     registers: dict[str, Expr],
     place: Callable[[Expr], Element] | None = None,
+    index: Define | None = None,
 ) -> tuple[Node, ...]:
-    """A row of the micro-tile: a run after another from the registers of these numbers."""
+    """A row of the micro-tile: a run after another from the registers of these numbers; ``index``
+    is its own along C's other letter, if it does not follow from its register."""
     inner = context.problem.c.contiguous
     (outer,) = (letter for letter in context.letters if letter != inner)
 
@@ -90,7 +92,7 @@ def row(
     run = with_indices(along, neighbours(context, node, own))
     columns = _loop(registers[inner], inner, by, run)
     rows = bounds.guarded(bounds.inside(context, outer, Var(outer)), (columns,))
-    return with_indices(indices(context, registers, (outer,)), rows)
+    return with_indices((index,) if index else indices(context, registers, (outer,)), rows)
 
 
 def with_indices(defines: tuple[Define, ...], body: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -148,7 +150,7 @@ def neighbours(
     width = store_width(context.kernel, node)
     if width == 1:
         guard = bounds.inside(context, inner, Var(inner))
-        return bounds.guarded(guard, (*first, *_one(context, node, own, at)))
+        return bounds.guarded(guard, (*first, *element(context, node, own, at)))
     # Where N is a multiple of the width, a run lies inside C as a whole, or outside.
     whole = bounds.multiple(context, inner, width)
     guard = bounds.inside(context, inner, Var(inner)) if whole else None
@@ -177,7 +179,7 @@ def indices(
     )
 
 
-def _one(context: Context, node: Map, own: Own, at: dict[str, Expr]) -> tuple[Node, ...]:
+def element(context: Context, node: Map, own: Own, at: dict[str, Expr]) -> tuple[Node, ...]:
     """One element: read what the expression needs, compute, store."""
     target = addresses.in_global(context, context.output, at)
     body: list[Node] = []

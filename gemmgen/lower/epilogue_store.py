@@ -8,7 +8,8 @@ slice is contiguous in C, whatever each thread holds.
 from __future__ import annotations
 
 from gemmgen.ir import names
-from gemmgen.ir.control import Block, Define
+from gemmgen.ir.buffers import slice_pieces
+from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.output_slices import StageSlice, StoreSlice
 from gemmgen.ir.simplify import add, all_of, div, mod, mul
@@ -16,7 +17,7 @@ from gemmgen.ir.thread_code import Node
 from gemmgen.lower import addresses, bounds, epilogue, output_runs, threads, warps
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import over_vectors
-from gemmgen.lower.thread_map import outward_map_of
+from gemmgen.lower.thread_map import outward_map_of, warp_rows
 from gemmgen.lower.vectors import store_width
 
 
@@ -24,6 +25,8 @@ def stage(context: Context, node: StageSlice) -> tuple[Node, ...]:
     """The thread's own row of the slice; elements outside C are left out."""
     slice_ = context.buffer(node.map.dst)
     outer, inner = slice_.letters
+    if slice_pieces(context.kernel.spread, outer):
+        return _pieces(context, node)
     place = Var(f"slice_{outer}")
     define = Define(place.name, _row_of_thread(context, outer))
     column = Int(0) if context.scalar_accumulator else Var(f"reg_{inner}")
@@ -65,7 +68,9 @@ def store(context: Context, node: StoreSlice) -> tuple[Node, ...]:
 
 def row_in_tile(context: Context, letter: str, number: Expr, row: Expr) -> Expr:
     """Which row of the tile is the row ``number`` of the slice, of rows ``row`` of micro-tiles."""
-    return addresses.of_thread(context, letter, _first_of(context, letter, number), row)
+    first, width = _first_of(context, letter, number), context.axis(letter).width
+    step = width if slice_pieces(context.kernel.spread, letter) else 1
+    return addresses.of_thread(context, letter, first, row, step)
 
 
 def _row_of_thread(context: Context, letter: str) -> Expr:
@@ -80,9 +85,59 @@ def _row_of_thread(context: Context, letter: str) -> Expr:
     return add(of_warp, div(mod(first, apart), width))
 
 
+def _pieces(context: Context, node: StageSlice) -> tuple[Node, ...]:
+    """The thread's own rows of the slice, in pieces of neighbours."""
+    slice_, spread = context.buffer(node.map.dst), context.kernel.spread
+    outer, inner = slice_.letters
+    pieces, place = slice_pieces(spread, outer), Var(f"slice_{outer}")
+    width, lanes, e = names.piece(outer), names.lanes(outer), context.element
+    number = Var(f"piece_{outer}") if pieces > 1 else Int(0)
+    apart = mul(number, mul(width, lanes))
+    column, step = Var(f"reg_{inner}"), store_width(context.kernel, node.map)
+
+    def in_slice(at: Expr) -> Element:
+        first = addresses.own(context, inner, column, step)
+        row = add(place, apart, e)
+        index = {outer: row, inner: add(first, at)}
+        return addresses.in_shared(context, slice_, node.stage, index)
+
+    own = first_of_piece(context, outer, node.row, number)
+    registers: dict[str, Expr] = {outer: add(node.row, mul(number, width), e), inner: column}
+    index = Define(outer, add(own, e))
+    one = epilogue.row(context, node.map, registers, in_slice, index)
+    body: tuple[Node, ...] = (For(e.name, Int(0), width, Int(1), one, unroll=True),)
+    if pieces > 1:
+        assert isinstance(number, Var)
+        body = (For(number.name, Int(0), Int(pieces), Int(1), body, unroll=True),)
+    return (Define(place.name, _own_rows(context, outer)), *body)
+
+
+def first_of_piece(context: Context, letter: str, row: Expr, number: Expr) -> Expr:
+    """The index in C of the first element of a thread's piece: that with this ``number`` from the
+    register ``row`` on."""
+    register = add(row, mul(number, names.piece(letter)))
+    width = context.axis(letter).width
+    return add(names.tile_origin(letter), addresses.own(context, letter, register, width))
+
+
+def _own_rows(context: Context, letter: str) -> Expr:
+    """The first row of a slice that is the thread's own, in the slice's first piece."""
+    first = names.thread_origin(letter)
+    if context.axis(letter).warps == 1:
+        return first
+    apart = warps.apart(context, letter)
+    return add(mul(div(first, apart), warp_rows(context, letter)), mod(first, apart))
+
+
 def _first_of(context: Context, letter: str, number: Expr) -> Expr:
-    """The first element of the thread with this number along ``letter``."""
+    """The first element of the row of a slice with this number along ``letter``."""
     width = threads.width(context, letter)
+    if slice_pieces(context.kernel.spread, letter):
+        if context.axis(letter).warps == 1:
+            return number
+        rows = warp_rows(context, letter)
+        before = mul(div(number, rows), warps.apart(context, letter))
+        return add(before, mod(number, rows))
     if context.axis(letter).registers == 1:
         return number
     if context.axis(letter).warps == 1:

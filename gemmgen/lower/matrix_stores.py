@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from gemmgen.ir import names
 from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.buffers import slice_pieces
 from gemmgen.ir.control import Define, For
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copy_outward
@@ -23,6 +24,7 @@ from gemmgen.ir.simplify import add, div, mod, mul
 from gemmgen.ir.thread_code import Node, RegisterArray
 from gemmgen.lower import addresses, bounds, epilogue, epilogue_store, warps
 from gemmgen.lower.context import LANE, Context
+from gemmgen.lower.thread_map import warp_rows
 from gemmgen.lower.vectors import store_width
 
 COUNTS = (4, 2)
@@ -45,12 +47,29 @@ def together(context: Context, node: StageSlice) -> int | None:
     return next((count for count in COUNTS if pieces % count == 0), None)
 
 
+def transposed(context: Context, node: StageSlice) -> int | None:
+    """How many matrices along the slice's rows one instruction stores where a lane's two
+    neighbours lie along its columns; None as ``together`` has it."""
+    outward, slice_ = copy_outward(context.kernel), context.buffer(node.map.dst)
+    outer, inner = slice_.letters
+    layout = ATOMS[context.kernel.spread.atom].accumulators
+    if layout is None or (layout.lane, layout.register[:1]) != (MATRIX.lane, MATRIX.register):
+        return None
+    if not slice_pieces(context.kernel.spread, outer) or BYTES[slice_.dtype] != 2:
+        return None
+    if outward is None or outward.mode != "tma":
+        return None
+    axis = context.axis(inner)
+    return next((count for count in COUNTS if axis.pieces // axis.rounds % count == 0), None)
+
+
 def stage(context: Context, node: StageSlice) -> tuple[Node, ...]:
     """The lanes' own row of the slice, by matrices if it can be; what is outside C is zero, or
     anything."""
     count = together(context, node)
     if count is None:
-        return epilogue_store.stage(context, node)
+        count = transposed(context, node)
+        return _transposed(context, node, count) if count else epilogue_store.stage(context, node)
     outer, inner = context.buffer(node.map.dst).letters
     register, width = Var(f"reg_{inner}"), context.width(node.map.dst)
     each = mul(Int(count), width)
@@ -84,6 +103,81 @@ def _each_matrix(context: Context, node: StageSlice, count: int) -> Node:
     along = epilogue.indices(context, registers, (inner,), MATRIX.registers)
     body = epilogue.with_indices(along, epilogue.neighbours(context, node.map, own))
     return For(matrix.name, Int(0), Int(count), Int(1), body, unroll=True)
+
+
+def _transposed(context: Context, node: StageSlice, count: int) -> tuple[Node, ...]:
+    """The lanes' own pieces of the slice: a matrix has eight rows of it, and the lane two elements
+    of a column."""
+    slice_, spread = context.buffer(node.map.dst), context.kernel.spread
+    outer, inner = slice_.letters
+    pieces, width = slice_pieces(spread, outer), names.piece(outer)
+    number = Var(f"piece_{outer}") if pieces > 1 else Int(0)
+    register, dtype = Var(f"reg_{inner}"), slice_.dtype
+    sizes = (count * MATRIX.registers,)
+    out = RegisterArray(
+        epilogue.OUT, dtype, (mul(Int(count), width),), sizes, zero=_may_skip(context), wide=True
+    )
+    computed = _each_column(context, node, number, count)
+    row, column = Var(f"slice_{outer}"), Var(f"slice_{inner}")
+    index: dict[str, Expr] = {
+        outer: add(row, mul(number, Int(ROWS))),
+        inner: addresses.of_thread(context, inner, column, register),
+    }
+    size = row_of(dtype)
+    below = {column.name: count * size} if context.axis(inner).warps == 1 else {}
+    steps = {column.name: size, register.name: count}
+    place = addresses.in_shared(context, slice_, node.stage, index, steps=steps, below=below)
+    stored = instruction(
+        "stmatrix",
+        place,
+        Element(epilogue.OUT, (Int(0),)),
+        count=count,
+        dtype=dtype,
+        transposed=True,
+    )
+    body: tuple[Node, ...] = (out, computed, stored)
+    stop = names.registers(inner)
+    body = (For(register.name, Int(0), stop, Int(count), body, unroll=True),)
+    if pieces > 1:
+        assert isinstance(number, Var)
+        body = (For(number.name, Int(0), Int(pieces), Int(1), body, unroll=True),)
+    return (*_named_column(context, count), *body)
+
+
+def _each_column(context: Context, node: StageSlice, number: Expr, count: int) -> Node:
+    """The lane's two elements of each of the matrices that are stored at once."""
+    outer, inner = context.buffer(node.map.dst).letters
+    matrix, e = Var(f"matrix_{inner}"), context.element
+    width = names.piece(outer)
+    registers: dict[str, Expr] = {
+        outer: add(node.row, mul(number, width), e),
+        inner: add(Var(f"reg_{inner}"), matrix),
+    }
+    own = epilogue.Own(
+        lambda _: addresses.sum_at(context, registers),
+        place=lambda _: Element(epilogue.OUT, (add(mul(matrix, width), e),)),
+    )
+    at: dict[str, Expr] = {letter: Var(letter) for letter in context.letters}
+    one = epilogue.element(context, node.map, own, at)
+    first = epilogue_store.first_of_piece(context, outer, node.row, number)
+    guarded = bounds.guarded(bounds.inside(context, outer, Var(outer)), one)
+    body = epilogue.with_indices((Define(outer, add(first, e)),), guarded)
+    pair = For[Node](e.name, Int(0), width, Int(1), body, unroll=True)
+    guarded = bounds.guarded(bounds.inside(context, inner, Var(inner)), (pair,))
+    along = epilogue.indices(context, registers, (inner,))
+    columns = epilogue.with_indices(along, guarded)
+    return For(matrix.name, Int(0), Int(count), Int(1), columns, unroll=True)
+
+
+def _named_column(context: Context, count: int) -> Iterator[Define]:
+    """The row of the slice that a lane names to stmatrix, and where it begins."""
+    outer, inner = context.buffer(context.output).letters
+    of_warp = warps.coordinates(context)
+    rows = {outer: warp_rows(context, outer), inner: warps.apart(context, inner)}
+    own = {outer: mod(LANE, Int(ROWS)), inner: matrix_of_lane(context, count)}
+    for letter in (outer, inner):
+        first = Int(0) if context.axis(letter).warps == 1 else mul(of_warp[letter], rows[letter])
+        yield Define(f"slice_{letter}", add(first, own[letter]))
 
 
 def _may_skip(context: Context) -> bool:

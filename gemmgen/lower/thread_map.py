@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.ir import names
-from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.buffers import Buffer, slice_height, slice_pieces
 from gemmgen.ir.control import Define
 from gemmgen.ir.copy_threads import is_narrow, threads_along
 from gemmgen.ir.edit import copy_outward
@@ -238,11 +238,22 @@ def outward_map_of(context: Context, outward: Copy) -> ThreadMap:
 
 
 def slice_rows(context: Context, letter: str) -> Expr:
-    """The rows of a slice of the output, by name: one for each thread along ``letter``."""
-    axis = context.axis(letter)
-    if axis.registers == 1:
+    """The rows of a slice of the output, by name."""
+    spread = context.kernel.spread
+    if context.axis(letter).registers == slice_height(spread, letter):
         return names.block(letter)
-    lanes = names.lanes(letter)
-    if not context.kernel.spread.by_warp:
-        return lanes
-    return mul(div(names.block(letter), names.warp(letter)), lanes)
+    rows = warp_rows(context, letter)
+    if not spread.by_warp:
+        return rows
+    return mul(div(names.block(letter), names.warp(letter)), rows)
+
+
+def rows_of_warp(context: Context, letter: str) -> int:
+    """The rows of a slice that are a warp's, or where no warp owns a tile the block's."""
+    return context.axis(letter).lanes * slice_height(context.kernel.spread, letter)
+
+
+def warp_rows(context: Context, letter: str) -> Expr:
+    """The same by name."""
+    pieces, lanes = slice_pieces(context.kernel.spread, letter), names.lanes(letter)
+    return mul(mul(Int(pieces), names.piece(letter)), lanes) if pieces else lanes

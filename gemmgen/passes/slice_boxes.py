@@ -7,7 +7,7 @@ from dataclasses import replace
 from gemmgen.base.errors import Refusal
 from gemmgen.base.source import remainder
 from gemmgen.ir.boxes import box_of, lands_at, rows_together, with_type
-from gemmgen.ir.buffers import AxisSpread, Buffer
+from gemmgen.ir.buffers import Buffer, Spread
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.nodes import Copy, Kernel, Map
@@ -30,7 +30,6 @@ def check_slice(kernel: Kernel, dtype: DType, fact: OperandArgument, outward: Co
     ``dtype`` is that of C; the slice may still be of the temporary's before an epilogue is fused.
     """
     tensor, slice_ = fact.tensor, kernel.buffer(outward.src)
-    axis = kernel.spread.axis(slice_.letters[0])
     (final,) = (s for s in kernel.body if isinstance(s, Map))
     if outward.width > final.width == 1:
         raise Refusal(
@@ -44,9 +43,9 @@ def check_slice(kernel: Kernel, dtype: DType, fact: OperandArgument, outward: Co
         )
     for held in dict.fromkeys((dtype, slice_.dtype)):
         tile = with_type(slice_, held)
-        found = _misfit(tile, axis)
+        found = _misfit(tile, kernel.spread)
         if found is not None:
-            larger = _fitting(kernel, tile, axis)
+            larger = _fitting(kernel, tile)
             otherwise = f"leave {tensor} out of swizzle" if tile.swizzle else by_threads(tensor)
             raise Refusal(
                 f"async_copy {tensor} via=tma: {found[0]}",
@@ -56,11 +55,12 @@ def check_slice(kernel: Kernel, dtype: DType, fact: OperandArgument, outward: Co
             )
 
 
-def _misfit(slice_: Buffer, axis: AxisSpread) -> tuple[str, str] | None:
+def _misfit(slice_: Buffer, spread: Spread) -> tuple[str, str] | None:
     """The error in a slice's extents, with the arithmetic."""
     outer, inner = slice_.letters
     columns, size = slice_.row, BYTES[slice_.dtype]
-    row, together, lands = columns * size, rows_together(axis), lands_at(slice_)
+    row, together, lands = columns * size, rows_together(spread, outer), lands_at(slice_)
+    axis = spread.axis(outer)
     if row % ALIGNMENT:
         return (
             f"rows of a TMA box are multiples of {ALIGNMENT} bytes",
@@ -88,7 +88,7 @@ def _misfit(slice_: Buffer, axis: AxisSpread) -> tuple[str, str] | None:
     )
 
 
-def _fitting(kernel: Kernel, slice_: Buffer, axis: AxisSpread) -> str | None:
+def _fitting(kernel: Kernel, slice_: Buffer) -> str | None:
     """The ``tile`` with the shortest rows, multiples of the present ones, that boxes cover."""
     outer, inner = slice_.letters
     rows, columns = slice_.extent(outer), slice_.extent(inner)
@@ -97,7 +97,7 @@ def _fitting(kernel: Kernel, slice_: Buffer, axis: AxisSpread) -> str | None:
     for factor in FACTORS:
         shape = ((outer, rows), (inner, columns * factor))
         longer = with_type(replace(slice_, shape=shape), slice_.dtype)
-        if _misfit(longer, axis) is None:
+        if _misfit(longer, kernel.spread) is None:
             sides = dict(kernel.work.tile) | {inner: columns * factor} | dict(step)
             return f"tile {format_sizes(sides.items())}"
     return None

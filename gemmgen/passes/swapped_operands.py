@@ -1,4 +1,4 @@
-"""Operands exchanged: the second factor's letter in the role of rows (swap AB of CUTLASS, DeepGEMM).
+"""Operands exchanged: the second factor in the role of rows (swap AB in CUTLASS and DeepGEMM).
 
 An instruction has rows in steps of 16 or 64, and columns in steps of 8.  C has few rows in many
 products of neural networks; with the operands exchanged its rows are the instruction's columns.
