@@ -33,7 +33,7 @@ from gemmgen.explore.results.canonical_names import canonical
 from gemmgen.explore.results.code_hash import code_hash
 from gemmgen.explore.results.measured_result import ProblemKey, splits_f32
 from gemmgen.explore.results.shipped_table import FILE
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_plan import WarpgroupForm, WarpgroupPlan
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_source
 from gemmgen.schedule.formatting import format_schedule

@@ -5,7 +5,8 @@ fits the cost model to.
     python benchmarks/warpgroup_data.py --named --dtype f16 --json FILE
     python benchmarks/warpgroup_data.py --dtype e4m3 --json FILE
 
-With ``--named`` the shapes are the named ones of ``default_path.py``.  Otherwise
+With ``--named`` the shapes are the named ones of ``default_path.py``, with ``--rows`` C has few
+rows.  Otherwise
 shapes and storage orders are drawn as by ``default_path.py``.  Of each shape the ``--first`` plans
 that ``suggest`` ranks first are timed, since a choice among thousands finds the plans whose
 estimates err most, and others at random among those that it expects to take up to ``--within``
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import random
@@ -36,13 +38,16 @@ from typing import Any
 from default_path import MOST_ERROR, NAMED, ORDERS, graph, microseconds
 
 from gemmgen.explore.request import Request
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_plan import WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_ranking import fastest
 from gemmgen.ir.target import TARGETS
 
 MOST_RANKED = 400
 """Plans that the others are drawn from."""
-PLANS = "tile m n k, consumers, pingpong, cluster m n, parts, persistent, staged, stages, us"
+PLANS = (
+    "tile rows columns k, consumers, pingpong, cluster rows columns, parts, persistent, staged, "
+    "stages, 1 if operands are swapped, us"
+)
 PIECE = 6
 """Plans between two readings of PyTorch."""
 TYPES = {x: x for x in ("bf16", "f16")} | {"e4m3": "A=e4m3 B=e4m3 C=bf16", "i8": "A=i8 B=i8 C=i32"}
@@ -94,6 +99,7 @@ def row(plan: WarpgroupPlan, us: float) -> list[int | float]:
         int(sizes.persistent),
         int(sizes.staged),
         sizes.stages,
+        *([1] if form.swapped else []),
         round(us, 2),
     ]
 
@@ -187,7 +193,11 @@ def shapes(
         yield from ((shape, "TN") for shape in NAMED)
         return
     orders, step = (list(ORDERS), 8) if asked.dtype in ("bf16", "f16") else (["TN"], 16)
-    for _ in range(asked.count):
+    for _ in range(asked.count if asked.rows else 0):
+        m = int(2 ** draw.uniform(math.log2(step), math.log2(asked.rows))) // step * step
+        n, k = (int(2 ** draw.uniform(7, 14)) // step * step for _ in range(2))
+        yield (m, n, k), draw.choice(orders)
+    for _ in range(0 if asked.rows else asked.count):
         m, n, k = (int(2 ** draw.uniform(5, 13)) // step * step for _ in range(3))
         yield (m, n, k), draw.choice(orders)
 
@@ -200,6 +210,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--count", type=int, default=120)
     parser.add_argument("--named", action="store_true")
+    parser.add_argument("--rows", type=int, help="C has up to this many rows, and n, k to 16384")
     parser.add_argument("--dtype", choices=tuple(TYPES), default="bf16")
     parser.add_argument("--plans", type=int, default=22)
     parser.add_argument("--first", type=int, default=8)

@@ -22,7 +22,8 @@ from statistics import fmean
 from typing import Any
 
 from gemmgen.explore.request import Request
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, sizes_of
+from gemmgen.explore.suggest.warpgroup_plan import WarpgroupForm
+from gemmgen.explore.suggest.warpgroup_plans import sizes_of
 from gemmgen.explore.warpgroup_cost import H200, WarpgroupCosts, WarpgroupSizes, estimate
 
 DATA = Path(__file__).parents[1] / "docs" / "data" / "warpgroups.json"
@@ -48,10 +49,12 @@ class Timed:
 
 def timed_sizes(request: Request, row: Sequence[Any]) -> WarpgroupSizes:
     """A row of the data, without its time."""
-    rows, columns, k, consumers, pingpong, along_m, along_n, parts, many, staged, stages = row
-    cluster = along_m, along_n
-    form = WarpgroupForm((rows, columns, k), consumers, bool(pingpong), cluster, parts)
-    return sizes_of(form, request, persistent=bool(many), staged=bool(staged), stages=stages)
+    rows, columns, k, consumers, pingpong, along_m, along_n, parts, *more = row
+    many, staged, stages, *swapped = more
+    cluster, exchanged = (along_m, along_n), any(swapped)
+    form = WarpgroupForm((rows, columns, k), consumers, bool(pingpong), cluster, parts, exchanged)
+    own = request.exchanged if exchanged else request
+    return sizes_of(form, own, persistent=bool(many), staged=bool(staged), stages=stages)
 
 
 def read(paths: Sequence[Path] = FILES) -> list[Timed]:
@@ -66,8 +69,11 @@ def read(paths: Sequence[Path] = FILES) -> list[Timed]:
 
 def expected(timed: Timed, costs: WarpgroupCosts) -> list[float]:
     """Microseconds of each plan."""
-    request = timed.request
-    return [estimate(x, request.shape, request.gpu, costs) * 1e6 for x in timed.sizes]
+    request, found = timed.request, list[float]()
+    for sizes in timed.sizes:
+        shape = request.exchanged.shape if sizes.swapped else request.shape
+        found.append(estimate(sizes, shape, request.gpu, costs) * 1e6)
+    return found
 
 
 def loss(cases: Sequence[Timed], costs: WarpgroupCosts) -> float:

@@ -28,7 +28,7 @@ import lightgbm
 import numpy as np
 from warpgroup_fit import BYTES, FILES, Timed, outcome, read, summary
 
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_plan import WarpgroupForm, WarpgroupPlan
 from gemmgen.explore.warpgroup_cost import ATOM_BYTES
 from gemmgen.explore.warpgroup_trees import FILES as TREES
 from gemmgen.explore.warpgroup_trees import FOLDER
@@ -59,6 +59,7 @@ def cases(paths: Sequence[Path]) -> list[Case]:
                     x.pingpong,
                     x.cluster,
                     x.parts,
+                    x.swapped,
                 ),
                 timed.request,
                 x,

@@ -75,6 +75,13 @@ class Request:
         return found
 
     @cached_property
+    def exchanged(self) -> Request:
+        """The same product with its factors, and their roles, exchanged."""
+        gemm, (m, n, *others) = self.problem.gemm, self.shape
+        problem = replace(self.problem, gemm=replace(gemm, a=gemm.b, b=gemm.a))
+        return replace(self, problem=problem, shape=(n, m, *others))
+
+    @cached_property
     def letters(self) -> tuple[str, str, str]:
         """The row, column and contracted letters."""
         return roles(self.problem.gemm)

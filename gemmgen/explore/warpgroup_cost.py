@@ -28,6 +28,9 @@ THREADS = 128
 """Of a warpgroup."""
 SLICE = 32
 """Rows of C that a consumer stages in shared memory at a time."""
+PIECES = 2
+"""Pieces of 8 columns of the instructions that consumers stage at a time, if their number is
+even, where C's rows are these columns."""
 HELD = {1: 132, 2: 132, 4: 120, 8: 120}
 """SMs that clusters fill, by their blocks: 66, 30 and 15 clusters of 2, 4 and 8 blocks are active
 at once on an NVIDIA H200 (the driver's occupancy query), since a cluster lies in one GPC."""
@@ -56,6 +59,8 @@ class WarpgroupSizes:
     ``item``: bytes of an element of A and B, and of C.  ``odd``: rows of C do not begin at
     multiples of 32 bytes.  ``planes``: tiles of each operand in a stage, one for each bf16 term of
     its elements (``decompose``); ``products``: the pairs of terms that are multiplied.
+    ``swapped``: C's rows are the columns of the instructions; m, n, A and B are then n, m, B and A
+    in all that is said here.
     """
 
     tile: tuple[int, int]
@@ -73,6 +78,7 @@ class WarpgroupSizes:
     odd: bool
     planes: int = 1
     products: int = 1
+    swapped: bool = False
 
     @property
     def stage_bytes(self) -> int:
@@ -86,8 +92,16 @@ class WarpgroupSizes:
     @property
     def shared(self) -> int:
         """Bytes of the stages and of the slices of C."""
-        slices = self.consumers * SLICE * self.tile[1] * self.item[1] if self.staged else 0
-        return self.stages * self.stage_bytes + slices
+        return self.stages * self.stage_bytes + (self._slices if self.staged else 0)
+
+    @property
+    def _slices(self) -> int:
+        """Bytes of the slices of C."""
+        rows, columns = self.tile
+        if not self.swapped:
+            return self.consumers * SLICE * columns * self.item[1]
+        height = 8 * (1 if columns // 8 % PIECES else PIECES)
+        return (1 + self.pingpong) * height * rows * self.item[1]
 
     @property
     def resident(self) -> int:

@@ -105,6 +105,7 @@ def features(
         launch.share,
         launch.blocks,
         sizes.item[1],
+        sizes.swapped,
     )
 
 

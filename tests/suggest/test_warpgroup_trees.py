@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gemmgen.explore.request import Request
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_plan import WarpgroupForm, WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_ranking import fastest
 from gemmgen.explore.warpgroup_cost import ATOM_BYTES
 from gemmgen.explore.warpgroup_trees import correction, trees

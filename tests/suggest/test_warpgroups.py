@@ -13,7 +13,8 @@ import pytest
 from gemmgen.base.source import Source
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest import suggest
-from gemmgen.explore.suggest.warpgroup_plans import CLUSTERS, WarpgroupPlan, warpgroup_plans
+from gemmgen.explore.suggest.warpgroup_plan import WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_plans import CLUSTERS, warpgroup_plans
 from gemmgen.explore.suggest.warpgroup_ranking import fastest
 from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.explore.warpgroup_cost import H200
@@ -108,7 +109,6 @@ def test_each_type_of_tensor_cores_gets_warpgroups_on_hopper(dtype: str, size: i
         assert "not measured" in found.reasons[0] and "Estimated: " in found.reasons[-1]
 
 
-@pytest.mark.by_default(but=("C along m",))
 @pytest.mark.parametrize(
     ("gemm", "dtype", "shape", "gpu"),
     [
@@ -117,13 +117,26 @@ def test_each_type_of_tensor_cores_gets_warpgroups_on_hopper(dtype: str, size: i
         (NN, "i8", (512, 512, 512), "H200"),
         (NT, "f32", (512, 512, 512), "H200"),
         (NT, "bf16", (512, 512, 512), "A100"),
-        ("C[n, m] = A[m, k] * B[n, k]", "bf16", (512, 512, 512), "H200"),
     ],
-    ids=["K", "N", "bytes along n", "f32", "sm_80", "C along m"],
+    ids=["K", "N", "bytes along n", "f32", "sm_80"],
 )
 def test_others_get_none(gemm: str, dtype: str, shape: tuple[int, ...], gpu: str) -> None:
     assert not fastest(Request.of(gemm, shape, dtype=dtype, gpu=gpu), 1)
     assert "wgmma" not in suggest(gemm, shape, dtype=dtype, gpu=gpu).text
+
+
+@pytest.mark.parametrize("shape", ((8, 7168, 2048), (272, 6440, 5216)))
+def test_few_rows_of_c_are_columns_of_the_instructions(shape: tuple[int, int, int]) -> None:
+    found = suggest(NT, shape, dtype="bf16", measured=False)
+    assert isinstance(found.chosen.plan, WarpgroupPlan) and found.chosen.plan.form.swapped
+    assert "via=wgmma rows=n" in found.text
+    assert any(f"the {shape[0]} rows of C are columns of wgmma" in x for x in found.reasons)
+
+
+def test_c_along_m_is_stored_as_the_instructions_have_it() -> None:
+    """By the operands exchanged: neighbours of a lane are neighbours in memory."""
+    text = suggest("C[n, m] = A[m, k] * B[n, k]", (512, 512, 512), dtype="bf16").text
+    assert "via=wgmma rows=n" in text and "vectorize       C width=2" in text
 
 
 def test_small_products_get_warpgroups_and_few_rows_lanes() -> None:

@@ -10,7 +10,7 @@ from gemmgen.base.record import record
 from gemmgen.explore.autotune.judged_candidates import Judge
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.choose import Option, ranked
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_plan import WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_ranking import fastest
 
 MOST = 14

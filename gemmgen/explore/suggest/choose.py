@@ -28,7 +28,7 @@ from gemmgen.explore.suggest.measured_plans import (
 from gemmgen.explore.suggest.reasons import as_comments, reasons
 from gemmgen.explore.suggest.schedules import GROUPED, Form, SettledForm, groups_of
 from gemmgen.explore.suggest.sizes import blocks_of, estimates, residents, shared_of
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_plan import WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_ranking import fastest
 from gemmgen.ir.target import TARGETS
 from gemmgen.pipeline import Emitted, compile_source

@@ -27,7 +27,7 @@ from gemmgen.explore.results.freshness import current, stale
 from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey, splits_f32
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest.acceptance import accepts
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_plan import WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.explore.tune.footprint import block_sizes
 from gemmgen.gpu.gpu_names import same_gpu

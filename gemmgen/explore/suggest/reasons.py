@@ -13,7 +13,7 @@ from gemmgen.explore.suggest.measured_plans import MeasuredPlan
 from gemmgen.explore.suggest.size_classes import strategy
 from gemmgen.explore.suggest.sizes import residents
 from gemmgen.explore.suggest.tma_variant import tma_reasons
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_plan import WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_reasons import warpgroup_reasons
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.dtypes import BYTES

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gemmgen.base.record import record
 from gemmgen.base.source import counted
 from gemmgen.explore.suggest.sizes import blocks_of
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_plan import WarpgroupPlan
 
 if TYPE_CHECKING:
     from gemmgen.explore.suggest.choose import Suggestion

@@ -8,30 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
-from math import ceil, inf, prod
+from math import ceil, prod
 
-from gemmgen.base.record import record
 from gemmgen.explore.request import Request
-from gemmgen.explore.suggest.schedules import groups_of
+from gemmgen.explore.suggest.warpgroup_plan import TARGET, WarpgroupForm, WarpgroupPlan
 from gemmgen.explore.warpgroup_cost import (
     ATOM_BYTES,
     GROUP,
     THREADS,
     WarpgroupSizes,
-    estimate,
-    launch_of,
-    least,
 )
-from gemmgen.explore.warpgroup_trees import correction, covers, features
-from gemmgen.ir.atoms import ATOMS, VIA
+from gemmgen.ir.atoms import ATOMS, VIA, AtomTraits
 from gemmgen.ir.decompositions import PARTS
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.target import TARGETS
-from gemmgen.schedule.formatting import format_schedule
 
-TARGET = "sm_90a"
 VECTOR = 16
 """TMA requires rows of a multiple of these bytes."""
 MOST_STAGES = 16
@@ -43,11 +34,9 @@ CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (8, 1), (1, 8), (4, 
 PATTERN = 8
 """Rows after which the pattern of a swizzle repeats."""
 MOST_PARTS = 32
-RASTER = 8
 PART: DType = "bf16"
 PRODUCTS = 6
-PROMOTE = 64
-"""``decompose`` of f32: the products of bf16 terms, and the promotion interval."""
+"""``decompose`` of f32: the products of bf16 terms."""
 ACCUMULATORS = 192
 """The most registers of a thread for its accumulators and partial accumulators."""
 COOPERATIVE = {
@@ -58,141 +47,55 @@ COOPERATIVE = {
     (256, 2): (64, 96, 128, 160, 192),
 }
 """Columns by rows and consumers: each consumer computes an equal share of the rows."""
+SNUG = ((64, 1, False), (128, 2, False), (128, 1, False), (64, 2, True), (128, 2, True))
+"""Rows, consumers and whether they alternate, of tiles whose columns follow from the matrix."""
+SHARES = (1, 2, 3, 4)
+NARROWEST, WIDEST = 8, 256
+"""Columns of a tile."""
+FEW_ROWS = 512
+"""Rows of C up to which plans with swapped operands are considered."""
 PINGPONG = {64: (64, 96, 128, 192, 256), 128: (64, 80, 96, 112, 128, 144, 160, 176, 192)}
 """Columns by rows: each of two consumers computes a whole tile."""
-
-
-@record
-class WarpgroupForm:
-    """``tile``: rows, columns and elements along k; ``consumers``: warpgroups that multiply;
-    ``cluster``: blocks along m and n; ``parts``: of K."""
-
-    tile: tuple[int, int, int]
-    consumers: int
-    pingpong: bool = False
-    cluster: tuple[int, int] = (1, 1)
-    parts: int = 1
-
-    @property
-    def name(self) -> str:
-        return f"{self.tile[0]} x {self.tile[1]}"
-
-
-@record
-class WarpgroupPlan:
-    """A form for a request, with what follows for a block: persistence, stages, how C leaves."""
-
-    form: WarpgroupForm
-    request: Request
-    sizes: WarpgroupSizes
-
-    @property
-    def parts(self) -> int:
-        return self.form.parts
-
-    @property
-    def blocks(self) -> int:
-        """Tiles, each once for each part of K."""
-        m, n, _, *batches = self.request.shape
-        rows, columns, _ = self.form.tile
-        return ceil(m / rows) * ceil(n / columns) * prod(batches) * self.parts
-
-    @cached_property
-    def modeled(self) -> float:
-        """Seconds by the cost model alone; infinite if a block does not fit."""
-        return estimate(self.sizes, self.request.shape, self.request.gpu)
-
-    @cached_property
-    def seconds(self) -> float:
-        """The estimate: the cost model's, corrected by what was learned from measurements, never
-        above the GPU's peak rates."""
-        if self.modeled == inf or not covers(self.sizes):
-            return self.modeled
-        corrected = self.modeled * correction(self.features, self.sizes.item[0])
-        return max(corrected, least(self.sizes, self.request.shape, self.request.gpu))
-
-    @property
-    def features(self) -> tuple[float, ...]:
-        """What the correction depends on."""
-        request = self.request
-        launch = launch_of(self.sizes, request.shape, request.gpu)
-        along = request.along["a"] == "k", request.along["b"] == "k"
-        us = self.modeled * 1e6
-        return features(self.sizes, request.shape, along, request.pitch_bytes, launch, us)
-
-    @cached_property
-    def text(self) -> str:
-        return "".join(f"{line}\n" for line in self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        problem = replace(self.request.problem, epilogue=None, target=TARGET)
-        yield from format_schedule(problem).splitlines()
-        yield from self._directives()
-        epilogue = self.request.problem.epilogue
-        if epilogue is not None:
-            yield f"fuse_epilogue {format_expression(epilogue.expression)}"
-
-    def _directives(self) -> Iterator[str]:
-        form, (m, n, k) = self.form, self.request.letters
-        a, b, c = (self.request.access[role].tensor for role in "abc")
-        tiles = f"{a} {b} {c}" if self.sizes.staged else f"{a} {b}"
-        rows, columns, along_k = form.tile
-        yield f"tile {m}={rows} {n}={columns} {k}={along_k}"
-        yield f"cache_shared {tiles}"
-        own = rows if form.pingpong else rows // form.consumers
-        yield f"warp_tile {m}={own} {n}={columns}"
-        if self.request.fast:
-            yield "decompose into=bf16"
-        yield f"tensor_core via=wgmma{f' promote={PROMOTE}' if self.request.fast else ''}"
-        if self.request.width["c"] > 1:
-            yield f"vectorize {c} width=2"
-        yield f"swizzle {tiles}"
-        yield f"double_buffer {a} {b} stages={self.sizes.stages}"
-        yield f"async_copy {tiles} via=tma"
-        if self.blocks > self.request.gpu.sms:
-            yield f"raster group={RASTER}"
-        if self.sizes.persistent:
-            yield "persistent"
-        if self.sizes.producer:
-            order = " order=pingpong" if form.pingpong else ""
-            yield f"warp_specialize producers=1 consumers={form.consumers}{order}"
-        else:
-            groups = groups_of(self.parts)
-            yield f"split_k parts={self.parts}" + (f" groups={groups}" if groups > 1 else "")
-        if form.cluster != (1, 1):
-            sides = zip((m, n), form.cluster, strict=True)
-            yield "cluster " + " ".join(f"{x}={count}" for x, count in sides if count > 1)
-        if not self.request.fast:  # a pre-pass splits the operands before this kernel
-            yield "overlap_launch"
 
 
 def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
     """The plans for a request that TMA and wgmma can take, estimates and legality aside."""
     if not _takes(request):
         return
+    if request.along["c"] == "n":
+        yield from _plans(request, False)
+    if request.shape[0] <= FEW_ROWS or request.along["c"] == "m":
+        yield from _plans(request, True)
+
+
+def _plans(asked: Request, swapped: bool) -> Iterator[WarpgroupPlan]:
+    """Those with the rows of C, or its columns if the operands are ``swapped``, along the rows of
+    the instructions."""
+    request = asked.exchanged if swapped else asked
     m, n, depth, *batches = request.shape
     elements = ATOM_BYTES // BYTES[_operands(request)[0]]
-    for rows, columns, consumers, pingpong in _tiles(m, n):
+    for rows, columns, consumers, pingpong in _snug_tiles(request) if swapped else _tiles(m, n):
         tiles = ceil(m / rows) * ceil(n / columns) * prod(batches)
         many = tiles > request.gpu.sms
         for atom_columns in ATOM_COLUMNS[:1] if request.fast else ATOM_COLUMNS:
             if atom_columns > 1 and atom_columns * elements > depth:
                 continue
-            form = WarpgroupForm((rows, columns, atom_columns * elements), consumers, pingpong)
+            tile = rows, columns, atom_columns * elements
+            form = WarpgroupForm(tile, consumers, pingpong, swapped=swapped)
             sizes = _settled(form, request, many)
             if sizes is None:
                 continue
             for cluster in _clusters(form.tile, request) if many or not pingpong else ():
                 yield WarpgroupPlan(
-                    WarpgroupForm(form.tile, consumers, pingpong, cluster),
-                    request,
+                    replace(form, cluster=cluster),
+                    asked,
                     sizes if cluster == (1, 1) else replace(sizes, cluster=cluster),
                 )
             if not pingpong and not many:
                 for parts in _parts(tiles, ceil(depth / form.tile[2]), request.gpu.sms):
                     yield WarpgroupPlan(
                         replace(form, parts=parts),
-                        request,
+                        asked,
                         replace(sizes, parts=parts, producer=False),
                     )
 
@@ -200,9 +103,8 @@ def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
 def _takes(request: Request) -> bool:
     """Whether wgmma multiplies the types, as they are stored, and TMA takes the rows of A and B;
     rows of parts it always takes."""
-    (a, b), acc = _operands(request), request.dtype["acc"]
-    atoms = [ATOMS[atom] for atom in VIA["wgmma"] if (a, b, acc) in ATOMS[atom].products]
-    if not request.gpu.arch.startswith("sm_90") or not atoms or request.along["c"] != "n":
+    (a, b), atoms = _operands(request), _atoms(request)
+    if not request.gpu.arch.startswith("sm_90") or not atoms:
         return False
     stored = zip("ab", (a, b), strict=True)
     if not all(request.along[x] == "k" or dtype in atoms[0].mn_major for x, dtype in stored):
@@ -210,6 +112,12 @@ def _takes(request: Request) -> bool:
     if request.fast:  # one matrix of each operand is split into parts
         return len(request.shape) == len("mnk")
     return all(request.width[x] * BYTES[request.dtype[x]] >= VECTOR for x in "ab")
+
+
+def _atoms(request: Request) -> list[AtomTraits]:
+    """Those of wgmma that multiply the types."""
+    types = (*_operands(request), request.dtype["acc"])
+    return [ATOMS[atom] for atom in VIA["wgmma"] if types in ATOMS[atom].products]
 
 
 def _operands(request: Request) -> tuple[DType, DType]:
@@ -226,6 +134,21 @@ def _tiles(m: int, n: int) -> Iterator[tuple[int, int, int, bool]]:
     for rows, consumers, alternate, sides in (*cooperative, *pingpong):
         if rows <= most[0]:
             yield from ((rows, side, consumers, alternate) for side in sides if side <= most[1])
+
+
+def _snug_tiles(request: Request) -> Iterator[tuple[int, int, int, bool]]:
+    """The same where the columns, in steps of 8, are n or an equal share of it."""
+    m, n, *_ = request.shape
+    (traits, *_), columns = _atoms(request), set[int]()
+    for count in SHARES:
+        side = -(-ceil(n / count) // PATTERN) * PATTERN
+        side += PATTERN if traits.columns(side) < side else 0
+        columns |= {side} if NARROWEST <= side <= WIDEST else set()
+    for rows, consumers, alternate in SNUG:
+        if rows <= _reach(m):
+            for side in sorted(columns):
+                if rows // (1 if alternate else consumers) * side // THREADS <= ACCUMULATORS:
+                    yield rows, side, consumers, alternate
 
 
 def _clusters(tile: tuple[int, int, int], request: Request) -> Iterator[tuple[int, int]]:
@@ -248,7 +171,8 @@ def _settled(form: WarpgroupForm, request: Request, many: bool) -> WarpgroupSize
     """The sizes with as many stages as fit, and C by TMA if its rows allow it; None where a load
     is not hidden: two stages or fewer, where each is of whole operands."""
     item = BYTES[request.dtype["c"]]
-    wide = request.width["c"] * item >= VECTOR and form.tile[1] * item % (2 * VECTOR) == 0
+    row = form.tile[0 if form.swapped else 1] * item
+    wide = request.width["c"] * item >= VECTOR and row % (2 * VECTOR) == 0
     sizes = sizes_of(form, request, persistent=many, staged=wide)
     left = TARGETS[TARGET].shared - sizes.shared - BARRIERS
     stages = min(MOST_STAGES, left // sizes.stage_bytes)
@@ -270,6 +194,7 @@ def sizes_of(
     rows, columns, k = form.tile
     item = BYTES[_operands(request)[0]], BYTES[request.dtype["c"]]
     across = GROUP // _width(columns)
+    across_c = GROUP // _width(rows) if form.swapped else across
     return WarpgroupSizes(
         tile=(rows, columns),
         atom_columns=k * item[0] // ATOM_BYTES,
@@ -280,12 +205,13 @@ def sizes_of(
         stages=stages,
         parts=form.parts,
         persistent=persistent,
-        narrow=(1 if request.along["b"] == "k" else across, across),
+        narrow=(1 if request.along["b"] == "k" else across, across_c),
         staged=staged,
         item=item,
         odd=not request.whole_sectors,
         planes=PARTS if request.fast else 1,
         products=PRODUCTS if request.fast else 1,
+        swapped=form.swapped,
     )
 
 

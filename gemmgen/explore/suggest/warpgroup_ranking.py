@@ -9,7 +9,8 @@ from __future__ import annotations
 from math import inf
 
 from gemmgen.explore.request import Request
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan, warpgroup_plans
+from gemmgen.explore.suggest.warpgroup_plan import WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_plans import warpgroup_plans
 
 MOST, NEAR = 120, 1.6
 """Plans that are corrected, and by how much longer than the first the last of them takes, by the

@@ -7,7 +7,7 @@ from math import ceil, prod
 from typing import TYPE_CHECKING
 
 from gemmgen.base.source import counted
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_plan import WarpgroupPlan
 from gemmgen.explore.warpgroup_cost import GROUP
 from gemmgen.schedule.roles import batches
 
@@ -21,6 +21,11 @@ def warpgroup_reasons(s: Suggestion, plan: WarpgroupPlan) -> Iterator[str]:
     """One or two sentences per decision."""
     yield _tile(s, plan)
     yield _roles(plan)
+    if plan.form.swapped:
+        yield (
+            f"rows={plan.oriented.letters[0]}: the {counted(s.request.shape[0], 'row')} of C are "
+            f"columns of wgmma, in steps of 8; it has {GROUP} rows."
+        )
     if s.request.fast:
         yield _terms(plan)
     stage = plan.sizes.stage_bytes / KIB
@@ -50,14 +55,14 @@ def warpgroup_reasons(s: Suggestion, plan: WarpgroupPlan) -> Iterator[str]:
 def _tile(s: Suggestion, plan: WarpgroupPlan) -> str:
     """The tile, the waves of its blocks, and the best one of another size."""
     form, shape = plan.form, s.request.shape
-    rows, columns = ceil(shape[0] / form.tile[0]), ceil(shape[1] / form.tile[1])
+    rows, columns = (ceil(size / side) for size, side in zip(shape[:2], form.sides, strict=True))
     matrices = f" for each of {prod(shape[3:])} matrices" if batches(s.request.problem.gemm) else ""
     waves = s.blocks / plan.parts / s.resident_blocks
     chosen = (
         f"tile: {rows} x {columns} tiles of {form.name}{matrices} are {waves:.2f} waves of "
         f"{s.resident_blocks} blocks."
     )
-    others = [o for o in s.options if o.plan.form.tile[:2] != form.tile[:2]]
+    others = [o for o in s.options if o.plan.form.name != form.name]
     if not others:
         return chosen
     other = min(others, key=lambda option: option.seconds)
@@ -98,7 +103,7 @@ def _terms(plan: WarpgroupPlan) -> str:
 
 def _cluster(plan: WarpgroupPlan) -> str:
     rows, columns = plan.form.cluster
-    request = plan.request
+    request = plan.oriented
     shared = [
         f"{count} blocks share each tile of {request.access[role].tensor}"
         for role, count in (("a", columns), ("b", rows))

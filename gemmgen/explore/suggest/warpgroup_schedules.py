@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gemmgen.explore.request import Request
-from gemmgen.explore.suggest.warpgroup_plans import WarpgroupForm, WarpgroupPlan, sizes_of
+from gemmgen.explore.suggest.warpgroup_plan import WarpgroupForm, WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_plans import sizes_of
 from gemmgen.explore.warpgroup_cost import ATOM_BYTES, HELD
 from gemmgen.schedule.model import Directive, Schedule
 
@@ -19,6 +20,9 @@ def plan_of(schedule: Schedule, request: Request) -> WarpgroupPlan | None:
     """The plan whose sizes are those of ``schedule``; None if it does not use wgmma, or has a
     tile or a cluster that the model does not cover."""
     stated = {x.name: x for x in schedule.directives if x.name != "double_buffer"}
+    asked, rows_of = request, _word(stated, "tensor_core", "rows")
+    swapped = rows_of == request.letters[1]
+    request = request.exchanged if swapped else request
     m, n, k = request.letters
     a, _, c = (request.access[role].tensor for role in "abc")
     tile = _sizes(stated, "tile", m, n, k)
@@ -42,7 +46,8 @@ def plan_of(schedule: Schedule, request: Request) -> WarpgroupPlan | None:
         ),
         0,
     )
-    form = WarpgroupForm((tile[0], tile[1], tile[2]), consumers, pingpong, cluster, max(1, parts))
+    sides = tile[0], tile[1], tile[2]
+    form = WarpgroupForm(sides, consumers, pingpong, cluster, max(1, parts), swapped)
     copied = stated["async_copy"].operands if "async_copy" in stated else ()
     sizes = sizes_of(
         form,
@@ -53,7 +58,7 @@ def plan_of(schedule: Schedule, request: Request) -> WarpgroupPlan | None:
     )
     if sizes.atom_columns * ATOM_BYTES != tile[2] * sizes.item[0] or sizes.atom_columns == 0:
         return None
-    return WarpgroupPlan(form, request, replace(sizes, producer="warp_specialize" in stated))
+    return WarpgroupPlan(form, asked, replace(sizes, producer="warp_specialize" in stated))
 
 
 def _sizes(stated: dict[str, Directive], name: str, *arguments: str) -> tuple[int, ...]:
