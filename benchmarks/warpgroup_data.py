@@ -8,7 +8,7 @@ fits the cost model to.
 With ``--named`` the shapes are the named ones of ``default_path.py``, with ``--rows`` C has few
 rows.  Otherwise
 shapes and storage orders are drawn as by ``default_path.py``.  Of each shape the ``--first`` plans
-that ``suggest`` ranks first are timed, since a choice among thousands finds the plans whose
+that ``suggest`` ranks first, and as many with swapped operands, are timed, since a choice among thousands finds the plans whose
 estimates err most, and others at random among those that it expects to take up to ``--within``
 times as long; some of them with other stages, without persistence or with C stored directly.
 PyTorch is timed before, between and after them: ``torch.mm``, and of bytes ``_scaled_mm`` with its
@@ -78,10 +78,16 @@ def chosen(request: Request, asked: argparse.Namespace, draw: random.Random) -> 
     ranked = fastest(request, MOST_RANKED)
     if not ranked:
         return []
-    near = [x for x in ranked[asked.first :] if x.seconds <= asked.within * ranked[0].seconds]
+    first = [
+        plan
+        for swapped in (False, True)
+        for plan in [x for x in ranked if x.form.swapped == swapped][: asked.first]
+    ]
+    rest = (x for x in ranked if x not in first)
+    near = [x for x in rest if x.seconds <= asked.within * ranked[0].seconds]
     others = draw.sample(near, min(len(near), 2 * asked.plans))
     found: dict[str, WarpgroupPlan] = {}
-    for plan in (*ranked[: asked.first], *(varied(plan, draw) for plan in others)):
+    for plan in (*first, *(varied(plan, draw) for plan in others)):
         if len(found) < asked.plans:
             found.setdefault(plan.text, plan)
     return list(found.values())

@@ -123,7 +123,7 @@ class WarpgroupCosts:
     ``narrow_b``: by how much reading B costs more for each halving of its rows.  ``arrive`` and
     ``l2``: bytes a clock that one SM takes from L2, and that L2 delivers in all; bytes outside the
     matrix, which TMA fills with zeros, cost ``outside`` times as much more.  ``reader``: of each
-    block that reads the same lines of L2.  ``step``: of a step in addition to its loads and
+    block that reads the same lines of L2, in proportion where they are fewer than ``lines``.  ``step``: of a step in addition to its loads and
     arithmetic, ``alone`` more without a producer.  ``tile``: of a tile's epilogue; ``store``: bytes
     of C a clock; ``narrow_c``, ``odd``: by how much storing them costs more.  ``split``: of split
     K; ``reduced``: elements of the slices of a tile that are added in a clock.  ``flop``:
@@ -145,6 +145,7 @@ class WarpgroupCosts:
     l2: float = 4660
     outside: float = 4.13
     reader: float = 6.78
+    lines: float = 64
     step: float = 71.8
     alone: float = 58.1
     tile: float = 1480
@@ -273,10 +274,16 @@ def _step(
         multiplied * launch.share,
         lines * ATOM_BYTES * sizes.atom_columns * sizes.planes * launch.share / costs.arrive,
         from_l2 * launch.active / costs.l2,
-        costs.reader * max(launch.readers) * sizes.atom_columns * sizes.planes,
+        costs.reader * _readers(used, launch, costs) * sizes.atom_columns * sizes.planes,
         costs.latency * (1 + costs.meet_latency * doublings) / max(1, sizes.stages - 1),
     )
     return bound + costs.step + (0 if sizes.producer else costs.alone)
+
+
+def _readers(used: tuple[int, int], launch: BlockLaunch, costs: WarpgroupCosts) -> float:
+    """Blocks that read the same lines of L2: fewer count where these lines are few."""
+    pairs = zip(launch.readers, used, strict=True)
+    return max(readers * min(1.0, lines / costs.lines) for readers, lines in pairs)
 
 
 def _norm(exponent: float, *values: float) -> float:
