@@ -17,6 +17,7 @@ from gemmgen.passes.ladder import LADDER
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.cpu import MOST
 from gemmgen.proof.layers import LAYERS
+from gemmgen.prove.goals import FACTS
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 from gemmgen.schedule.words import HEADS, QUANTITIES
 from gemmgen_docs.markdown import cell, code, difference, fence, table
@@ -185,6 +186,12 @@ def quantities() -> str:
 def layers() -> str:
     """The layers that ``gemmgen verify`` runs."""
     return ", ".join(LAYERS)
+
+
+def facts() -> str:
+    """The facts that ``gemmgen prove`` shows, as a table."""
+    rows = [f"| {name} | {claim} |" for name, claim in FACTS.items()]
+    return "\n".join(["| fact | what it says |", "|---|---|", *rows])
 
 
 @dataclass(frozen=True)

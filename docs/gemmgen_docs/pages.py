@@ -65,6 +65,7 @@ FUNCTIONS: Mapping[str, Callable[..., str]] = {
     "ladder_table": ladder.table,
     "latencies": teaching.latencies,
     "layers": language.layers,
+    "facts": language.facts,
     "limits": ladder.limits,
     "memory_latencies": teaching.memory,
     "micro_tile": teaching.micro_tile,

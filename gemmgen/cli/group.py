@@ -29,6 +29,7 @@ COMMANDS = {
     "fmt": "Rewrite schedules in the order of the passes, aligned, comments kept.",
     "show": "Print the program after each pass, or what each pass changed.",
     "verify": "Prove kernels right in all layers that this machine can run.",
+    "prove": "Prove facts about kernels for all sizes at once.",
     "fuzz": "Verify random schedules, to find bugs in gemmgen.",
     "bench": "Time kernels against cuBLAS.",
     "ladder": "Time a ladder of schedules, as a table.",

@@ -1,0 +1,320 @@
+"""What registers and shared memory hold, as elements of tensors and partial sums of products.
+
+A value is that of all threads: its polynomials have a number for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from gemmgen.base.record import record
+from gemmgen.numerics.operators import Bools, Ints
+from gemmgen.prove import conditions, polynomials
+from gemmgen.prove.conditions import Condition
+from gemmgen.prove.polynomials import Polynomial
+
+Place = tuple[tuple[str, Polynomial], ...]
+"""The index of an element by letter."""
+
+
+@record
+class Number:
+    """A literal."""
+
+    value: float
+
+
+@record
+class TensorElement:
+    """The element of ``tensor`` at ``at``; outside the tensor it is zero."""
+
+    tensor: str
+    at: Place
+
+
+@record
+class ScalarArgument:
+    """A scalar of the call."""
+
+    name: str
+
+
+@record
+class Total:
+    """The sum of the products with the element of C at ``at``, for the contracted index from
+    ``low`` to ``high`` (exclusive), and for those in ``extra``; ``base`` numbers the operation
+    that it began with."""
+
+    at: Place
+    low: Polynomial
+    high: Polynomial
+    extra: tuple[Polynomial, ...] = ()
+
+
+@record
+class Pick:
+    """``yes`` where the condition holds, else ``no``."""
+
+    condition: Condition
+    yes: Data
+    no: Data
+
+
+@record
+class Apply:
+    """An operation of the epilogue."""
+
+    name: str
+    arguments: tuple[Data, ...]
+
+
+@record
+class Kept:
+    """What was there before a store that not all threads do."""
+
+
+@record
+class UnknownData:
+    """Not known, for a reason; ``certain``: it is known to be wrong."""
+
+    reason: str
+    certain: bool = False
+
+
+Data = Number | TensorElement | ScalarArgument | Total | Pick | Apply | Kept | UnknownData
+
+ZERO = Number(0.0)
+
+
+def with_forms(data: Data, function: Callable[[Polynomial], Polynomial]) -> Data:
+    """``data`` with ``function`` of each of its forms."""
+    match data:
+        case TensorElement(tensor, at):
+            return TensorElement(tensor, _place(at, function))
+        case Total(at, low, high, extra):
+            return Total(
+                _place(at, function), function(low), function(high), tuple(map(function, extra))
+            )
+        case Pick(condition, yes, no):
+            return pick(
+                conditions.with_forms(condition, function),
+                with_forms(yes, function),
+                with_forms(no, function),
+            )
+        case Apply(name, arguments):
+            return Apply(name, tuple(with_forms(each, function) for each in arguments))
+        case _:
+            return data
+
+
+def _place(at: Place, function: Callable[[Polynomial], Polynomial]) -> Place:
+    return tuple((letter, function(form)) for letter, form in at)
+
+
+def forms_of(data: Data) -> Iterator[Polynomial]:
+    """The forms of ``data`` in the order in which ``with_forms`` takes them."""
+    found: list[Polynomial] = []
+
+    def note(form: Polynomial) -> Polynomial:
+        found.append(form)
+        return form
+
+    with_forms(data, note)
+    yield from found
+
+
+def skeleton(data: Data) -> tuple[object, ...]:
+    """What is equal for values that differ in numbers alone."""
+    match data:
+        case Number(value):
+            return ("number", value)
+        case TensorElement(tensor, at):
+            return (tensor, *(polynomials.skeleton(form) for _, form in at))
+        case ScalarArgument(name):
+            return ("argument", name)
+        case Total(at, low, high, extra):
+            own = [form for _, form in at]
+            return ("total", *map(polynomials.skeleton, (*own, low, high, *extra)))
+        case Pick(condition, yes, no):
+            return ("pick", _shape(condition), skeleton(yes), skeleton(no))
+        case Apply(name, arguments):
+            return (name, *map(skeleton, arguments))
+        case Kept():
+            return ("kept",)
+        case UnknownData(reason):
+            return ("lost", reason)
+
+
+def _shape(condition: Condition) -> tuple[object, ...]:
+    own = tuple(map(polynomials.skeleton, conditions.forms_of(condition)))
+    blank = conditions.with_forms(condition, lambda _: polynomials.symbol("any"))
+    return (conditions.signature(blank), own)
+
+
+def same(left: Data, right: Data) -> bool:
+    """Whether they are equal in all threads, as written."""
+    if left is right:
+        return True
+    match left, right:
+        case TensorElement(tensor, at), TensorElement(other, there):
+            return tensor == other and same_place(at, there)
+        case Total(), Total():
+            return (
+                same_place(left.at, right.at)
+                and polynomials.same(left.low, right.low)
+                and polynomials.same(left.high, right.high)
+                and len(left.extra) == len(right.extra)
+                and all(map(polynomials.same, left.extra, right.extra))
+            )
+        case Pick(), Pick():
+            conds = conditions.signature(left.condition) == conditions.signature(right.condition)
+            return conds and same(left.yes, right.yes) and same(left.no, right.no)
+        case Apply(name, own), Apply(other, others):
+            return name == other and len(own) == len(others) and all(map(same, own, others))
+        case Number() | ScalarArgument() | UnknownData() | Kept(), _:
+            return left == right
+        case _:
+            return False
+
+
+def same_place(left: Place, right: Place) -> bool:
+    return len(left) == len(right) and all(
+        a == b and polynomials.same(x, y) for (a, x), (b, y) in zip(left, right, strict=True)
+    )
+
+
+def pick(condition: Condition, yes: Data, no: Data) -> Data:
+    """``Pick``, unless the condition or the two values decide it."""
+    if isinstance(condition, conditions.Truth):
+        if isinstance(condition.value, bool):
+            return yes if condition.value else no
+        joined = _by_thread(condition.value, yes, no)
+        if joined is not None:
+            return joined
+    if same(yes, no):
+        return yes
+    if isinstance(no, Pick) and same(yes, no.yes):
+        return pick(conditions.any_of(condition, no.condition), yes, no.no)
+    if isinstance(yes, Pick) and same(yes.no, no):
+        return pick(conditions.all_of(condition, yes.condition), yes.yes, no)
+    return Pick(condition, yes, no)
+
+
+def _by_thread(where: Bools, yes: Data, no: Data) -> Data | None:
+    """One value with the numbers of two, if they differ in numbers alone."""
+    if isinstance(yes, TensorElement) and isinstance(no, TensorElement) and yes.tensor == no.tensor:
+        pairs = zip(yes.at, no.at, strict=True)
+        return TensorElement(
+            yes.tensor, tuple((a, polynomials.chosen(where, x, y)) for (a, x), (_, y) in pairs)
+        )
+    return None
+
+
+def taken(data: Data, places: Ints) -> Data:
+    """``data`` of the threads, or the elements, at ``places``."""
+    return with_forms(data, lambda form: polynomials.taken(form, places))
+
+
+def gathered(parts: list[tuple[Bools, Data]]) -> Data | None:
+    """One value with the numbers of several, each where it holds; None if they differ otherwise."""
+    (_, first), *others = parts
+    if any(skeleton(first) != skeleton(other) for _, other in others):
+        return None
+    total = list(forms_of(first))
+    for where, other in others:
+        total = [
+            polynomials.chosen(where, y, x) for x, y in zip(total, forms_of(other), strict=True)
+        ]
+    left = iter(total)
+    return with_forms(first, lambda _: next(left))
+
+
+def with_flags(data: Data, flags: Mapping[str, bool]) -> Data:
+    """``data`` in calls where these flags are so."""
+    match data:
+        case Pick(condition, yes, no):
+            test = conditions.with_flags(condition, flags)
+            return pick(test, with_flags(yes, flags), with_flags(no, flags))
+        case Apply(name, arguments):
+            return Apply(name, tuple(with_flags(each, flags) for each in arguments))
+        case _:
+            return data
+
+
+def flags_of(data: Data) -> set[str]:
+    """The flags that ``data`` depends on."""
+    found: set[str] = set()
+    for each in inside(data):
+        if isinstance(each, Pick):
+            found |= conditions.flags_of(each.condition)
+    return found
+
+
+def leaves(data: Data) -> Iterator[tuple[tuple[Condition, ...], Data]]:
+    """What ``data`` can be, with the conditions for it."""
+    if isinstance(data, Pick):
+        for path, leaf in leaves(data.yes):
+            yield (data.condition, *path), leaf
+        for path, leaf in leaves(data.no):
+            yield (conditions.negated(data.condition), *path), leaf
+    else:
+        yield (), data
+
+
+def inside(data: Data) -> Iterator[Data]:
+    """``data`` and its parts."""
+    yield data
+    match data:
+        case Pick(_, yes, no):
+            yield from inside(yes)
+            yield from inside(no)
+        case Apply(_, arguments):
+            for each in arguments:
+                yield from inside(each)
+        case _:
+            return
+
+
+def form_at(at: Place, letter: str) -> Polynomial | None:
+    return next((form for name, form in at if name == letter), None)
+
+
+def shown(data: Data, thread: int) -> str:
+    """``A[m = 3, k = 7]`` of one thread."""
+    match data:
+        case TensorElement(tensor, at):
+            return f"{tensor}[{_shown_place(at, thread)}]"
+        case Total(at, low, high):
+            ends = f"{_shown(low, thread)} <= k < {_shown(high, thread)}"
+            return f"the sum for [{_shown_place(at, thread)}] over {ends}"
+        case UnknownData(reason):
+            return reason
+        case Number(value):
+            return str(value)
+        case ScalarArgument(name):
+            return name
+        case Pick(_, yes, no):
+            return f"{shown(yes, thread)} or {shown(no, thread)}"
+        case Apply(name, arguments):
+            return f"{name}({', '.join(shown(each, thread) for each in arguments)})"
+        case Kept():
+            return "what was there"
+
+
+def _shown_place(at: Place, thread: int) -> str:
+    return ", ".join(f"{letter} = {_shown(form, thread)}" for letter, form in at)
+
+
+def _shown(form: Polynomial, thread: int) -> str:
+    return polynomials.text(polynomials.of_thread(form, thread))
+
+
+def first_thread(where: Bools | bool) -> int:
+    return int(np.argmax(where)) if isinstance(where, np.ndarray) else 0
+
+
+def numbers(value: polynomials.Coefficient, threads: int) -> Ints:
+    """A vector of ``threads`` numbers."""
+    return np.broadcast_to(np.asarray(value, np.int64), threads)

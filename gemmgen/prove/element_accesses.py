@@ -1,0 +1,363 @@
+"""Accesses of memory: which element it is, whether it is inside, and what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import cast
+
+import numpy as np
+
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.numerics.operators import Ints
+from gemmgen.prove import conditions, data, polynomials, shared_state
+from gemmgen.prove.conditions import Condition
+from gemmgen.prove.data import Data, Kept, Place, TensorElement, UnknownData
+from gemmgen.prove.integers import Unsupported
+from gemmgen.prove.polynomials import Polynomial
+from gemmgen.prove.products import settled
+from gemmgen.prove.state import (
+    Binding,
+    GlobalPlace,
+    RegisterPlace,
+    SharedPlace,
+    WalkState,
+    Write,
+    under,
+)
+from gemmgen.prove.walk_context import OutputStore, WalkContext
+
+
+def load(
+    context: WalkContext,
+    state: WalkState,
+    place: Binding,
+    width: int,
+    valid: Sequence[Condition] = (),
+) -> list[Data]:
+    """``width`` neighbors; of global memory only those whose ``valid`` holds, if it is given."""
+    match place:
+        case GlobalPlace(param, offset):
+            return load_global(context, state, GlobalPlace(param, offset), width, valid)
+        case SharedPlace():
+            check_shared_alignment(context, state, place, width)
+            return [_load_shared(context, state, place, e) for e in range(width)]
+        case RegisterPlace():
+            return [_load_register(context, state, place, e) for e in range(width)]
+        case _:
+            raise Unsupported("a read of what is no memory")
+
+
+def save(context: WalkContext, state: WalkState, place: Binding, values: Sequence[Data]) -> None:
+    match place:
+        case GlobalPlace():
+            _save_global(context, state, place, values)
+        case SharedPlace():
+            check_shared_alignment(context, state, place, len(values))
+            for e, value in enumerate(values):
+                save_shared(context, state, place, e, value)
+        case RegisterPlace():
+            for e, value in enumerate(values):
+                _save_register(context, state, place, e, value)
+        case _:
+            raise Unsupported("a write of what is no memory")
+
+
+# ---- global memory ----
+
+
+def coordinates(context: WalkContext, tensor: GlobalPlace) -> Place:
+    """The index of an element by letter, from its flat one: what each leading dimension is
+    multiplied by, and the rest."""
+    left, found = tensor.offset, list[Polynomial]()
+    for step in context.interface.steps(tensor.param)[:-1]:
+        if step is None:
+            raise Unsupported(f"{tensor.param.name} without a leading dimension")
+        (name,) = context.sizes[step].symbols or {""}
+        row: dict[polynomials.Monomial, polynomials.Coefficient] = {}
+        rest: dict[polynomials.Monomial, polynomials.Coefficient] = {}
+        for monomial, value in left.terms.items():
+            if name in monomial:
+                without = list(monomial)
+                without.remove(name)
+                row[tuple(without)] = value
+            else:
+                rest[monomial] = value
+        found.append(Polynomial(row))
+        left = Polynomial(rest)
+    return tuple(zip(tensor.param.indices, (*found, left), strict=True))
+
+
+def neighbor(at: Place, by: int) -> Place:
+    """The place ``by`` elements on, in the same row."""
+    if not at or by == 0:
+        return at
+    *first, (letter, form) = at
+    return (*first, (letter, polynomials.add(form, polynomials.fixed(by))))
+
+
+def check_global(
+    context: WalkContext,
+    state: WalkState,
+    tensor: GlobalPlace,
+    at: Place,
+    width: int,
+    *path: Condition,
+) -> None:
+    """That ``width`` elements from ``at`` on are inside their row and their tensor."""
+    parts: list[Condition] = []
+    for i, (letter, form) in enumerate(at):
+        last = polynomials.add(form, polynomials.fixed(width - 1 if i == len(at) - 1 else 0))
+        parts += [conditions.not_negative(form), conditions.less(last, context.extent(letter))]
+    name = tensor.param.name
+    address = (name, tuple(form for _, form in at))
+    about = f"{name} is accessed outside"
+    for part in parts:
+        context.claim(state, "global bounds", part, about, address, path)
+    _check_pitch(context, state, tensor)
+
+
+def _check_pitch(context: WalkContext, state: WalkState, tensor: GlobalPlace) -> None:
+    """That rows do not overlap: an element inside its row is then no other row's."""
+    steps = context.interface.steps(tensor.param)
+    pitch = dict(context.interface.pitch).get(tensor.param.name)
+    if pitch is None or pitch not in steps or pitch not in context.sizes:
+        return
+    columns = context.extent(tensor.param.indices[-1])
+    spans = conditions.at_least(context.sizes[pitch], columns)
+    base = state.branch()
+    base.path, base.mask = (), None
+    about = f"a row of {tensor.param.name} is longer than its leading dimension"
+    context.claim(base, "global bounds", spans, about)
+
+
+def check_alignment(
+    context: WalkContext, state: WalkState, tensor: GlobalPlace, width: int
+) -> None:
+    """That a vector of ``width`` elements begins at a multiple of its bytes."""
+    if width == 1:
+        return
+    name, item = tensor.param.name, tensor.param.item
+    base = context.aligned.get(name, item)
+    context.check(
+        state, "alignment", base % (width * item) != 0, f"{name} is aligned to {base} bytes only"
+    )
+    left: dict[polynomials.Monomial, polynomials.Coefficient] = {}
+    for monomial, value in tensor.offset.terms.items():
+        factor = prod(context.theory.multiples.get(symbol, 1) for symbol in monomial)
+        if np.any(np.asarray(value) * factor % width != 0):
+            left[monomial] = value
+    rest = Polynomial(left)
+    about = f"{name} is accessed at no multiple of {width} elements"
+    address = (name, tuple(form for _, form in coordinates(context, tensor)))
+    if rest.concrete:
+        context.check(state, "alignment", _bools(rest.constant, width), about)
+    else:
+        context.claim(state, "alignment", conditions.Multiple(rest, width), about, address)
+
+
+def _bools(constant: polynomials.Coefficient, width: int) -> bool | shared_state.Bools:
+    wrong = np.asarray(constant) % width != 0
+    return bool(wrong) if wrong.ndim == 0 else cast(shared_state.Bools, wrong)
+
+
+def load_global(
+    context: WalkContext,
+    state: WalkState,
+    tensor: GlobalPlace,
+    width: int,
+    valid: Sequence[Condition] = (),
+) -> list[Data]:
+    if tensor.param.kind != "tensor":
+        raise Unsupported(f"the {tensor.param.kind} {tensor.param.name}")
+    at = coordinates(context, tensor)
+    check_alignment(context, state, tensor, width)
+    if not valid:
+        check_global(context, state, tensor, at, width)
+        return [TensorElement(tensor.param.name, neighbor(at, e)) for e in range(width)]
+    found: list[Data] = []
+    for e, test in enumerate(valid):
+        own = neighbor(at, e)
+        if not (isinstance(test, conditions.Truth) and test.value is False):
+            check_global(context, under(state, test), tensor, own, 1)
+        found.append(data.pick(test, TensorElement(tensor.param.name, own), data.ZERO))
+    return found
+
+
+def _save_global(
+    context: WalkContext, state: WalkState, tensor: GlobalPlace, values: Sequence[Data]
+) -> None:
+    if tensor.param.name != context.output.name:
+        raise Unsupported(f"a store to the {tensor.param.kind} {tensor.param.name}")
+    at = coordinates(context, tensor)
+    check_alignment(context, state, tensor, len(values))
+    check_global(context, state, tensor, at, len(values))
+    if not context.ledger.quiet:
+        for e, value in enumerate(values):
+            own = neighbor(at, e)
+            context.stores.append(OutputStore(own, value, state.path, state.mask, context.where))
+
+
+# ---- shared memory ----
+
+
+def shared_cells(context: WalkContext, state: WalkState, place: SharedPlace, e: int) -> Ints | None:
+    """The flat index of each thread's element, ``e`` after ``place``; None where it is outside."""
+    sizes = next(one.sizes for one in context.kernel.shared if one.name == place.name)
+    if len(place.first) != len(sizes):
+        raise Unsupported(f"{len(place.first)} indices of {place.name}")
+    flat, inside = np.zeros(context.threads, np.int64), True
+    for i, (form, size) in enumerate(zip(place.first, sizes, strict=True)):
+        if not form.concrete:
+            raise Unsupported(
+                f"the index {polynomials.text(form)} of {place.name} depends on sizes"
+            )
+        own = np.asarray(form.constant) + (e if i == len(sizes) - 1 else 0)
+        wrong = np.broadcast_to((own < 0) | (own >= size), context.threads)
+        index = own if own.ndim == 0 else own[data.first_thread(wrong)]
+        about = f"index {i} of {place.name} is {index}, of {size}"
+        inside &= context.check(state, "shared bounds", wrong, about)
+        flat = flat * size + own
+    return cast(Ints, flat) if inside else None
+
+
+def check_shared_alignment(
+    context: WalkContext, state: WalkState, place: SharedPlace, width: int
+) -> None:
+    if width == 1:
+        return
+    array = next(one for one in context.kernel.shared if one.name == place.name)
+    flat = np.zeros(context.threads, np.int64)
+    for form, size in zip(place.first, array.sizes, strict=True):
+        if not form.concrete:
+            raise Unsupported(
+                f"the index {polynomials.text(form)} of {place.name} depends on sizes"
+            )
+        flat = flat * size + np.asarray(form.constant)
+    about = f"{place.name} is accessed at no multiple of {width} elements"
+    context.check(state, "alignment", cast("shared_state.Bools", flat % width != 0), about)
+    bytes_ = width * BYTES[array.dtype]
+    short = array.aligned % bytes_ != 0
+    context.check(state, "alignment", short, f"{place.name} is aligned to {array.aligned} bytes")
+
+
+def note_access(
+    context: WalkContext,
+    state: WalkState,
+    name: str,
+    at: Ints,
+    kind: str,
+    asynchronous: bool = False,
+) -> None:
+    """One access of each thread that is here, for races."""
+    cells, threads = state.cells[name], context.active(state)
+    own = at if state.mask is None else at[state.mask]
+    statement = context.statement()
+    if kind == "read":
+        conflict = shared_state.read(cells, own, threads, statement)
+    else:
+        conflict = shared_state.write(cells, own, threads, statement, asynchronous)
+    context.ledger.count("races")
+    if conflict is not None:
+        context.violated(state, "races", described(context, name, conflict), conflict.thread)
+
+
+def described(context: WalkContext, name: str, conflict: shared_state.Conflict) -> str:
+    sizes = next(one.sizes for one in context.kernel.shared if one.name == name)
+    index = "".join(f"[{i}]" for i in np.unravel_index(conflict.cell, sizes))
+    other = "another thread" if conflict.other < 0 else f"thread {conflict.other}"
+    first = context.statements[conflict.first_at].statement if conflict.first_at >= 0 else ""
+    where = f" in `{first}`" if first else ""
+    return f"{name}{index}: thread {conflict.thread} {conflict.what}; the other is {other}{where}"
+
+
+def _load_shared(context: WalkContext, state: WalkState, place: SharedPlace, e: int) -> Data:
+    at = shared_cells(context, state, place, e)
+    if at is None:
+        return UnknownData("an element outside its array", certain=True)
+    note_access(context, state, place.name, at, "read")
+    if state.pending and any(one.name == place.name for one in state.pending):
+        raise Unsupported(f"a read of {place.name} under the condition of a store")
+    return shared_state.content(state.cells[place.name], context.events, at, state.mask)
+
+
+def save_shared(
+    context: WalkContext,
+    state: WalkState,
+    place: SharedPlace,
+    e: int,
+    value: Data,
+    asynchronous: bool = False,
+) -> None:
+    at = shared_cells(context, state, place, e)
+    if at is None:
+        return
+    note_access(context, state, place.name, at, "write", asynchronous)
+    write = Write(place.name, at, value, state.mask, context.where)
+    if state.pending is None:
+        finish(context, state, write)
+    else:
+        state.pending.append(write)
+
+
+def finish(context: WalkContext, state: WalkState, write: Write) -> None:
+    """A store that all threads of its mask do, wherever the state's path holds."""
+    cells = state.cells[write.name]
+    value = write.value
+    if any(isinstance(each, Kept) for each in data.inside(value)):
+        old = shared_state.content(cells, context.events, write.at, write.mask)
+        value = kept(value, old)
+    value = settled(context, state, value)
+    threads = context.every if write.mask is None else context.every[write.mask]
+    shared_state.store(cells, context.events.add(value), write.at[threads], threads)
+
+
+def kept(value: Data, old: Data) -> Data:
+    """``value`` with ``old`` where it is kept."""
+    match value:
+        case Kept():
+            return old
+        case data.Pick(condition, yes, no):
+            return data.pick(condition, kept(yes, old), kept(no, old))
+        case _:
+            return value
+
+
+# ---- registers ----
+
+
+def _register(context: WalkContext, state: WalkState, place: RegisterPlace, e: int) -> int | None:
+    """The flat index of an element; None if it is outside."""
+    if len(place.first) != len(place.sizes):
+        raise Unsupported(f"{len(place.first)} indices of {place.key}")
+    flat = 0
+    for i, (form, size) in enumerate(zip(place.first, place.sizes, strict=True)):
+        own = form.number()
+        if own is None:
+            raise Unsupported(
+                f"the index {polynomials.text(form)} of registers is not the same for all"
+            )
+        own += e if i == len(place.sizes) - 1 else 0
+        name = place.key.partition("@")[0]
+        about = f"index {i} of {name} is {own}, of {size}"
+        if not context.check(state, "register bounds", not 0 <= own < size, about):
+            return None
+        flat = flat * size + own
+    return flat
+
+
+def _load_register(context: WalkContext, state: WalkState, place: RegisterPlace, e: int) -> Data:
+    at = _register(context, state, place, e)
+    if at is None:
+        return UnknownData("a register outside its array", certain=True)
+    return state.registers.get(
+        (place.key, at), UnknownData("a register that was never set", certain=True)
+    )
+
+
+def _save_register(
+    context: WalkContext, state: WalkState, place: RegisterPlace, e: int, value: Data
+) -> None:
+    at = _register(context, state, place, e)
+    if at is not None:
+        state.registers[place.key, at] = settled(context, state, value)

@@ -1,0 +1,240 @@
+"""C's integer arithmetic on forms: division, remainders, choices, and names for their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import cast
+
+import numpy as np
+
+from gemmgen.numerics.operators import Ints
+from gemmgen.prove import conditions, polynomials
+from gemmgen.prove.conditions import ChosenInteger, Condition, Integer, Truth
+from gemmgen.prove.polynomials import Coefficient, Polynomial
+from gemmgen.prove.theory import Theory
+
+ONE = polynomials.fixed(1)
+BOUND_SECONDS = 2.0
+
+
+class Unsupported(Exception):
+    """A construct that no fact can be proved of; the message names it."""
+
+
+def on_leaves(function: Callable[[Polynomial], Integer], value: Integer) -> Integer:
+    """``function`` of the forms that ``value`` chooses from."""
+    if isinstance(value, Polynomial):
+        return function(value)
+    yes, no = on_leaves(function, value.yes), on_leaves(function, value.no)
+    return ChosenInteger(value.condition, yes, no)
+
+
+def combined(
+    function: Callable[[Polynomial, Polynomial], Integer], left: Integer, right: Integer
+) -> Integer:
+    return on_leaves(lambda x: on_leaves(lambda y: function(x, y), right), left)
+
+
+def choose(theory: Theory, condition: Condition, yes: Integer, no: Integer) -> Integer:
+    """``condition ? yes : no``: a new symbol if it is the same for all threads."""
+    if isinstance(condition, Truth):
+        if isinstance(condition.value, bool):
+            return yes if condition.value else no
+        if isinstance(yes, Polynomial) and isinstance(no, Polynomial):
+            return polynomials.chosen(condition.value, yes, no)
+    if isinstance(yes, Polynomial) and isinstance(no, Polynomial):
+        if polynomials.same(yes, no):
+            return yes
+        if conditions.is_uniform(condition) and yes.uniform and no.uniform:
+            key = (
+                "?",
+                conditions.signature(condition),
+                polynomials.signature(yes),
+                polynomials.signature(no),
+            )
+            if key not in theory.shared_names:
+                theory.shared_names[key] = _chosen(theory, condition, yes, no)
+            return theory.shared_names[key]
+    return ChosenInteger(condition, yes, no)
+
+
+def _chosen(theory: Theory, condition: Condition, yes: Polynomial, no: Polynomial) -> Polynomial:
+    name = theory.symbol("choice")
+    is_yes = conditions.is_zero(polynomials.subtract(name, yes))
+    is_no = conditions.is_zero(polynomials.subtract(name, no))
+    theory.known(name, conditions.if_else(condition, is_yes, is_no))
+
+    def value(sample: Mapping[str, int]) -> int | None:
+        test = truth_in(sample, condition)
+        return None if test is None else number_in(sample, yes if test else no)
+
+    theory.valued(name, value)
+    bound(theory, name)
+    return name
+
+
+def divided(theory: Theory, x: Polynomial, y: Polynomial) -> tuple[Polynomial, Polynomial]:
+    """``x / y`` and ``x % y``, rounded down."""
+    divisor = y.number()
+    if divisor == 0:
+        raise Unsupported("a division by zero")
+    if divisor is None and y.concrete and x.concrete:
+        top, bottom = x.constant, cast(Ints, y.constant)
+        return polynomials.fixed(top // bottom), polynomials.fixed(top % bottom)
+    if divisor is None:
+        return _by_symbol(theory, x, y)
+    whole: dict[polynomials.Monomial, Coefficient] = {}
+    rest: dict[polynomials.Monomial, Coefficient] = {}
+    for monomial, value in x.terms.items():
+        exact = monomial != polynomials.ONE and bool(np.all(np.asarray(value) % divisor == 0))
+        if exact:
+            whole[monomial] = value // divisor
+        else:
+            rest[monomial] = value
+    quotient, left = Polynomial(whole), Polynomial(rest)
+    if left.concrete:
+        own = left.constant
+        return polynomials.add(quotient, polynomials.fixed(own // divisor)), polynomials.fixed(
+            own % divisor
+        )
+    if not left.uniform:
+        raise Unsupported(
+            f"a division of {polynomials.text(left)} by {divisor}, other in each thread"
+        )
+    part = _by_number(theory, left, divisor)
+    return polynomials.add(quotient, part), polynomials.subtract(
+        left, polynomials.scale(part, divisor)
+    )
+
+
+def _by_number(theory: Theory, x: Polynomial, divisor: int) -> Polynomial:
+    key = ("/", polynomials.signature(x), divisor)
+    if key not in theory.shared_names:
+        q = theory.symbol("quotient")
+        rest = polynomials.subtract(x, polynomials.scale(q, divisor))
+        theory.known(
+            q, conditions.not_negative(rest), conditions.less(rest, polynomials.fixed(divisor))
+        )
+        theory.shared_names[key] = q
+        theory.valued(q, lambda sample: _floor(number_in(sample, x), divisor))
+        bound(theory, q)
+    return theory.shared_names[key]
+
+
+def _by_symbol(theory: Theory, x: Polynomial, y: Polynomial) -> tuple[Polynomial, Polynomial]:
+    """New symbols: ``x = q * y + r``."""
+    if not (x.uniform and y.uniform):
+        raise Unsupported(f"a division by {polynomials.text(y)}, other in each thread")
+    key = ("/", polynomials.signature(x), polynomials.signature(y))
+    if key not in theory.shared_names:
+        q, r = theory.symbol("quotient"), theory.symbol("remainder")
+        whole = polynomials.add(polynomials.multiply(q, y), r)
+        law = conditions.is_zero(polynomials.subtract(x, whole))
+        positive = conditions.at_least(y, ONE)
+        facts = [conditions.not_negative(r), conditions.less(r, y)]
+        is_positive = theory.holds((), positive, BOUND_SECONDS)
+        if not is_positive:
+            facts = [conditions.any_of(conditions.negated(positive), fact) for fact in facts]
+        theory.known(r, *facts)
+        theory.defined(q, law, *facts)
+        theory.defined(r, law)
+
+        def quotient(sample: Mapping[str, int]) -> int | None:
+            return _floor(number_in(sample, x), number_in(sample, y))
+
+        theory.valued(q, quotient)
+        theory.valued(
+            r, lambda sample: number_in(sample, polynomials.subtract(x, polynomials.multiply(q, y)))
+        )
+        if is_positive:
+            _lemmas(theory, q, x, y)
+        bound(theory, q)
+        bound(theory, r)
+        theory.shared_names[key] = q
+        theory.shared_names[("%", *key[1:])] = r
+    return theory.shared_names[key], theory.shared_names[("%", *key[1:])]
+
+
+def _lemmas(theory: Theory, q: Polynomial, x: Polynomial, y: Polynomial) -> None:
+    """``x < c * y`` if and only if ``x / y < c``; where y is a product with a factor in common
+    with the limit of x, ``q * (y / f) < limit / f``: both follow from ``q * y <= x``."""
+    for count in theory.limits:
+        below = conditions.less(x, polynomials.multiply(count, y))
+        fits = conditions.less(q, count)
+        theory.defined(q, conditions.if_else(below, fits, conditions.negated(fits)))
+        for other in theory.limits:
+            factor = _quotient(y, other)
+            if factor is not None and not factor.concrete:
+                below = conditions.less(x, polynomials.multiply(count, other))
+                fits = conditions.less(polynomials.multiply(q, factor), count)
+                theory.defined(q, conditions.any_of(conditions.negated(below), fits))
+
+
+def _quotient(form: Polynomial, by: Polynomial) -> Polynomial | None:
+    """``form / by`` for a product and one of its factors, a symbol."""
+    if len(form.terms) != 1 or len(by.terms) != 1:
+        return None
+    ((monomial, value),) = form.terms.items()
+    ((factor, one),) = by.terms.items()
+    if len(factor) != 1 or one != 1 or factor[0] not in monomial:
+        return None
+    rest = list(monomial)
+    rest.remove(factor[0])
+    return Polynomial({tuple(rest): value})
+
+
+def named(theory: Theory, form: Polynomial, name: str) -> Polynomial:
+    """``form``, or a symbol in its place if it has products of symbols, with its bounds."""
+    if not form.uniform or all(len(monomial) < 2 for monomial in form.terms):
+        return form
+    key = ("=", polynomials.signature(form))
+    if key not in theory.shared_names:
+        own = theory.symbol(name)
+        theory.defined(own, conditions.is_zero(polynomials.subtract(own, form)))
+        theory.shared_names[key] = own
+        theory.valued(own, lambda sample: number_in(sample, form))
+        bound(theory, own)
+    return theory.shared_names[key]
+
+
+def bound(theory: Theory, own: Polynomial) -> None:
+    """Adds to the facts of a symbol what can be proved of its range: not negative, positive, less
+    than a count of tiles."""
+    ranges: list[tuple[Condition, ...]] = [
+        (conditions.at_least(own, ONE), conditions.not_negative(own))
+    ]
+    for limit in theory.limits:
+        ranges.append((conditions.less(own, limit), conditions.at_least(limit, own)))
+    for claims in ranges:
+        for claim in claims:
+            if not theory.is_violated(claim) and theory.holds((), claim, BOUND_SECONDS):
+                theory.known(own, claim)
+                break
+
+
+def number_in(sample: Mapping[str, int], form: Polynomial) -> int | None:
+    """A form in a sampled call; None if that does not say it."""
+    if not form.symbols <= sample.keys():
+        return None
+    found = polynomials.evaluated(form, sample)
+    return found if isinstance(found, int) else None
+
+
+def truth_in(sample: Mapping[str, int], condition: Condition) -> bool | None:
+    names = {name for form in conditions.forms_of(condition) for name in form.symbols}
+    found = conditions.evaluated(condition, sample) if names <= sample.keys() else None
+    return found if isinstance(found, bool) else None
+
+
+def _floor(x: int | None, y: int | None) -> int | None:
+    return None if x is None or not y else x // y
+
+
+def xor(left: Polynomial, right: Polynomial) -> Polynomial:
+    if not (left.concrete and right.concrete):
+        if left.concrete or right.concrete:
+            raise Unsupported(
+                f"{polynomials.text(left)} ^ {polynomials.text(right)}: not of threads alone"
+            )
+        raise Unsupported(f"{polynomials.text(left)} ^ {polynomials.text(right)}")
+    return polynomials.fixed(cast(Coefficient, np.bitwise_xor(left.constant, right.constant)))

@@ -1,0 +1,225 @@
+"""What holds before each trip of a loop of unknown length.
+
+Trips are walked from the loop's entry.  Numbers that differ between trip r + P and trip r + 2P are
+taken to grow by as much in every P trips, P being the period of what the loop carries (the stages
+of a ring); that is a guess.  It becomes an invariant by induction: what does not follow from the
+entry, or from one trip to the next, is forgotten, until all that is left follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gemmgen.numerics.operators import Bools, Ints
+from gemmgen.prove import conditions, data, polynomials, shared_state
+from gemmgen.prove.conditions import ChosenInteger
+from gemmgen.prove.data import Data, Number, Total, UnknownData
+from gemmgen.prove.polynomials import Polynomial
+from gemmgen.prove.shared_state import NONE, Cells
+from gemmgen.prove.state import Value, WalkState
+from gemmgen.prove.walk_context import WalkContext
+
+CHANGES = UnknownData("a value that differs from trip to trip in no regular way")
+Change = Callable[[Polynomial], Polynomial]
+
+
+def grows_regularly(heads: list[WalkState], period: int) -> bool:
+    """Whether the integers that are carried grow alike in each of the first trips."""
+    for key in heads[0].slots:
+        values = [head.slots[key] for head in heads[: 3 * period]]
+        own = [value for value in values if isinstance(value, Polynomial)]
+        if len(own) != len(values):
+            continue
+        steps = [polynomials.subtract(own[i + period], own[i]) for i in range(2 * period)]
+        if not all(polynomials.same(steps[0], step) for step in steps[1:]):
+            return False
+    return True
+
+
+def guessed(
+    context: WalkContext, heads: list[WalkState], r: int, period: int, trip: Polynomial
+) -> WalkState:
+    """The state before trip ``trip``, which is ``r`` modulo the period."""
+    first, second = heads[r + period], heads[r + 2 * period]
+    since = polynomials.subtract(trip, polynomials.fixed(r + period))
+
+    def grown(x: Polynomial, y: Polynomial) -> Polynomial | None:
+        step = polynomials.subtract(y, x)
+        if any(np.any(np.asarray(value) % period != 0) for value in step.terms.values()):
+            return None
+        each = Polynomial({monomial: value // period for monomial, value in step.terms.items()})
+        return polynomials.add(x, polynomials.multiply(each, since))
+
+    found = WalkState(
+        {
+            name: _grown_cells(context, own, second.cells[name], grown)
+            for name, own in first.cells.items()
+        },
+        path=first.path,
+    )
+    for key, value in first.slots.items():
+        if key in second.slots:
+            found.slots[key] = _grown_value(value, second.slots[key], grown)
+    for place, value in first.registers.items():
+        other = second.registers.get(place)
+        found.registers[place] = CHANGES if other is None else _grown(value, other, grown)
+    return found
+
+
+def _grown_value(
+    x: Value, y: Value, grown: Callable[[Polynomial, Polynomial], Polynomial | None]
+) -> Value:
+    if isinstance(x, Polynomial) and isinstance(y, Polynomial):
+        found = grown(x, y)
+        return CHANGES if found is None else found
+    if x is y:
+        return x
+    if _is_data(x) and _is_data(y):
+        return _grown(x, y, grown)  # type: ignore[arg-type]  # narrowed by the function
+    return CHANGES
+
+
+def _is_data(value: object) -> bool:
+    return not isinstance(value, Polynomial | ChosenInteger) and not isinstance(
+        value, conditions.Truth | conditions.Flag
+    )
+
+
+def _grown(x: Data, y: Data, grown: Callable[[Polynomial, Polynomial], Polynomial | None]) -> Data:
+    if x is y:
+        return x
+    if data.skeleton(x) != data.skeleton(y):
+        return CHANGES
+    pairs = [grown(a, b) for a, b in zip(data.forms_of(x), data.forms_of(y), strict=True)]
+    if any(one is None for one in pairs):
+        return CHANGES
+    left = iter(pairs)
+    return data.with_forms(x, lambda form: next(left) or form)
+
+
+def _grown_cells(
+    context: WalkContext,
+    x: Cells,
+    y: Cells,
+    grown: Callable[[Polynomial, Polynomial], Polynomial | None],
+) -> Cells:
+    found = x.copy()
+    pairs = np.stack([x.event, y.event])
+    for first, second in np.unique(pairs, axis=1).T:
+        where = np.flatnonzero((x.event == first) & (y.event == second))
+        if first == NONE or second == NONE:
+            value: Data = CHANGES
+        else:
+            one = data.taken(context.events.values[int(first)], x.place[where])
+            two = data.taken(context.events.values[int(second)], y.place[where])
+            value = _grown(one, two, grown)
+        found.event[where] = context.events.add(value)
+        found.place[where] = np.arange(where.size)
+    shared_state.join(found, y)
+    return found
+
+
+def weaken(context: WalkContext, known: WalkState, other: WalkState, change: Change) -> bool:
+    """Forgets what ``known``, changed by ``change``, claims of ``other`` and is not so; whether it
+    forgot anything."""
+    forgot = False
+    for key, value in known.slots.items():
+        if not _implied_value(context, other.slots.get(key), value, change):
+            known.slots[key] = _any(context, key, value, other.slots.get(key))
+            forgot = True
+    for place, value in known.registers.items():
+        if value is not CHANGES and not _implied(other.registers.get(place), value, change):
+            known.registers[place] = CHANGES
+            forgot = True
+    for name, cells in known.cells.items():
+        forgot |= _weaken_cells(context, cells, other.cells[name], change)
+        forgot |= shared_state.join(cells, other.cells[name])
+    return forgot
+
+
+def _any(context: WalkContext, key: str, value: Value, other: Value | None) -> Value:
+    """A value that nothing is known of: an integer that all threads share stays one."""
+    if (
+        isinstance(value, Polynomial)
+        and isinstance(other, Polynomial)
+        and value.uniform
+        and other.uniform
+    ):
+        own = context.theory.symbol(key.partition("@")[0])
+        (name,) = own.symbols
+        low, high = value.number(), other.number()
+        context.free[name] = None
+        if low is not None and high is not None:
+            least, most = context.free[name] = min(low, high), max(low, high)
+            context.theory.known(
+                own,
+                conditions.at_least(own, polynomials.fixed(least)),
+                conditions.at_least(polynomials.fixed(most), own),
+            )
+        return own
+    return CHANGES
+
+
+def _implied_value(context: WalkContext, other: Value | None, value: Value, change: Change) -> bool:
+    if value is CHANGES or value is other:
+        return True
+    if isinstance(value, Polynomial) and isinstance(other, Polynomial) and len(value.terms) == 1:
+        name = next(iter(value.symbols), "")
+        if name in context.free and value.terms.get((name,)) == 1:
+            ends, number = context.free[name], other.number()
+            if ends is None:
+                return other.uniform
+            return number is not None and ends[0] <= number <= ends[1]
+    if isinstance(value, Polynomial):
+        return isinstance(other, Polynomial) and polynomials.same(other, change(value))
+    if other is None or not _is_data(value) or not _is_data(other):
+        return False
+    return _implied(other, value, change)  # type: ignore[arg-type]  # data, by the line above
+
+
+def _implied(other: Data | None, value: Data, change: Change) -> bool:
+    """Whether ``other`` is what ``value`` claims; no sum is the sum over no index."""
+    if other is None or value is other:
+        return value is other
+    claimed = data.with_forms(value, change)
+    if isinstance(other, Number) and other.value == 0.0 and isinstance(claimed, Total):
+        return polynomials.same(claimed.low, claimed.high) and not claimed.extra
+    return data.same(claimed, other)
+
+
+def _weaken_cells(context: WalkContext, known: Cells, other: Cells, change: Change) -> bool:
+    """The same for the elements of an array."""
+    forgot = False
+    lost: Ints | None = None
+    pairs = np.stack([known.event, other.event])
+    for mine, theirs in np.unique(pairs, axis=1).T:
+        value = context.events.values[int(mine)]
+        if value is CHANGES:
+            continue
+        where = np.flatnonzero((known.event == mine) & (other.event == theirs))
+        claimed = data.with_forms(data.taken(value, known.place[where]), change)
+        apart: Bools | bool = True
+        if theirs != NONE:
+            found = data.taken(context.events.values[int(theirs)], other.place[where])
+            apart = _apart(claimed, found)
+        if not np.any(apart):
+            continue
+        wrong = where[apart] if isinstance(apart, np.ndarray) else where
+        if lost is None:
+            lost = np.asarray(context.events.add(CHANGES))
+        known.event[wrong] = lost
+        known.place[wrong] = 0
+        forgot = True
+    return forgot
+
+
+def _apart(claimed: Data, found: Data) -> Bools | bool:
+    """In which elements two values differ: True for all."""
+    if data.skeleton(claimed) != data.skeleton(found):
+        return True
+    apart: Bools | bool = False
+    for x, y in zip(data.forms_of(claimed), data.forms_of(found), strict=True):
+        apart = apart | polynomials.differing(x, y)
+    return apart

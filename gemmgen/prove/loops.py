@@ -1,0 +1,226 @@
+"""Loops: those of known length trip by trip, the others by an invariant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gemmgen.ir.control import For
+from gemmgen.ir.thread_code import Node
+from gemmgen.prove import conditions, invariants, polynomials, symbolic_values
+from gemmgen.prove.conditions import Condition
+from gemmgen.prove.data import Data, Total
+from gemmgen.prove.integers import Unsupported
+from gemmgen.prove.polynomials import Polynomial
+from gemmgen.prove.state import WalkScope, WalkState
+from gemmgen.prove.walk_context import WalkContext
+
+Body = Callable[[list[WalkState], WalkScope], list[WalkState]]
+LONGEST_PERIOD = 8
+MOST_TRIPS = 4096
+
+
+def loop(
+    context: WalkContext, node: For[Node], state: WalkState, scope: WalkScope, body: Body
+) -> list[WalkState]:
+    """The states after a loop; those that broke out of it are on their way again."""
+    start = symbolic_values.form(context, state, scope, node.start)
+    stop = symbolic_values.form(context, state, scope, node.stop)
+    step = symbolic_values.form(context, state, scope, node.step)
+    by = step.number()
+    if not (start.uniform and stop.uniform and step.uniform):
+        raise Unsupported("a loop with other bounds in each thread")
+    distance = polynomials.subtract(stop, start).number()
+    if distance is not None and by is not None and by > 0:
+        after = _unrolled(node, state, scope, body, start, distance, by)
+    elif by is not None and by > 0:
+        after = _Loop(context, node, scope, body, start, stop, by).run(state)
+    else:
+        raise Unsupported(f"a loop by {polynomials.text(step)}")
+    for each in after:
+        each.broken = False
+    return after
+
+
+def _unrolled(
+    node: For[Node],
+    state: WalkState,
+    scope: WalkScope,
+    body: Body,
+    start: Polynomial,
+    distance: int,
+    by: int,
+) -> list[WalkState]:
+    if distance > MOST_TRIPS * by:
+        raise Unsupported(f"a loop of {distance // by} trips")
+    states = [state]
+    for at in range(0, distance, by):
+        inner = scope.inner()
+        inner.names[node.variable] = polynomials.add(start, polynomials.fixed(at))
+        states = body(states, inner)
+    return states
+
+
+class _Loop:
+    """A loop of unknown length: ``trip`` is the number of the trip, ``at`` its variable then."""
+
+    def __init__(
+        self,
+        context: WalkContext,
+        node: For[Node],
+        scope: WalkScope,
+        body: Body,
+        start: Polynomial,
+        stop: Polynomial,
+        by: int,
+    ):
+        self.context, self.node, self.scope, self.body = context, node, scope, body
+        self.start, self.stop, self.by = start, stop, by
+        self.trip = context.theory.symbol(f"trip of {node.variable}")
+        context.theory.known(self.trip, conditions.not_negative(self.trip))
+        self.name = next(iter(self.trip.symbols))
+
+    def at(self, trip: Polynomial) -> Polynomial:
+        return polynomials.add(self.start, polynomials.scale(trip, self.by))
+
+    def goes_on(self, trip: Polynomial) -> Condition:
+        return conditions.less(self.at(trip), self.stop)
+
+    def once(self, head: WalkState, trip: Polynomial) -> list[WalkState]:
+        """One trip from ``head``."""
+        state = head.copy()
+        state.path = (*state.path, self.goes_on(trip))
+        state.left = False
+        inner = self.scope.inner()
+        inner.names[self.node.variable] = self.at(trip)
+        return self.body([state], inner)
+
+    def run(self, entry: WalkState) -> list[WalkState]:
+        quiet = self.context.ledger.quiet
+        quiet.append(True)
+        invariant = self._invariant(entry)
+        quiet.pop()
+        self.context.exact = False
+        self.context.periods.append((self.by, len(invariant)))
+        ends: list[WalkState] = []
+        after = polynomials.add(self.trip, polynomials.fixed(1))
+        for r, head in enumerate(invariant):
+            gone = head.copy()
+            gone.path = (*entry.path, conditions.negated(self.goes_on(self.trip)))
+            ends.append(gone)
+            going = head.branch()
+            going.path = (*entry.path, self.goes_on(self.trip))
+            self.context.ranged(going, self.at(after), ())
+            for out in self.once(head, self.trip):
+                if out.broken or (out.left and not self._can_go_on(out, after)):
+                    ends.append(out)
+                elif out.left:
+                    raise Unsupported(f"trip {r} goes on after a break")
+        return [self._joined(entry, ends)]
+
+    def _can_go_on(self, state: WalkState, after: Polynomial) -> bool:
+        claim = conditions.negated(self.goes_on(after))
+        return self.context.theory.ask(state.path, claim).status != "proved"
+
+    def _invariant(self, entry: WalkState) -> list[WalkState]:
+        """The state before each trip, for each remainder of its number by the period."""
+        heads, partial, wrong = [entry.copy()], None, None
+        for period in range(1, LONGEST_PERIOD + 1):
+            while len(heads) < 3 * period + 1:
+                heads.append(self._main(heads[-1], polynomials.fixed(len(heads) - 1), entry))
+            if not invariants.grows_regularly(heads, period):
+                continue
+            try:
+                found, forgot = self._weakest(heads, period, entry)
+            except Unsupported as problem:
+                wrong = wrong or problem
+                continue
+            if not forgot:
+                return found
+            partial = partial or found
+        if partial is None:
+            raise wrong or Unsupported("what a loop carries has no period that was found")
+        return partial
+
+    def _weakest(
+        self, heads: list[WalkState], period: int, entry: WalkState
+    ) -> tuple[list[WalkState], bool]:
+        """An invariant for a period, and whether an integer had to be forgotten for it."""
+        found = [
+            invariants.guessed(self.context, heads, r, period, self.trip) for r in range(period)
+        ]
+        for each in found:
+            each.path, each.mask = entry.path, entry.mask
+        before = len(self.context.free)
+        while self._weakened(found, entry):
+            pass
+        return found, len(self.context.free) > before
+
+    def _main(self, head: WalkState, trip: Polynomial, entry: WalkState) -> WalkState:
+        """The state after one trip that no break ended."""
+        outs = [out for out in self.once(head, trip) if not out.left]
+        if len(outs) != 1:
+            raise Unsupported("a loop whose trips end in several ways")
+        (out,) = outs
+        self._forget_inner(out, entry)
+        out.path = entry.path
+        return out
+
+    def _forget_inner(self, state: WalkState, entry: WalkState) -> None:
+        """Removes the variables of the body."""
+        state.slots = {key: value for key, value in state.slots.items() if key in entry.slots}
+        state.registers = {
+            key: value for key, value in state.registers.items() if key in entry.registers
+        }
+
+    def _weakened(self, found: list[WalkState], entry: WalkState) -> bool:
+        context, zero = self.context, polynomials.ZERO
+        after = polynomials.add(self.trip, polynomials.fixed(1))
+        changed = invariants.weaken(
+            context, found[0], entry, lambda form: polynomials.substituted(form, self.name, zero)
+        )
+        for r, head in enumerate(found):
+            for out in self.once(head, self.trip):
+                if out.left:
+                    continue
+                changed |= invariants.weaken(
+                    context,
+                    found[(r + 1) % len(found)],
+                    out,
+                    lambda form: polynomials.substituted(form, self.name, after),
+                )
+        return changed
+
+    # ---- the end ----
+
+    def _joined(self, entry: WalkState, ends: list[WalkState]) -> WalkState:
+        """One state for all ends of the loop, with only what they have in common."""
+        for end in ends:
+            self._forget_inner(end, entry)
+            self._complete(end)
+        first, *others = ends
+        for other in others:
+            invariants.weaken(self.context, first, other, lambda form: form)
+        first.path, first.broken, first.left = entry.path, False, entry.left
+        return first
+
+    def _complete(self, end: WalkState) -> None:
+        """Sums that go beyond the extent are sums over all of it: elements outside are zero."""
+        if not self.context.contracted:
+            return
+        extent = self.context.extent(self.context.contracted[0])
+        known: dict[object, bool] = {}
+
+        def completed(value: Data) -> Data:
+            if not isinstance(value, Total) or value.extra or polynomials.same(value.high, extent):
+                return value
+            key = polynomials.signature(value.high)
+            if key not in known:
+                claim = conditions.at_least(value.high, extent)
+                known[key] = self.context.theory.ask(end.path, claim).status == "proved"
+            return Total(value.at, value.low, extent) if known[key] else value
+
+        for place, value in end.registers.items():
+            end.registers[place] = completed(value)
+        for key, value in end.slots.items():
+            if isinstance(value, Total):
+                end.slots[key] = completed(value)

@@ -1,0 +1,101 @@
+"""What is stored in an element of C is made of its own sum and of the epilogue's own elements."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from gemmgen.ir.problem import Problem
+from gemmgen.prove import conditions, data, polynomials
+from gemmgen.prove.data import Apply, Data, Pick, TensorElement, Total, UnknownData
+from gemmgen.prove.goals import Goal, KnownViolation
+from gemmgen.prove.products import settled
+from gemmgen.prove.state import WalkState
+from gemmgen.prove.stored_formula import EpilogueFormula
+from gemmgen.prove.walk_context import OutputStore, WalkContext
+
+
+def check(context: WalkContext, problem: Problem) -> None:
+    """Adds the goals for all stores to C to the facts ``products`` and ``formula``."""
+    formula = EpilogueFormula(context, problem)
+    for store in context.stores:
+        context.where = store.where
+        flags = sorted(data.flags_of(store.value))
+        for sides in product((False, True), repeat=len(flags)):
+            chosen = dict(zip(flags, sides, strict=True))
+            stored = _Stored(context, store)
+            value = stored.resolved(data.with_flags(store.value, chosen))
+            if not stored.totals:
+                shown = data.shown(store.value, 0)
+                stored.violate(f"what is stored has no sum: {shown}")
+            elif not stored.wrong:
+                formula.check(store, value, chosen)
+
+
+class _Stored:
+    """One store to C; ``totals`` counts the sums in it."""
+
+    def __init__(self, context: WalkContext, store: OutputStore):
+        self.context, self.store = context, store
+        self.state = WalkState({}, path=store.path, mask=store.mask)
+        self.totals, self.wrong = 0, False
+
+    def violate(self, about: str, thread: int = 0, certain: bool = True) -> None:
+        self.wrong = True
+        sure = certain and self.context.exact
+        own = KnownViolation("products", about, self.store.path, thread, self.store.where, sure)
+        self.context.ledger.violated(own)
+
+    def resolved(self, value: Data) -> Data:
+        """``value`` without the sides of choices that the store's path rules out."""
+        value = settled(self.context, self.state, value)
+        match value:
+            case Pick(condition, yes, no):
+                if self._never(condition):
+                    return self.resolved(no)
+                if self._never(conditions.negated(condition)):
+                    return self.resolved(yes)
+                return Pick(condition, self.resolved(yes), self.resolved(no))
+            case Apply(name, arguments):
+                return Apply(name, tuple(map(self.resolved, arguments)))
+            case Total():
+                self._total(value)
+            case TensorElement():
+                self._same_place(f"an element of {value.tensor}", value.at)
+            case UnknownData(reason, certain):
+                self.violate(f"what is stored has {reason}", certain=certain)
+            case _:
+                pass
+        return value
+
+    def _never(self, condition: conditions.Condition) -> bool:
+        claim = conditions.negated(condition)
+        return self.context.theory.holds(self.state.path, claim, 1.0)
+
+    def _total(self, value: Total) -> None:
+        self.totals += 1
+        self._same_place("a sum", value.at)
+        if value.extra:
+            self.violate(f"the sum lacks products before k = {polynomials.text(value.extra[0])}")
+        extent = self.context.extent(self.context.contracted[0])
+        self._goal(conditions.at_least(polynomials.ZERO, value.low), "a sum begins after k = 0")
+        self._goal(conditions.at_least(value.high, extent), "a sum ends before the last k")
+
+    def _same_place(self, what: str, at: data.Place) -> None:
+        """That the indices are those of the element of C, by letter."""
+        for letter, own in at:
+            there = data.form_at(self.store.at, letter)
+            if there is None:
+                self.violate(f"{what} with an index {letter}, which C does not have")
+            elif not polynomials.same(own, there):
+                apart = polynomials.differing(own, there)
+                if self.store.mask is not None:
+                    apart = apart & self.store.mask
+                thread = data.first_thread(apart)
+                shown = data.shown(TensorElement(self.context.output.name, self.store.at), thread)
+                own_place = data.shown(TensorElement("", at), thread)
+                self.violate(f"{what} for {own_place} is stored in {shown}", thread)
+
+    def _goal(self, claim: conditions.Condition, about: str) -> None:
+        address = (self.context.output.name, tuple(form for _, form in self.store.at))
+        path, mask, where = self.state.path, self.store.mask, self.store.where
+        self.context.ledger.goal(Goal("products", claim, path, mask, where, about, address))

@@ -1,0 +1,173 @@
+"""Multiply-adds: which elements they multiply, and which products an accumulator has."""
+
+from __future__ import annotations
+
+from gemmgen.prove import conditions, data, polynomials
+from gemmgen.prove.conditions import Condition
+from gemmgen.prove.data import Apply, Data, Number, Pick, Place, TensorElement, Total, UnknownData
+from gemmgen.prove.integers import ONE
+from gemmgen.prove.polynomials import Polynomial
+from gemmgen.prove.state import WalkState
+from gemmgen.prove.walk_context import WalkContext
+
+
+def multiply_add(
+    context: WalkContext, state: WalkState, left: Data, right: Data, sum_: Data
+) -> Data:
+    """``left * right + sum_``: a longer sum, if these are elements of the two tensors whose
+    products are summed."""
+    left, right = (settled(context, state, each) for each in (left, right))
+    if not (_is_operand(context, left) and _is_operand(context, right)):
+        return Apply("fmaf", (left, right, sum_))
+    for each in (left, right, sum_):
+        if isinstance(each, UnknownData):
+            context.violated(state, "products", f"uses {each.reason}", certain=each.certain)
+            return UnknownData(f"a sum with {each.reason}", each.certain)
+    if left == data.ZERO or right == data.ZERO:
+        return _with_zero(context, state, right if left == data.ZERO else left, sum_)
+    if not (isinstance(left, TensorElement) and isinstance(right, TensorElement)):
+        return _wrong(context, state, f"multiplies {data.shown(left, 0)} by {data.shown(right, 0)}")
+    if {left.tensor, right.tensor} != set(context.factors) or left.tensor == right.tensor:
+        return _wrong(context, state, f"multiplies {left.tensor} by {right.tensor}", left, right)
+    at, step = _joined(context, state, left, right)
+    if step is None:
+        return UnknownData("a sum with a wrong product", certain=True)
+    if conditions.at_least(step, context.extent(context.contracted[0])) is conditions.YES:
+        return sum_  # both elements are outside, so that the product is 0
+    return _longer(context, state, sum_, at, step)
+
+
+def _with_zero(context: WalkContext, state: WalkState, other: Data, sum_: Data) -> Data:
+    """``sum_`` with the product of zero and ``other``: none, if that is outside the extent of the
+    contracted index, where both operands are zero."""
+    if isinstance(other, TensorElement):
+        (letter,) = context.contracted
+        own = data.form_at(other.at, letter)
+        if own is None:
+            return _wrong(context, state, f"multiplies 0 by {other.tensor}")
+        low = conditions.not_negative(own)
+        outside = conditions.negated(
+            conditions.all_of(low, conditions.less(own, context.extent(letter)))
+        )
+        context.claim(state, "products", outside, "multiplies 0 by an element that is inside")
+    return sum_
+
+
+def _is_operand(context: WalkContext, value: Data) -> bool:
+    """Whether ``value`` may be an element of a factor: not a scalar of the epilogue."""
+    if isinstance(value, TensorElement):
+        return value.tensor in context.factors
+    return isinstance(value, UnknownData | Pick | Number) and not (
+        isinstance(value, Pick) and any(isinstance(x, Apply) for x in data.inside(value))
+    )
+
+
+def _wrong(
+    context: WalkContext, state: WalkState, about: str, *operands: TensorElement
+) -> UnknownData:
+    shown = " and ".join(data.shown(each, 0) for each in operands)
+    context.violated(state, "products", f"{about}{': ' + shown if shown else ''}")
+    return UnknownData("a sum with a wrong product", certain=True)
+
+
+def _joined(
+    context: WalkContext, state: WalkState, left: TensorElement, right: TensorElement
+) -> tuple[Place, Polynomial | None]:
+    """The element of C that a product belongs to, and its contracted index; None if the two
+    operands have different ones."""
+    found: dict[str, Polynomial] = {}
+    for operand, other in ((left, right), (right, left)):
+        for letter, own in operand.at:
+            if letter in found and not polynomials.same(found[letter], own):
+                apart = polynomials.differing(found[letter], own)
+                context.check(
+                    state,
+                    "products",
+                    apart,
+                    f"multiplies elements with different {letter}: "
+                    f"{data.shown(other, data.first_thread(apart))} by "
+                    f"{data.shown(operand, data.first_thread(apart))}",
+                )
+                return (), None
+            found[letter] = own
+    context.ledger.count("products")
+    (contracted,) = context.contracted
+    at = tuple((letter, found[letter]) for letter in context.output.indices)
+    return at, found[contracted]
+
+
+def _longer(
+    context: WalkContext, state: WalkState, sum_: Data, at: Place, step: Polynomial
+) -> Data:
+    if isinstance(sum_, Number) and sum_.value == 0.0:
+        return Total(at, step, polynomials.add(step, ONE))
+    if not isinstance(sum_, Total):
+        return _wrong(context, state, f"adds a product to {data.shown(sum_, 0)}")
+    if not data.same_place(sum_.at, at):
+        shown = data.shown(TensorElement("C", at), 0)
+        return _wrong(context, state, f"adds a product for {shown} to {data.shown(sum_, 0)}")
+    return extended(context, state, sum_, step)
+
+
+def extended(context: WalkContext, state: WalkState, sum_: Total, step: Polynomial) -> Data:
+    """``sum_`` with the product of one more ``k``; those out of order are kept until they fit."""
+    for known in sum_.extra:
+        if polynomials.same(known, step):
+            return _wrong(
+                context, state, f"adds the product for k = {polynomials.text(step)} twice"
+            )
+    inside = conditions.all_of(
+        conditions.at_least(step, sum_.low), conditions.less(step, sum_.high)
+    )
+    if isinstance(inside, conditions.Truth) and data.np.any(inside.value):
+        return _wrong(context, state, f"adds the product for k = {polynomials.text(step)} twice")
+    left, low, high = [*sum_.extra, step], sum_.low, sum_.high
+    moved = True
+    while moved:
+        moved = False
+        for one in left:
+            if polynomials.same(one, high):
+                high = polynomials.add(high, ONE)
+            elif polynomials.same(polynomials.add(one, ONE), low):
+                low = one
+            else:
+                continue
+            left.remove(one)
+            moved = True
+            break
+    return Total(sum_.at, low, high, tuple(left))
+
+
+def settled(context: WalkContext, state: WalkState, value: Data) -> Data:
+    """``value`` as one element of a tensor, where it is that or, outside the tensor, zero.
+
+    The claim is that it is zero only outside, and the element everywhere inside.
+    """
+    if not isinstance(value, Pick) or data.flags_of(value):
+        return value
+    found = [*data.leaves(value)]
+    entries = [leaf for _, leaf in found if isinstance(leaf, TensorElement)]
+    if not entries or not all(data.same(entries[0], other) for other in entries[1:]):
+        return value
+    first = entries[0]
+    own = inside_tensor(context, first)
+    for path, leaf in found:
+        if isinstance(leaf, TensorElement):
+            continue
+        zero = isinstance(leaf, Number) and leaf.value == 0.0
+        never = conditions.negated(
+            conditions.all_of(*path, own) if zero else conditions.all_of(*path)
+        )
+        what = "0" if zero else data.shown(leaf, 0)
+        about = f"{what} in place of an element of {first.tensor} that is inside it"
+        address = (first.tensor, tuple(form for _, form in first.at))
+        context.claim(state, "products", never, about, address)
+    return first
+
+
+def inside_tensor(context: WalkContext, entry: TensorElement) -> Condition:
+    parts: list[Condition] = []
+    for letter, own in entry.at:
+        parts.append(conditions.not_negative(own))
+        parts.append(conditions.less(own, context.extent(letter)))
+    return conditions.all_of(*parts)

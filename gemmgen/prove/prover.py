@@ -1,0 +1,157 @@
+"""The facts of one kernel: the kernel is walked for all sizes, and what the walk found is decided.
+
+What stays open is looked at again with the contracted extent fixed: then every loop has a known
+length, and a violation is one of the kernel, not of an invariant that says too little.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.problem import Problem
+from gemmgen.prove import coverage, own_sum, shared_state
+from gemmgen.prove.discharge import Discharge, FactOutcome
+from gemmgen.prove.goals import FACTS, Fact, Goal
+from gemmgen.prove.integers import Unsupported
+from gemmgen.prove.solver import Status
+from gemmgen.prove.symbolic_walk import run
+from gemmgen.prove.walk_context import WalkContext
+
+QUERY_SECONDS = 10.0
+REACH_SECONDS = 2.0
+"""The most for one question to the solver."""
+
+
+@dataclass
+class Proof:
+    """What is known of a kernel; ``assumed`` are the requirements of its calls, ``statements`` how
+    many have claims for the solver, and ``unreached`` those that no thread reaches."""
+
+    outcomes: list[FactOutcome]
+    assumed: tuple[str, ...]
+    statements: int = 0
+    unreached: list[str] = field(default_factory=list[str])
+    satisfiable: bool = True
+    seconds: float = 0.0
+
+    @property
+    def status(self) -> Status:
+        found = {outcome.status for outcome in self.outcomes}
+        if "refuted" in found:
+            return "refuted"
+        return "proved" if found == {"proved"} and self.satisfiable else "unknown"
+
+
+def prove(
+    kernel: LoweredKernel,
+    problem: Problem,
+    seconds: float = 60.0,
+    facts: tuple[Fact, ...] = tuple(FACTS),
+) -> Proof:
+    """The ``facts`` of ``kernel`` for all sizes, each in at most ``seconds``."""
+    begin = time.perf_counter()
+    assumed = tuple(rule.text() for rule in kernel.interface.requirements)
+    context, outcomes = examined(kernel, problem, seconds, {}, facts)
+    proof = Proof(outcomes, assumed)
+    if context is not None:
+        reached = bool(context.periods) or not context.stopped
+        if reached and not any(outcome.status == "refuted" for outcome in outcomes):
+            _search(context, problem, proof, seconds, begin)
+        _check_reached(context, proof)
+    proof.seconds = time.perf_counter() - begin
+    return proof
+
+
+def examined(
+    kernel: LoweredKernel,
+    problem: Problem,
+    seconds: float,
+    given: Mapping[str, int],
+    facts: tuple[Fact, ...],
+) -> tuple[WalkContext | None, list[FactOutcome]]:
+    """The facts of a kernel, for these extents."""
+    try:
+        context = WalkContext(kernel, min(seconds, QUERY_SECONDS), given)
+    except Unsupported as reason:
+        return None, [FactOutcome(fact, "unknown", str(reason)) for fact in facts]
+    stopped = ""
+    try:
+        _walk(context, problem)
+    except Unsupported as reason:
+        statement = context.where.statement
+        stopped = f"{reason}{f', in `{statement}`' if statement else ''}"
+    context.stopped = stopped
+    discharge = Discharge(context, seconds)
+    outcomes: list[FactOutcome] = []
+    for fact in facts:
+        outcome = discharge.fact(fact)
+        if stopped:
+            outcome.worse("unknown", stopped)
+        outcomes.append(outcome)
+    return context, outcomes
+
+
+def _walk(context: WalkContext, problem: Problem) -> None:
+    """Walks the kernel, and adds to the ledger what its end shows."""
+    states = run(context, context.kernel.body, [context.state()], context.scope())
+    for state in states:
+        for name, cells in state.cells.items():
+            context.ledger.count("races")
+            if shared_state.in_flight(cells):
+                about = f"a copy to {name} is in flight when the block ends"
+                context.violated(state, "races", about)
+    own_sum.check(context, problem)
+    coverage.check(context)
+
+
+def _search(
+    context: WalkContext, problem: Problem, proof: Proof, seconds: float, begin: float
+) -> None:
+    """Looks for violations of what is unknown at single values of the contracted extent."""
+    kernel = context.kernel
+    for given in _extents(context):
+        left: tuple[Fact, ...] = tuple(
+            one.fact for one in proof.outcomes if one.status == "unknown"
+        )
+        if not left or time.perf_counter() - begin > 4 * seconds:
+            return
+        _, found = examined(kernel, problem, seconds, given, left)
+        for outcome in found:
+            if outcome.status == "refuted" and outcome.finding is not None:
+                outcome.finding.values = {**outcome.finding.values, **given}
+                own = next(one for one in proof.outcomes if one.fact == outcome.fact)
+                own.worse("refuted", outcome.reason, outcome.finding)
+        if any(outcome.status == "refuted" for outcome in found):
+            return
+
+
+def _extents(context: WalkContext) -> Iterator[dict[str, int]]:
+    """Values of the contracted extent that make loops end early, at a border, and after each of
+    their stages was used."""
+    if len(context.contracted) != 1:
+        return
+    name = context.interface.extent(context.contracted[0])
+    step, period = max(context.periods, default=(8, 2))
+    rules = context.interface.requirements
+    for value in (1, step, step + 1, (period + 2) * step + 1, (period + 2) * step, 0):
+        own = [rule for rule in rules if getattr(rule, "name", "") == name]
+        if all(rule.holds({name: value}) for rule in own if not hasattr(rule, "bound")):
+            yield {name: value}
+
+
+def _check_reached(context: WalkContext, proof: Proof) -> None:
+    """That nothing was proved of nothing: the assumptions, and each statement with a
+    claim, can be reached."""
+    theory = context.theory
+    theory.symbol("launch", [fact for name in theory.sizes for fact in theory.facts[name]])
+    proof.satisfiable = theory.can_hold(tuple(theory.facts["launch"]), QUERY_SECONDS)
+    statements: dict[int, list[Goal]] = {}
+    for goal in context.ledger.goals.values():
+        statements.setdefault(id(goal.where.node), []).append(goal)
+    proof.statements = len(statements)
+    for goals in statements.values():
+        if not any(theory.can_hold(goal.path, REACH_SECONDS) for goal in goals):
+            proof.unreached.append(goals[0].where.statement)

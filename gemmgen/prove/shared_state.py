@@ -1,0 +1,200 @@
+"""Shared memory of one block: what each element holds, and who accessed it since the last barrier.
+
+All of it is numbers for each element, since a block's threads and arrays have fixed sizes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import cast
+
+import numpy as np
+
+from gemmgen.base.record import record
+from gemmgen.numerics.operators import Bools, Ints
+from gemmgen.prove.data import Data, UnknownData, gathered, taken
+
+NONE, SEVERAL = -1, -2
+NEVER = UnknownData("an element that no thread has stored", certain=True)
+MIXED = UnknownData("elements that different statements stored")
+
+
+@record
+class Conflict:
+    """Two threads that access an element, the second one now; ``first_at`` is the number of the
+    first one's statement, -1 if it is not known."""
+
+    cell: int
+    thread: int
+    other: int
+    first_at: int
+    what: str
+
+
+@record
+class Cells:
+    """An array's elements.  ``event`` is the store whose value each holds and ``place`` the thread
+    of that store; ``reader`` and ``writer`` are the threads that accessed it since the last
+    barrier; ``age`` is, of an asynchronous copy in flight, the number of commits since."""
+
+    event: Ints
+    place: Ints
+    reader: Ints
+    writer: Ints
+    reader_at: Ints
+    writer_at: Ints
+    age: Ints
+    owner: Ints
+
+    def copy(self) -> Cells:
+        return Cells(
+            self.event.copy(),
+            self.place.copy(),
+            self.reader.copy(),
+            self.writer.copy(),
+            self.reader_at.copy(),
+            self.writer_at.copy(),
+            self.age.copy(),
+            self.owner.copy(),
+        )
+
+
+def new_cells(count: int) -> Cells:
+    return Cells(*(np.full(count, NONE, np.int64) for _ in range(8)))
+
+
+@record
+class Events:
+    """The values of all stores, by number; shared by all states of a walk."""
+
+    values: list[Data] = field(default_factory=list[Data])
+
+    def add(self, value: Data) -> int:
+        self.values.append(value)
+        return len(self.values) - 1
+
+
+def content(cells: Cells, events: Events, at: Ints, mask: Bools | None) -> Data:
+    """What each thread reads at its element."""
+    if mask is not None:
+        at = np.where(mask, at, at[int(np.argmax(mask))])
+    event, place = cells.event[at], cells.place[at]
+    numbers = np.unique(event)
+    if numbers[0] == NONE:
+        return NEVER
+    if numbers.size == 1:
+        return taken(events.values[int(numbers[0])], place)
+    parts: list[tuple[Bools, Data]] = []
+    for number in numbers:
+        where = cast(Bools, event == number)
+        parts.append(
+            (where, taken(events.values[int(number)], np.where(where, place, place[where][0])))
+        )
+    found = gathered(parts)
+    return MIXED if found is None else found
+
+
+def store(cells: Cells, event: int, at: Ints, threads: Ints) -> None:
+    cells.event[at] = event
+    cells.place[at] = threads
+
+
+def read(cells: Cells, at: Ints, threads: Ints, statement: int) -> Conflict | None:
+    """Notes that ``threads`` read the elements ``at``; the first conflict."""
+    flying = cells.age[at] != NONE
+    if flying.any():
+        return _conflict(cells, at, threads, flying, "reads it while a copy is in flight to it")
+    writer = cells.writer[at]
+    wrong = (writer != NONE) & (writer != threads)
+    found = (
+        _conflict(cells, at, threads, wrong, "reads what the other writes") if wrong.any() else None
+    )
+    _note(cells.reader, cells.reader_at, at, threads, statement)
+    return found
+
+
+def write(
+    cells: Cells, at: Ints, threads: Ints, statement: int, asynchronous: bool = False
+) -> Conflict | None:
+    """Notes that ``threads`` write the elements ``at``, or begin to copy to them."""
+    flying = cells.age[at] != NONE
+    writer, reader = cells.writer[at], cells.reader[at]
+    wrong = (writer != NONE) & (writer != threads)
+    late = (reader != NONE) & (reader != threads)
+    found: Conflict | None = None
+    if flying.any():
+        found = _conflict(cells, at, threads, flying, "writes it while a copy is in flight to it")
+    elif wrong.any():
+        found = _conflict(cells, at, threads, wrong, "writes what the other writes")
+    elif late.any():
+        found = _conflict(cells, at, threads, late, "writes what the other reads", reads=True)
+    cells.writer[at] = threads
+    twice = cells.writer[at] != threads
+    if found is None and twice.any():
+        found = _conflict(cells, at, threads, twice, "writes it in the same statement")
+    cells.writer[at] = writer
+    if asynchronous:
+        cells.age[at], cells.owner[at] = 0, threads
+    else:
+        _note(cells.writer, cells.writer_at, at, threads, statement)
+    return found
+
+
+def _note(who: Ints, by: Ints, at: Ints, threads: Ints, statement: int) -> None:
+    old = who[at]
+    who[at] = threads
+    several = (who[at] != threads) | ((old != NONE) & (old != threads))
+    who[at[several]] = SEVERAL
+    by[at] = statement
+
+
+def _conflict(
+    cells: Cells, at: Ints, threads: Ints, wrong: Bools, what: str, reads: bool = False
+) -> Conflict:
+    i = int(np.argmax(wrong))
+    cell = int(at[i])
+    who, by = (cells.reader, cells.reader_at) if reads else (cells.writer, cells.writer_at)
+    if cells.age[cell] != NONE:
+        return Conflict(cell, int(threads[i]), int(cells.owner[cell]), NONE, what)
+    return Conflict(cell, int(threads[i]), int(who[cell]), int(by[cell]), what)
+
+
+def meet(cells: Cells) -> None:
+    """All threads wait at a barrier."""
+    for numbers in (cells.reader, cells.writer, cells.reader_at, cells.writer_at):
+        numbers.fill(NONE)
+
+
+def commit(cells: Cells) -> None:
+    cells.age[cells.age != NONE] += 1
+
+
+def wait(cells: Cells, pending: int, statement: int) -> None:
+    """Copies in all but the last ``pending`` groups have landed, for their own threads."""
+    landed = np.flatnonzero(cells.age > pending)
+    if landed.size:
+        _note(cells.writer, cells.writer_at, landed, cells.owner[landed], statement)
+        cells.age[landed] = NONE
+
+
+def in_flight(cells: Cells) -> bool:
+    return bool((cells.age != NONE).any())
+
+
+def join(cells: Cells, other: Cells) -> bool:
+    """Adds the other's accesses and copies in flight; whether that changed anything."""
+    changed = False
+    for own, theirs in ((cells.reader, other.reader), (cells.writer, other.writer)):
+        new = np.where(
+            own == NONE, theirs, np.where((theirs == NONE) | (theirs == own), own, SEVERAL)
+        )
+        changed |= not np.array_equal(new, own)
+        own[:] = new
+    for own, theirs in ((cells.reader_at, other.reader_at), (cells.writer_at, other.writer_at)):
+        own[:] = np.where(own == NONE, theirs, own)
+    flying = (other.age != NONE) & ((cells.age == NONE) | (other.age < cells.age))
+    moved = (other.age != NONE) & (cells.age != NONE) & (cells.owner != other.owner)
+    changed |= bool(flying.any() or moved.any())
+    cells.age[:] = np.where(flying, other.age, cells.age)
+    cells.owner[:] = np.where(moved, SEVERAL, np.where(flying, other.owner, cells.owner))
+    return changed

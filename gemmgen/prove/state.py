@@ -1,0 +1,129 @@
+"""The state of all threads of a block at one point of their code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gemmgen.base.record import record
+from gemmgen.ir.param import Param
+from gemmgen.numerics.operators import Bools, Ints
+from gemmgen.prove.conditions import ChosenInteger, Condition, Integer, Truth
+from gemmgen.prove.data import Data
+from gemmgen.prove.goals import Where
+from gemmgen.prove.polynomials import Polynomial
+from gemmgen.prove.shared_state import Cells
+
+Value = Integer | Condition | Data
+
+
+@record
+class VariableSlot:
+    """A variable, by its key in a state."""
+
+    key: str
+
+
+@record
+class GlobalPlace:
+    """Global memory from ``offset`` on."""
+
+    param: Param
+    offset: Polynomial
+
+
+@record
+class SharedPlace:
+    """Shared memory: ``first`` are indices that are given already; ``flat``: the next index is
+    added to the last of them."""
+
+    name: str
+    first: tuple[Polynomial, ...] = ()
+    flat: bool = False
+
+
+@record
+class RegisterPlace:
+    """A register array, by its key in a state; the same for ``first`` and ``flat``."""
+
+    key: str
+    sizes: tuple[int, ...]
+    first: tuple[Polynomial, ...] = ()
+    flat: bool = False
+
+
+Binding = Value | VariableSlot | GlobalPlace | SharedPlace | RegisterPlace
+
+
+class WalkScope:
+    """Names and what they mean; ``depth`` makes the keys of variables differ from outer ones."""
+
+    def __init__(self, names: dict[str, Binding], depth: int = 0):
+        self.names, self.depth = names, depth
+
+    def inner(self) -> WalkScope:
+        return WalkScope(dict(self.names), self.depth + 1)
+
+    def key(self, name: str) -> str:
+        return f"{name}@{self.depth}"
+
+
+@record
+class Write:
+    """A store to shared memory that waits for the end of a condition."""
+
+    name: str
+    at: Ints
+    value: Data
+    mask: Bools | None
+    where: Where
+
+
+@dataclass
+class WalkState:
+    """``path`` is what holds here, ``mask`` the threads that are here as far as that is known;
+    ``pending`` are stores under a condition; ``broken``: a loop is being left, and ``left``: one
+    was left early since the enclosing loop's body began."""
+
+    cells: dict[str, Cells]
+    slots: dict[str, Value] = field(default_factory=dict[str, Value])
+    registers: dict[tuple[str, int], Data] = field(default_factory=dict[tuple[str, int], Data])
+    path: tuple[Condition, ...] = ()
+    mask: Bools | None = None
+    pending: list[Write] | None = None
+    broken: bool = False
+    left: bool = False
+
+    def copy(self) -> WalkState:
+        cells = {name: own.copy() for name, own in self.cells.items()}
+        return self._with(cells)
+
+    def branch(self) -> WalkState:
+        """A copy with the same shared memory."""
+        return self._with(self.cells)
+
+    def _with(self, cells: dict[str, Cells]) -> WalkState:
+        return WalkState(
+            cells,
+            dict(self.slots),
+            dict(self.registers),
+            self.path,
+            self.mask,
+            None if self.pending is None else list(self.pending),
+            self.broken,
+            self.left,
+        )
+
+
+def is_integer(value: object) -> bool:
+    return isinstance(value, Polynomial | ChosenInteger)
+
+
+def under(state: WalkState, test: Condition) -> WalkState:
+    """The state where a condition holds, with the same shared memory."""
+    inner = state.branch()
+    if isinstance(test, Truth):
+        if not isinstance(test.value, bool):
+            inner.mask = test.value if state.mask is None else state.mask & test.value
+    else:
+        inner.path = (*state.path, test)
+    return inner

@@ -1,0 +1,378 @@
+"""The walk over a thread's statements, for all threads of a block at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import cast
+
+import numpy as np
+
+from gemmgen.ir.control import Assign, Block, Break, Define, For, If
+from gemmgen.ir.expr import Element, Expr, Var
+from gemmgen.ir.instruction import Instruction
+from gemmgen.ir.thread_code import (
+    Advance,
+    Invoke,
+    Leave,
+    Move,
+    Node,
+    Parameter,
+    Point,
+    RegisterArray,
+    contains,
+    executes,
+)
+from gemmgen.prove import (
+    conditions,
+    data,
+    element_accesses,
+    integers,
+    loops,
+    polynomials,
+    shared_state,
+    symbolic_values,
+)
+from gemmgen.prove.conditions import Condition, Truth
+from gemmgen.prove.data import Data, Kept, UnknownData
+from gemmgen.prove.goals import Where
+from gemmgen.prove.integers import Unsupported
+from gemmgen.prove.polynomials import Polynomial
+from gemmgen.prove.state import (
+    GlobalPlace,
+    RegisterPlace,
+    SharedPlace,
+    Value,
+    VariableSlot,
+    WalkScope,
+    WalkState,
+    Write,
+    is_integer,
+    under,
+)
+from gemmgen.prove.walk_context import WalkContext
+
+ORDERING = ("sync_block", "sync_warp", "commit_group", "wait_group", "copy_async")
+
+
+def run(
+    context: WalkContext, body: Sequence[Node], states: list[WalkState], scope: WalkScope
+) -> list[WalkState]:
+    """``body`` from each of ``states``; those that leave a loop are kept as they are."""
+    for node in body:
+        after: list[WalkState] = []
+        for state in states:
+            after += [state] if state.broken else step(context, node, state, scope)
+        states = after
+    return states
+
+
+def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -> list[WalkState]:
+    if not isinstance(node, Block | For | If | Invoke):
+        context.where = Where(node, context.where.origins)
+    match node:
+        case Block():
+            return _block(context, node, state, scope)
+        case For():
+            body = partial(run, context, node.body)
+            return loops.loop(context, node, state, scope, body)
+        case If():
+            return _if(context, node, state, scope)
+        case Break(condition):
+            return _break(context, condition, state, scope)
+        case Invoke():
+            return _invoke(context, node, state, scope)
+        case Leave(condition):
+            test = symbolic_values.truth(context, state, scope, condition)
+            return [_assumed(state, conditions.negated(test))]
+        case Define(name, value, _, _):
+            _define(
+                context, state, scope, name, symbolic_values.value(context, state, scope, value)
+            )
+        case Assign(target, value):
+            _assign(
+                context, state, scope, target, symbolic_values.value(context, state, scope, value)
+            )
+        case Move(target, source, width, _):
+            place = symbolic_values.located(context, state, scope, source)
+            values = element_accesses.load(context, state, place, width)
+            element_accesses.save(
+                context, state, symbolic_values.located(context, state, scope, target), values
+            )
+        case RegisterArray():
+            _registers(state, scope, node)
+        case Point(name, source, _):
+            scope.names[name] = symbolic_values.located(context, state, scope, source)
+        case Advance(tensor, by, back):
+            moved = scope.names[tensor]
+            offset = symbolic_values.form(context, state, scope, by)
+            if not isinstance(moved, GlobalPlace):
+                raise Unsupported(f"a moved pointer {tensor}")
+            offset = polynomials.scale(offset, -1) if back else offset
+            scope.names[tensor] = GlobalPlace(moved.param, polynomials.add(moved.offset, offset))
+        case Instruction():
+            _instruction(context, node, state, scope)
+        case _:
+            raise Unsupported(f"the statement {type(node).__name__}")
+    return [state]
+
+
+def _block(
+    context: WalkContext, node: Block[Node], state: WalkState, scope: WalkScope
+) -> list[WalkState]:
+    outer = context.where
+    context.where = Where(None, node.origins or outer.origins)
+    found = run(context, node.body, [state], scope.inner() if node.scoped else scope)
+    context.where = outer
+    return found
+
+
+def _assumed(state: WalkState, test: Condition) -> WalkState:
+    """``state`` in the threads where a condition holds."""
+    if isinstance(test, Truth):
+        if isinstance(test.value, bool):
+            if not test.value:
+                raise Unsupported("a return of all threads")
+            return state
+        state.mask = (
+            test.value if state.mask is None else cast("np.ndarray", state.mask & test.value)
+        )
+    else:
+        state.path = (*state.path, test)
+    return state
+
+
+# ---- conditions ----
+
+
+def _if(
+    context: WalkContext, node: If[Node], state: WalkState, scope: WalkScope
+) -> list[WalkState]:
+    test = symbolic_values.truth(context, state, scope, node.condition)
+    if isinstance(test, Truth) and isinstance(test.value, bool):
+        return run(context, node.body if test.value else node.otherwise, [state], scope.inner())
+    bodies = (node.body, node.otherwise)
+    ordered = any(
+        executes(b, *ORDERING) or contains(b, Leave) or contains(b, Break) for b in bodies
+    )
+    if ordered and conditions.is_uniform(test):
+        yes, no = state, state.copy()
+        yes.path, no.path = (*yes.path, test), (*no.path, conditions.negated(test))
+        return [
+            *run(context, node.body, [yes], scope.inner()),
+            *run(context, node.otherwise, [no], scope.inner()),
+        ]
+    ends: list[WalkState] = []
+    for side, body in ((test, node.body), (conditions.negated(test), node.otherwise)):
+        inner = under(state, side)
+        if state.pending is not None or not isinstance(test, Truth):
+            inner.pending = []
+        found = run(context, body, [inner], scope.inner())
+        if len(found) != 1:
+            raise Unsupported("a loop of unknown length under a condition of each thread")
+        ends += found
+    _merge(context, state, test, *ends)
+    return [state]
+
+
+def _merge(
+    context: WalkContext, state: WalkState, test: Condition, yes: WalkState, no: WalkState
+) -> None:
+    """The registers, variables and stores of two branches."""
+    for key in state.slots:
+        one, two = yes.slots[key], no.slots[key]
+        if one is not two:
+            state.slots[key] = _either(context, test, one, two)
+    for key in {**yes.registers, **no.registers}:
+        one = yes.registers.get(key, UnknownData("a register that was never set"))
+        two = no.registers.get(key, UnknownData("a register that was never set"))
+        state.registers[key] = one if one is two else data.pick(test, one, two)
+    for write in _merged_writes(test, yes.pending or [], no.pending or []):
+        if state.pending is None:
+            element_accesses.finish(context, state, write)
+        else:
+            state.pending.append(write)
+
+
+def _either(context: WalkContext, test: Condition, one: Value, two: Value) -> Value:
+    if is_integer(one) and is_integer(two):
+        return integers.choose(
+            context.theory, test, cast(integers.Integer, one), cast(integers.Integer, two)
+        )
+    return data.pick(test, symbolic_values.as_data(one), symbolic_values.as_data(two))
+
+
+def _merged_writes(test: Condition, yes: list[Write], no: list[Write]) -> list[Write]:
+    found: dict[object, Write] = {}
+    for taken, writes in ((True, yes), (False, no)):
+        for write in writes:
+            mask = b"" if write.mask is None else write.mask.tobytes()
+            key = (write.name, write.at.tobytes(), mask)
+            other: Data = found[key].value if key in found else Kept()
+            value = data.pick(test, write.value, other) if taken else _kept_if(test, write, other)
+            found[key] = Write(write.name, write.at, value, write.mask, write.where)
+    return [*found.values()]
+
+
+def _kept_if(test: Condition, write: Write, other: Data) -> Data:
+    """``other`` is what the first branch left: its value where ``test`` holds."""
+    if isinstance(other, data.Pick) and isinstance(other.no, Kept):
+        return data.pick(other.condition, other.yes, write.value)
+    return data.pick(test, other, write.value)
+
+
+# ---- variables ----
+
+
+def _define(
+    context: WalkContext, state: WalkState, scope: WalkScope, name: str, value: Value
+) -> None:
+    if isinstance(value, Polynomial):
+        value = integers.named(context.theory, value, name)
+    key = scope.key(name)
+    state.slots[key] = value
+    scope.names[name] = VariableSlot(key)
+
+
+def _assign(
+    context: WalkContext, state: WalkState, scope: WalkScope, target: Element | str, value: Value
+) -> None:
+    if isinstance(target, str):
+        slot = scope.names[target]
+        if not isinstance(slot, VariableSlot):
+            raise Unsupported(f"an assignment to {target}")
+        state.slots[slot.key] = value
+        return
+    place = symbolic_values.located(context, state, scope, target)
+    element_accesses.save(context, state, place, [symbolic_values.as_data(value)])
+
+
+def _registers(state: WalkState, scope: WalkScope, node: RegisterArray) -> None:
+    key = scope.key(node.name)
+    scope.names[node.name] = RegisterPlace(key, node.sizes)
+    fresh = data.ZERO if node.zero else UnknownData("a register that was never set", certain=True)
+    for i in range(int(np.prod(node.sizes))):
+        state.registers[key, i] = fresh
+
+
+# ---- calls, barriers, copies ----
+
+
+def _invoke(
+    context: WalkContext, node: Invoke, state: WalkState, scope: WalkScope
+) -> list[WalkState]:
+    inner = WalkScope(context.scope().names, scope.depth + 1)
+    for parameter, argument in zip(node.function.parameters, node.arguments, strict=True):
+        if parameter.dtype is None:
+            value = symbolic_values.value(context, state, scope, argument)
+            inner.names[parameter.name] = value
+        else:
+            inner.names[parameter.name] = _reference(context, state, scope, parameter, argument)
+    outer = context.where
+    context.where = Where(None, node.function.origins or outer.origins)
+    found = run(context, node.function.body, [state], inner)
+    context.where = outer
+    return found
+
+
+def _reference(
+    context: WalkContext, state: WalkState, scope: WalkScope, parameter: Parameter, argument: object
+) -> GlobalPlace | SharedPlace | RegisterPlace:
+    if isinstance(argument, Element):
+        place = symbolic_values.located(context, state, scope, argument)
+    elif isinstance(argument, Var):
+        place = symbolic_values.binding(scope, argument.name)
+    else:
+        raise Unsupported("an argument that is neither a name nor an element")
+    if parameter.shape and isinstance(place, SharedPlace):
+        return SharedPlace(place.name, place.first)
+    if parameter.shape and isinstance(place, RegisterPlace):
+        return RegisterPlace(place.key, place.sizes, place.first)
+    assert isinstance(place, GlobalPlace | SharedPlace | RegisterPlace)
+    return place
+
+
+def _break(
+    context: WalkContext, condition: Expr, state: WalkState, scope: WalkScope
+) -> list[WalkState]:
+    test = symbolic_values.truth(context, state, scope, condition)
+    if isinstance(test, Truth):
+        if not isinstance(test.value, bool):
+            raise Unsupported("a break of some threads")
+        state.broken = test.value
+        state.left = state.left or test.value
+        return [state]
+    if not conditions.is_uniform(test):
+        raise Unsupported("a break of some threads")
+    gone = state.copy()
+    gone.broken = gone.left = True
+    gone.path = (*gone.path, test)
+    state.path = (*state.path, conditions.negated(test))
+    return [gone, state]
+
+
+def _instruction(
+    context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope
+) -> None:
+    if node.predicate is not None:
+        raise Unsupported(f"the instruction {node.name} with a predicate")
+    match node.name:
+        case "sync_block":
+            _barrier(context, state)
+        case "commit_group":
+            _uniform(context, state, "a group of copies is committed by some threads only")
+            for cells in state.cells.values():
+                shared_state.commit(cells)
+        case "wait_group":
+            _uniform(context, state, "some threads only wait for copies")
+            pending = symbolic_values.form(context, state, scope, node.operands[0]).number()
+            assert pending is not None
+            for cells in state.cells.values():
+                shared_state.wait(cells, pending, context.statement())
+        case "copy_async":
+            _copy(context, node, state, scope)
+        case _:
+            raise Unsupported(f"the instruction {node.name}")
+
+
+def _uniform(context: WalkContext, state: WalkState, about: str) -> None:
+    """That all threads of the block, or none, are here."""
+    context.check(state, "barriers", False, about)
+    if state.mask is not None:
+        context.violated(state, "barriers", about, int(np.argmin(state.mask)))
+    apart = [one for one in state.path if not conditions.is_uniform(one)]
+    together = tuple(one for one in state.path if conditions.is_uniform(one))
+    for one in apart:
+        base = state.branch()
+        base.path, base.mask = together, None
+        context.claim(base, "barriers", one, about)
+
+
+def _barrier(context: WalkContext, state: WalkState) -> None:
+    _uniform(context, state, "some threads of the block do not come to this barrier")
+    if state.pending is not None:
+        raise Unsupported("a barrier under a condition of each thread")
+    for cells in state.cells.values():
+        shared_state.meet(cells)
+
+
+def _copy(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
+    into, source, count = node.operands
+    assert isinstance(into, Element) and isinstance(source, Element)
+    width = node.get("width")
+    assert isinstance(width, int)
+    target = symbolic_values.located(context, state, scope, into)
+    origin = symbolic_values.located(context, state, scope, source)
+    if not (isinstance(target, SharedPlace) and isinstance(origin, GlobalPlace)):
+        raise Unsupported("an asynchronous copy between other memories")
+    valid = symbolic_values.integer(context, state, scope, count)
+    tests: list[Condition] = [
+        conditions.over_choices(
+            valid, lambda form, e=e: conditions.less(polynomials.fixed(e), form)
+        )
+        for e in range(width)
+    ]
+    values = element_accesses.load_global(context, state, origin, width, tests)
+    element_accesses.check_shared_alignment(context, state, target, width)
+    for e, value in enumerate(values):
+        element_accesses.save_shared(context, state, target, e, value, asynchronous=True)

@@ -1,0 +1,245 @@
+"""What a walk over a kernel knows everywhere: its parameters, its theory, what it has found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+
+from gemmgen.base.record import record
+from gemmgen.ir.interface import INT_MAX
+from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.param import Param
+from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Within
+from gemmgen.numerics.operators import Bools, Ints
+from gemmgen.prove import conditions, polynomials
+from gemmgen.prove.conditions import Condition
+from gemmgen.prove.data import Data, Place, ScalarArgument
+from gemmgen.prove.goals import Fact, Goal, KnownViolation, Ledger, Range, Where
+from gemmgen.prove.integers import Unsupported, bound, divided, number_in
+from gemmgen.prove.polynomials import Polynomial
+from gemmgen.prove.samples import drawn
+from gemmgen.prove.shared_state import Events, new_cells
+from gemmgen.prove.state import Binding, GlobalPlace, SharedPlace, WalkScope, WalkState
+from gemmgen.prove.theory import Theory
+
+INT64_MAX = 2**63 - 1
+
+
+@record
+class OutputStore:
+    """A store of one element of C for each thread."""
+
+    at: Place
+    value: Data
+    path: tuple[Condition, ...]
+    mask: Bools | None
+    where: Where
+
+
+class WalkContext:
+    """One kernel, for symbolic sizes; those in ``given`` have these values.
+
+    ``exact``: no loop of unknown length came before, whose invariant may say less than is so;
+    ``periods`` has the step and the period of each such loop; ``stopped`` says why the walk
+    did not come to the end.  Nothing is known of symbols in
+    ``free`` but their range.
+    """
+
+    def __init__(self, kernel: LoweredKernel, seconds: float, given: Mapping[str, int]):
+        self.kernel, self.interface = kernel, kernel.interface
+        self.threads = self.interface.threads
+        self.theory = Theory(self.threads, seconds)
+        self.ledger, self.events = Ledger(), Events()
+        self.stores: list[OutputStore] = []
+        self.statements: list[Where] = []
+        self.where = Where()
+        self.free: dict[str, tuple[int, int] | None] = {}
+        self.exact, self.stopped = True, ""
+        self.periods: list[tuple[int, int]] = []
+        self.every = cast(Ints, np.arange(self.threads))
+        self.aligned: dict[str, int] = {}
+        self.theory.samples = [*drawn(self.interface, given)]
+        self.sizes = {p.name: self._size(p, given) for p in self.interface.params if _is_size(p)}
+        self._require()
+        self.output = next(p for p in self.interface.tensors if p.written)
+        letters = dict.fromkeys(x for p in self.interface.tensors for x in p.indices)
+        self.contracted = [x for x in letters if x not in self.output.indices]
+        self.factors = [
+            p.name for p in self.interface.tensors if set(self.contracted) & set(p.indices)
+        ]
+        self.block, self.blocks = self._grid()
+
+    # ---- what is assumed ----
+
+    def _size(self, param: Param, given: Mapping[str, int]) -> Polynomial:
+        if param.name in given:
+            return polynomials.fixed(given[param.name])
+        own = self.theory.symbol(param.name)
+        self.theory.sizes.append(param.name)
+        least = 1 if param.name in self.interface.shaping() else 0
+        most = INT64_MAX if param.kind == "stride" else INT_MAX
+        low = conditions.not_negative(polynomials.add(own, polynomials.fixed(-least)))
+        self.theory.known(own, low, conditions.at_least(polynomials.fixed(most), own))
+        return own
+
+    def _require(self) -> None:
+        for rule in self.interface.requirements:
+            match rule:
+                case AtLeast(name, other):
+                    self._known(name, conditions.at_least(self.sizes[name], self.sizes[other]))
+                case AtMost(name, most):
+                    self._known(
+                        name, conditions.at_least(polynomials.fixed(most), self.sizes[name])
+                    )
+                case MultipleOf(name, divisor):
+                    self._known(name, conditions.Multiple(self.sizes[name], divisor))
+                    known = self.theory.multiples.get(name, 1)
+                    self.theory.multiples[name] = int(np.lcm(known, divisor))
+                case Equal(name, other):
+                    apart = polynomials.subtract(self.sizes[name], self.sizes[other])
+                    self._known(name, conditions.is_zero(apart))
+                case Within(name, least, most):
+                    own = self.sizes[name]
+                    self._known(name, conditions.at_least(own, polynomials.fixed(least)))
+                    self._known(name, conditions.at_least(polynomials.fixed(most), own))
+                case Aligned(name, count):
+                    self.aligned[name] = count
+
+    def _known(self, name: str, condition: Condition) -> None:
+        if not self.sizes[name].concrete:
+            self.theory.known(self.sizes[name], condition)
+
+    def _grid(self) -> tuple[Polynomial, Polynomial]:
+        """The block's number, and how many blocks there are."""
+        if self.interface.cluster or self.interface.resident:
+            kind = "clusters" if self.interface.cluster else "persistent blocks"
+            raise Unsupported(f"{kind}: the walk has one tile for each block")
+        if self.interface.parts > 1:
+            raise Unsupported("split_k: partial sums in a workspace")
+        counts: list[Polynomial] = []
+        for name, size in self.interface.tiles:
+            whole = polynomials.add(self.sizes[name], polynomials.fixed(-1))
+            count, _ = divided(self.theory, whole, polynomials.fixed(size))
+            counts.append(
+                self._count(polynomials.add(count, polynomials.fixed(1)), f"tiles along {name}")
+            )
+        counts += [self.sizes[name] for _, name in self.interface.batches]
+        total = counts[0]
+        for count in counts[1:]:
+            total = polynomials.multiply(total, count)
+        self.theory.limits += [one for one in counts if not one.concrete]
+        block = self.theory.symbol("blockIdx.x")
+        self.theory.known(block, conditions.not_negative(block))
+        self.theory.known(
+            block, conditions.less(block, polynomials.fixed(self.interface.most_tiles))
+        )
+        self.theory.defined(
+            block,
+            conditions.less(block, total),
+            conditions.at_least(polynomials.fixed(self.interface.most_tiles), total),
+        )
+        self._draw_blocks(block, total)
+        self.counts = counts
+        return block, total
+
+    def _draw_blocks(self, block: Polynomial, total: Polynomial) -> None:
+        """A block of each sampled call."""
+        dice = random.Random(0)
+
+        def drawn_block(sample: Mapping[str, int]) -> int | None:
+            count = number_in(sample, total)
+            return None if not count or count < 1 else dice.randrange(count)
+
+        self.theory.valued(block, drawn_block)
+
+    def _count(self, form: Polynomial, name: str) -> Polynomial:
+        """A name for a count of tiles, so that products of counts stay products of symbols."""
+        if form.concrete:
+            return form
+        own = self.theory.symbol(name)
+        self.theory.known(own, conditions.is_zero(polynomials.subtract(own, form)))
+        self.theory.valued(own, lambda sample: number_in(sample, form))
+        bound(self.theory, own)
+        self.theory.shared_names[("=", polynomials.signature(form))] = own
+        return own
+
+    # ---- names ----
+
+    def scope(self) -> WalkScope:
+        names: dict[str, Binding] = dict(self.sizes)
+        for param in self.interface.params:
+            if param.kind == "scalar":
+                names[param.name] = ScalarArgument(param.name)
+            elif param.kind == "tensor":
+                names[param.name] = GlobalPlace(param, polynomials.ZERO)
+        x, _ = self.interface.block
+        names |= {
+            "threadIdx.x": polynomials.fixed(self.every % x),
+            "threadIdx.y": polynomials.fixed(self.every // x),
+            "blockIdx.x": self.block,
+            "gridDim.x": self.blocks,
+        }
+        names |= {one.name: polynomials.fixed(one.value) for one in self.kernel.constants}
+        names |= {one.name: SharedPlace(one.name) for one in self.kernel.shared}
+        return WalkScope(names)
+
+    def state(self) -> WalkState:
+        cells = {one.name: new_cells(int(np.prod(one.sizes))) for one in self.kernel.shared}
+        return WalkState(cells)
+
+    def extent(self, letter: str) -> Polynomial:
+        return self.sizes[self.interface.extent(letter)]
+
+    # ---- what is found ----
+
+    def statement(self) -> int:
+        """The number of the statement that is walked."""
+        if not self.statements or self.statements[-1] is not self.where:
+            self.statements.append(self.where)
+        return len(self.statements) - 1
+
+    def active(self, state: WalkState) -> Ints:
+        """The numbers of the threads that are here."""
+        return self.every if state.mask is None else self.every[state.mask]
+
+    def claim(
+        self,
+        state: WalkState,
+        fact: Fact,
+        claim: Condition,
+        about: str,
+        address: tuple[str, tuple[Polynomial, ...]] = ("", ()),
+        path: tuple[Condition, ...] = (),
+    ) -> None:
+        """A goal at this point."""
+        full = (*state.path, *path)
+        self.ledger.goal(Goal(fact, claim, full, state.mask, self.where, about, address))
+
+    def check(self, state: WalkState, fact: Fact, wrong: bool | Bools, about: str) -> bool:
+        """A check of known numbers: whether no thread is ``wrong``."""
+        self.ledger.count(fact)
+        if state.mask is not None:
+            wrong = wrong & state.mask
+        if not np.any(wrong):
+            return True
+        thread = int(np.argmax(wrong)) if isinstance(wrong, np.ndarray) else 0
+        self.violated(state, fact, about, thread)
+        return False
+
+    def violated(
+        self, state: WalkState, fact: Fact, about: str, thread: int = 0, certain: bool = True
+    ) -> None:
+        sure = certain and self.exact
+        self.ledger.violated(KnownViolation(fact, about, state.path, thread, self.where, sure))
+
+    def ranged(self, state: WalkState, form: Polynomial, path: tuple[Condition, ...]) -> None:
+        """``form`` must fit 32 bits."""
+        if not form.concrete:
+            self.ledger.ranged(Range(form, (*state.path, *path), state.mask, self.where))
+
+
+def _is_size(param: Param) -> bool:
+    return param.kind in ("extent", "ld", "stride")

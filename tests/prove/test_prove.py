@@ -1,0 +1,96 @@
+"""Facts that hold for all sizes: proved of gemmgen's kernels, refuted of planted mistakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from gemmgen.pipeline import Emitted
+from gemmgen.prove.goals import FACTS
+from gemmgen.prove.prover import Proof, prove
+from gemmgen.prove.replay import confirmed
+from tests.prove import needs_z3  # noqa: F401  # skips the file without the solver
+
+from .planting import EXAMPLES, HERE, Mistake, emitted, mistakes, without_requirement
+
+IN_REACH = (
+    "naive",
+    "uncoalesced",
+    "tiled",
+    "transposed",
+    "padded",
+    "double_buffered",
+    "register_blocked",
+    "fused",
+    "vectorized",
+    "warp_tiled",
+    "async_copy",
+    "swizzled",
+    "staged_output",
+    "odd_extents",
+)
+OWN = tuple(sorted(path.stem for path in (HERE / "schedules").glob("*.sched")))
+SEEN_BY_NO_RUN = ("races", "alignment", "int32", "coverage", "global bounds")
+"""Facts whose violations the interpreter may not see: it runs one statement after another, and
+writes one number twice without harm."""
+ALL = mistakes()
+
+
+def proof_of(kernel: Emitted) -> Proof:
+    return prove(kernel.lowered.kernels[0], kernel.program.problem, 120.0)
+
+
+@pytest.mark.by_default("naive", "tiled")
+@pytest.mark.parametrize("name", (*IN_REACH, *OWN))
+def test_all_facts_are_proved(name: str) -> None:
+    proof = proof_of(emitted(name))
+    found = {outcome.fact: (outcome.status, outcome.reason) for outcome in proof.outcomes}
+    assert found == dict.fromkeys(FACTS, ("proved", ""))
+    assert proof.status == "proved" and proof.satisfiable
+    assert proof.statements and not proof.unreached
+    assert proof.assumed == tuple(r.text() for r in emitted(name).interface.requirements)
+
+
+@pytest.mark.by_default("no barrier before the tile is multiplied", "k and m swapped in one read")
+@pytest.mark.parametrize("mistake", ALL, ids=[each.name for each in ALL])
+def test_a_planted_mistake_is_refuted_by_its_fact_alone(mistake: Mistake) -> None:
+    program, problem = mistake.planted(), emitted(mistake.program).program.problem
+    proof = prove(program.kernels[0], problem, 60.0, (mistake.fact,))
+    (outcome,) = proof.outcomes
+    assert (proof.status, outcome.status) == ("refuted", "refuted"), outcome.reason
+    assert outcome.finding is not None and outcome.finding.certain
+    shown, said = confirmed(program, problem, outcome.finding)
+    assert shown or mistake.fact in SEEN_BY_NO_RUN, said
+
+
+def test_each_fact_refutes_a_mistake() -> None:
+    """So that none can be removed."""
+    assert {each.fact for each in ALL} == set(FACTS)
+    assert len({each.name for each in ALL}) == len(ALL) >= 60
+
+
+def test_a_requirement_that_is_not_tight_is_not_needed() -> None:
+    """The header asks for a little less than an int can hold: without that bound of M, no row of
+    a tile exceeds it."""
+    kernel = emitted("tiled")
+    program = without_requirement(kernel.lowered, "M <= 2147483599")
+    proof = prove(program.kernels[0], kernel.program.problem, 60.0, ("int32",))
+    assert proof.status == "proved"
+
+
+@pytest.mark.by_default("hopper*")
+@pytest.mark.parametrize("name", ["tensor_core", "hopper/wgmma"])
+def test_what_no_rule_covers_is_unknown_by_name(name: str) -> None:
+    proof = proof_of(emitted(name))
+    assert proof.status == "unknown"
+    for outcome in proof.outcomes:
+        assert outcome.status == "unknown" and outcome.reason
+
+
+def test_a_fact_that_takes_too_long_is_unknown() -> None:
+    kernel = emitted("naive")
+    proof = prove(kernel.lowered.kernels[0], kernel.program.problem, 0.0, ("global bounds",))
+    assert proof.status == "unknown"
+
+
+def test_the_examples_in_reach_are_there() -> None:
+    assert all((EXAMPLES / f"{name}.sched").is_file() for name in IN_REACH)
