@@ -6,11 +6,10 @@ fits the cost model to.
     python benchmarks/warpgroup_data.py --dtype e4m3 --json FILE
 
 With ``--named`` the shapes are the named ones of ``default_path.py``, with ``--rows`` C has few
-rows.  Otherwise
-shapes and storage orders are drawn as by ``default_path.py``.  Of each shape the ``--first`` plans
-that ``suggest`` ranks first, and as many with swapped operands, are timed, since a choice among
-thousands finds the plans whose estimates err most, and others at random among those that it
-expects to take up to ``--within`` times as long; some of them with other stages, without
+rows.  Otherwise shapes and storage orders are drawn as by ``default_path.py``.  Of each shape the
+``--first`` plans that ``suggest`` ranks first, and as many with swapped operands, are timed, since
+a choice among thousands finds the plans whose estimates err most, and others at random among those
+that it expects to take up to ``--within`` times as long; some of them with other stages, without
 persistence or with C stored directly.
 PyTorch is timed before, between and after them: ``torch.mm``, and of bytes ``_scaled_mm`` with its
 fast accumulators and ``_int_mm``, whose shapes are multiples of 16, A[m, k] * B[n, k].  Graphs are

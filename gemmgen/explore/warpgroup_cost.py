@@ -116,22 +116,22 @@ class WarpgroupSizes:
 class WarpgroupCosts:
     """Constants, in clocks unless said otherwise.
 
-    ``launch``: microseconds from one launch to the next; ``begin``: clocks of a launch before
-    its first step, ``meet`` more for each doubling of the cluster, up to ``fill`` more if A, B
-    and C do not fit in L2.  ``latency`` of a TMA load, larger by the share ``meet_latency`` for
-    each doubling of the cluster.  ``operand``: clocks of a wgmma to read A from shared memory;
+    ``launch``: microseconds from one launch to the next; ``begin``: clocks of a launch before its
+    first step, ``meet`` more for each doubling of the cluster, up to ``fill`` more if A, B and C
+    do not fit in L2.  ``latency`` of a TMA load, larger by the share ``meet_latency`` for each
+    doubling of the cluster.  ``operand``: clocks of a wgmma to read A from shared memory;
     ``narrow_b``: by how much reading B costs more for each halving of its rows.  ``arrive`` and
-    ``l2``: bytes a clock that one SM takes from L2, and that L2 delivers in all; bytes outside
-    the matrix, which TMA fills with zeros, cost ``outside`` times as much more.  ``reader``: of
-    each block that reads the same lines of L2, in proportion where they are fewer than
-    ``lines``. ``step``: of a step in addition to its loads and arithmetic, ``alone`` more
-    without a producer.  ``tile``: of a tile's epilogue; ``store``: bytes of C a clock;
-    ``narrow_c``, ``odd``: by how much storing them costs more.  ``split``: of split K;
-    ``reduced``: elements of the slices of a tile that are added in a clock.  ``flop``:
-    picojoules of one of a multiply-add's two operations, ``byte`` of a byte from L2.
-    ``memory``: TB/s.  ``norm``: the exponent that combines what overlaps.  ``promote``: of a
-    promotion in addition to its adds.  ``split_launch``: microseconds of a kernel that splits
-    an operand into parts, which moves ``split_rate`` TB/s; these three are not fits.
+    ``l2``: bytes a clock that one SM takes from L2, and that L2 delivers in all; bytes outside the
+    matrix, which TMA fills with zeros, cost ``outside`` times as much more.  ``reader``: of each
+    block that reads the same lines of L2, in proportion where a tile has fewer than ``lines``.
+    ``step``: of a step in addition to its loads and arithmetic, ``alone`` more without a producer.
+    ``tile``: of a tile's epilogue; ``store``: bytes of C a clock; ``narrow_c``, ``odd``: by how
+    much storing them costs more.  ``split``: of split K; ``reduced``: elements of the slices of a
+    tile that are added in a clock.  ``flop``: picojoules of one of a multiply-add's two operations,
+    ``byte`` of a byte from L2.  ``memory``: TB/s.  ``norm``: the exponent that combines what
+    overlaps.  ``promote``: of a promotion in addition to its adds.  ``split_launch``: microseconds
+    of a kernel that splits an operand into parts, which moves ``split_rate`` TB/s; these three and
+    ``lines`` are not fits.
     """
 
     launch: float = 0.191
