@@ -25,7 +25,7 @@ from gemmgen.ir.lane_matrices import (
     OperandArray,
     SplitMatrices,
 )
-from gemmgen.ir.thread_code import Advance, Invoke, Move, Point, RegisterArray
+from gemmgen.ir.thread_code import Advance, CountArrival, Invoke, Move, Point, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray
 from gemmgen.ir.warpgroup_matrices import DescribeMatrix
 
@@ -101,6 +101,10 @@ def _assign(node: Assign) -> View:
             return {"adds": range(0)}
 
 
+def _count_arrival(node: CountArrival) -> View:
+    return {"together": range(not node.alone)}
+
+
 def _move(node: Move) -> View:
     return {"to": address(node.target), "from": address(node.source)}
 
@@ -128,6 +132,7 @@ def _barrier_array(_node: BarrierArray) -> View:
 
 VIEWS: dict[type, Callable[..., View]] = {
     Assign: _assign,
+    CountArrival: _count_arrival,
     Define: _define,
     RegisterArray: _register_array,
     FragmentArray: _fragment_array,

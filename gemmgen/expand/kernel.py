@@ -12,7 +12,7 @@ from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.pipeline_tma import TmaPipeline
 from gemmgen.expand.pipeline_warpgroups import GroupPipeline, GroupRolePipeline
 from gemmgen.expand.split import reduction
-from gemmgen.expand.warp_roles import with_producers
+from gemmgen.expand.warp_roles import before_leaving, with_producers
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.control import Block
 from gemmgen.ir.edit import contraction, copy_outward, pipeline_of
@@ -128,7 +128,8 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
             if kernel.spread.holding == "lanes":
                 return LanePipeline(program, kernel, statement).expand()
             steps = _staged(program, kernel, statement).expand()
-            return (*steps, *_launched(kernel), *reduction(kernel), *_again(kernel))
+            reduced = (*before_leaving(kernel), *reduction(kernel))
+            return (*steps, *_launched(kernel), *reduced, *_again(kernel))
         case Loop():
             note = f"main loop along {program.problem.extent(statement.letter)}"
             steps = (Block(note, (), steps_over_problem(program, kernel, statement)),)

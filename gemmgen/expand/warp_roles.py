@@ -16,6 +16,7 @@ from gemmgen.ir.expr import Binary, Call, Expr, Int, Var
 from gemmgen.ir.instruction import instruction, is_instruction
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.occupancy import registers_by_role
+from gemmgen.ir.partial_sums import Arrive
 from gemmgen.ir.traversal import rebuilt
 from gemmgen.ir.warp_roles import WarpRole, WarpRoles
 
@@ -37,7 +38,7 @@ def with_producers(program: Program, kernel: Kernel, tiles: tuple[Timed, ...]) -
     is_producer = Binary(">=", Var("threadIdx.x"), names.CONSUMERS)
     count, origins = kernel.consumers, kernel.producers.origins
     fewer, more = _registers(program, kernel)
-    producer = (*fewer, ring.produced())
+    producer = (*fewer, ring.produced(), *before_leaving(kernel))
     roles = (
         WarpRole(
             "producer",
@@ -62,10 +63,20 @@ def with_producers(program: Program, kernel: Kernel, tiles: tuple[Timed, ...]) -
 
 
 def _end(kernel: Kernel) -> tuple[Timed, ...]:
-    """Blocks of a cluster end together."""
+    """Blocks of a cluster end together, unless some of them leave early."""
+    return () if kernel.work.parts > 1 else _together(kernel)
+
+
+def _together(kernel: Kernel) -> tuple[Timed, ...]:
     if not kernel.work.cluster:
         return ()
     return (Block(END, clusters.origins_of(kernel.work), (instruction("sync_cluster"),)),)
+
+
+def before_leaving(kernel: Kernel) -> tuple[Timed, ...]:
+    """Where blocks leave once they have written their partial sums: no barrier of theirs is used
+    any more."""
+    return _together(kernel) if kernel.work.parts > 1 else ()
 
 
 def _consumer_number(kernel: Kernel) -> tuple[Timed, ...]:
@@ -89,6 +100,8 @@ def _among_consumers(kernel: Kernel, tiles: tuple[Timed, ...]) -> tuple[Timed, .
     def own(node: Any) -> Any:
         if is_instruction(node, "sync_block"):
             return instruction("sync_warps", number, consumers_of_a_tile(kernel))
+        if isinstance(node, Arrive):
+            return replace(node, number=number, threads=consumers_of_a_tile(kernel))
         if isinstance(node, OneThread) and several:
             node = replace(node, among="tile")
         if isinstance(node, Tiles):

@@ -70,9 +70,27 @@ def _check_own(role: WarpRole[Node], here: Bools, every: Bools, code: Code) -> N
 
 
 def _meet(node: Instruction, code: Code) -> Step:
-    at, count = (code.expression(operand) for operand in node.operands)
+    at, count = (code.expression(operand) for operand in node.operands[:2])
     machine, threads, number = code.machine, cast(int, count.known), at.run
     return lambda mask: machine.sync(_one(number(mask), mask, code), threads, mask)
+
+
+def _meet_or(node: Instruction, code: Code) -> Step:
+    """All who meet are threads of this machine."""
+    meet, machine = _meet(node, code), code.machine
+    run = code.expression(node.operands[2]).run
+    assert node.result is not None
+    frame, number = code.scope.frame, code.scope.variable(node.result, "bool").number
+
+    def step(mask: Mask) -> None:
+        lanes = machine.lanes
+        own = lanes.every(run(mask)).astype(np.bool_)
+        given = own if mask is None else own & mask
+        meet(mask)
+        any_of_block = given.reshape(lanes.blocks, -1).any(axis=1)
+        frame[number] = np.repeat(any_of_block, lanes.threads)
+
+    return step
 
 
 def _one(value: Value, mask: Mask, code: Code) -> int:
@@ -84,4 +102,4 @@ def _one(value: Value, mask: Mask, code: Code) -> int:
     return int(found[0])
 
 
-NODES: Statements = {WarpRoles: _roles, "sync_warps": _meet}
+NODES: Statements = {WarpRoles: _roles, "sync_warps": _meet, "sync_warps_or": _meet_or}

@@ -34,10 +34,12 @@ def _count_arrival(node: CountArrival, code: Code) -> Step:
     machine = code.machine
 
     def step(mask: Mask) -> None:
-        machine.barrier(mask)
+        if not node.alone:
+            machine.barrier(mask)
         every = machine.lanes.every(chosen(mask)).astype(np.bool_)
         ones = every if mask is None else every & mask
-        frame[number] = counters.count(index(mask), cast(int, last(mask)), ones)
+        found = counters.count(index(mask), cast(int, last(mask)), ones)
+        frame[number] = found & ones if node.alone else found
 
     return step
 

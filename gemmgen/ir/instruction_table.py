@@ -156,6 +156,15 @@ _ROWS = (
     InstructionRow(
         "sync_warps", "bar.sync", OLDEST, "barrier", (("number", "value"), ("threads", "value"))
     ),
+    # The same, and whether ``value`` is true in any of them.
+    InstructionRow(
+        "sync_warps_or",
+        "bar.red.or.pred",
+        OLDEST,
+        "barrier",
+        (("number", "value"), ("threads", "value"), ("value", "value")),
+        result="bool",
+    ),
     # Until all threads of all blocks of the cluster have arrived; what they wrote before, all see
     # after it.
     InstructionRow("sync_cluster", "barrier.cluster", 90, "barrier"),

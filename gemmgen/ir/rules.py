@@ -81,7 +81,7 @@ def _clusters_are_of_blocks_with_tiles(program: Program, kernel: Kernel) -> Iter
         yield f"work cluster={sides}, not of {[problem.m, problem.n]}"
     if not 1 < blocks_of(work) <= MOST_IN_CLUSTER:
         yield f"work cluster={sides} of {blocks_of(work)} blocks"
-    if work.parts > 1 or not kernel.producers.warpgroups:
+    if not kernel.producers.warpgroups:
         yield f"work cluster={sides} of blocks whose tiles no producer copies alone"
 
 

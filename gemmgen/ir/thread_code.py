@@ -85,7 +85,8 @@ class CountArrival:
     """``name``: whether ``counter`` has been incremented ``last`` times before, which resets it.
 
     The thread that is ``chosen`` counts for its block, and a barrier publishes the result to all
-    threads.  What the block wrote before its last barrier is visible to blocks that count later.
+    threads; with ``alone`` that thread alone has it, and others have false.  What the block wrote
+    before its last barrier is visible to blocks that count later.
     """
 
     SYNTAX = "{name} = {counter}"
@@ -94,6 +95,7 @@ class CountArrival:
     chosen: Expr
     counter: Element
     last: Expr
+    alone: bool = False
 
 
 @record

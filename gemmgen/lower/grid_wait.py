@@ -12,7 +12,7 @@ from gemmgen.ir.instruction import Instruction, instruction
 from gemmgen.ir.thread_code import CountArrival, Invoke, Node, Point
 from gemmgen.ir.traversal import inside, names_in
 from gemmgen.ir.warp_roles import WarpRoles
-from gemmgen.lower.context import Context
+from gemmgen.lower.context import WORKSPACE, Context
 
 NOTE = "wait for the preceding kernel before any access to global memory"
 _ACCESSES = (CountArrival, Point)
@@ -22,7 +22,7 @@ def waiting(context: Context, body: tuple[Node, ...]) -> tuple[Node, ...]:
     """``body``, which every role of a block begins for itself, with the wait in it."""
     if not context.kernel.work.overlap:
         return body
-    tensors = {tensor.name for tensor in context.tensors}
+    tensors = {tensor.name for tensor in context.tensors} | {WORKSPACE.name}
     origins = tuple(x for x in context.kernel.work.origins if x == "overlap_launch")
     return _waiting(body, tensors, Block(NOTE, origins, (instruction("wait_grid"),)))
 

@@ -28,7 +28,10 @@ def placement(context: Context, computes: bool = True) -> tuple[Node, ...]:
     """The first lines of a kernel: coordinates in C from block and thread numbers; only of the tile
     unless the thread ``computes``."""
     work, acc = context.kernel.work, context.kernel.accumulator
-    batch, first = (), (*_in_cluster(context), *_blocks(context), *_parts(context))
+    counts = (*_blocks(context), *_parts(context))
+    # Parts have as many blocks as there are tiles: a block's cluster follows from its tile.
+    clustered = tuple(_in_cluster(context))
+    batch, first = (), (*counts, *clustered) if context.is_split else (*clustered, *counts)
     if work.batch:
         batch = matrices(context, first, _number_of_all(context))
         first = (Define(OWN.name, mod(_number_of_all(context), EACH)),)
@@ -40,7 +43,7 @@ def placement(context: Context, computes: bool = True) -> tuple[Node, ...]:
     tiles = (*first, *_tiles(context))
     note = "the block's tile of C"
     if context.is_split:
-        tiles = (*tiles, *range_of_part(context))
+        tiles = (*tiles, *range_of_part(context, computes))
         note += " and its range of k"
     if not computes:
         return (*batch, Block(note, _ordered(work.origins), tiles))

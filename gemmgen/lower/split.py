@@ -20,7 +20,7 @@ from gemmgen.ir.partial_sums import Arrive, ReducePartials, ReduceScope, StorePa
 from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
 from gemmgen.ir.thread_code import CountArrival, Leave, Move, Node, RegisterArray
 from gemmgen.lower import bounds
-from gemmgen.lower.context import ARRIVED, GROUPS, PARTS, THREADS, TID, WORKSPACE, Context, SumBody
+from gemmgen.lower.context import ARRIVED, GROUPS, PARTS, TID, WORKSPACE, Context, SumBody
 from gemmgen.lower.types import number, plus
 from gemmgen.lower.vectors import accumulator_width
 
@@ -40,9 +40,10 @@ def chunk(letter: str) -> Var:
     return Var(f"chunk_{letter}")
 
 
-def range_of_part(context: Context) -> Iterator[Define]:
-    """The range of k of the block's part; the last ones may be short, or empty."""
-    if context.kernel.work.groups > 1:
+def range_of_part(context: Context, computes: bool = True) -> Iterator[Define]:
+    """The range of k of the block's part; the last ones may be short, or empty.  Who ``computes``
+    has a group, too."""
+    if context.kernel.work.groups > 1 and computes:
         yield Define(OWN_GROUP.name, div(PART, PARTS_OF_GROUP))
     k = context.problem.k
     size, step = bounds.extent(context, k), names.block(k)
@@ -83,7 +84,12 @@ def arrive(context: Context, node: Arrive) -> tuple[Node, ...]:
     if node.scope == "group":
         name = LAST_OF_GROUP
     counter = Element(ARRIVED.name, (at,))
-    return (CountArrival(name.name, first, counter, sub(count, Int(1))), Leave(Unary("!", name)))
+    last, leave = sub(count, Int(1)), Leave(Unary("!", name))
+    if node.number is None or node.threads is None:
+        return (CountArrival(name.name, first, counter, last), leave)
+    counted = Var("counted_last" if node.scope != "group" else "counted_last_of_group")
+    published = instruction("sync_warps_or", node.number, node.threads, counted, result=name.name)
+    return (CountArrival(counted.name, first, counter, last, alone=True), published, leave)
 
 
 def reduce_partials(context: Context, node: ReducePartials) -> tuple[Node, ...]:
@@ -188,7 +194,7 @@ def _over_pieces(context: Context, body: SumBody) -> tuple[Node, ...]:
     def piece(total: Element | Var, number: Expr) -> tuple[Node, ...]:
         if isinstance(total, Var):
             return body(total, mine)
-        offset = Define(OFFSET.name, add(mul(number, THREADS), mine))
+        offset = Define(OFFSET.name, add(mul(number, context.copying_threads), mine))
         return (offset, *body(total, OFFSET))
 
     return context.lowering.each_sum(context, vector, piece)

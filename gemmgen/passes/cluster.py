@@ -114,16 +114,6 @@ class Cluster:
     def _check_copies(self, program: Program) -> None:
         """Check that TMA copies the shared tiles, issued by a producer of each block."""
         kernel = program.main
-        if kernel.work.parts > 1:
-            raise Refusal(
-                "split_k is not supported with cluster",
-                at=self.stated.span,
-                notes=(
-                    f"split_k has {kernel.work.parts} parts; blocks of a cluster sum the same "
-                    "range of k",
-                ),
-                hint="leave split_k or cluster out",
-            )
         pipeline = pipeline_of(kernel)
         copies = pipeline.produce if pipeline else ()
         operands = " ".join(tensor.name for tensor in (program.problem.a, program.problem.b))

@@ -88,7 +88,6 @@ class WarpSpecialize:
         if self.producers == 0:
             return program
         self._check_copies(program)
-        self._check_work(program.main)
         origin, pingpong = self.stated.origin, 1
         if self.order == "pingpong":
             check_pingpong(program, self.stated, self.consumers)
@@ -135,17 +134,6 @@ class WarpSpecialize:
             notes=("a thread waits for its own loads and its own cp.async only",),
             hint=hint,
         )
-
-    def _check_work(self, kernel: Kernel) -> None:
-        if kernel.work.parts > 1:
-            raise Refusal(
-                "warp_specialize: blocks that share a tile synchronize all of their threads",
-                at=self.stated.span,
-                notes=(
-                    f"split_k has {kernel.work.parts} parts, and a producer has no accumulators",
-                ),
-                hint="leave split_k or warp_specialize out",
-            )
 
     def _check_consumers(self, kernel: Kernel) -> None:
         """``consumers``, and that they are whole warps, each of which arrives once."""

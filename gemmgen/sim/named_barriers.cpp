@@ -30,7 +30,7 @@ struct Part {
 Barrier barriers[MAX_CLUSTER][BARRIERS];  // of each block
 Part parts[MAX_WARPS];
 Clock clocks[MAX_CLUSTER][BARRIERS][2];  // of even and odd phases
-int votes[MAX_CLUSTER][2];               // at barrier 0, of its even and odd phases
+int votes[MAX_CLUSTER][BARRIERS][2];     // of even and odd phases
 
 unsigned number_of(const Barrier &barrier) {
   return static_cast<unsigned>(&barrier - barriers[0]) % BARRIERS;
@@ -102,7 +102,7 @@ uint32_t arrive(Barrier &barrier, unsigned threads, unsigned count, int line, bo
   }
   barrier.arrived = 0;
   ++barrier.phase;
-  if (is_block) votes[state.rank][barrier.phase % 2] = 0;
+  votes[state.rank][number_of(barrier)][barrier.phase % 2] = 0;
   return phase;
 }
 
@@ -118,7 +118,8 @@ void wait_for_block(int line) {
   if (by_clock) adopt(clock);
 }
 
-void wait_for(unsigned id, unsigned threads, int line) {
+// Returns whether any thread's `value` was true in it.
+bool wait_for(unsigned id, unsigned threads, int line, bool value = false) {
   char detail[96];
   if (id >= BARRIERS) {
     snprintf(detail, sizeof detail, "barrier %u of a block's 16, numbered from 0", id);
@@ -129,6 +130,8 @@ void wait_for(unsigned id, unsigned threads, int line) {
              id, threads, state.threads);
     report_wrong(detail, line);
   }
+  // The phase can't end before the lanes of this warp have met.
+  votes[state.rank][id][barriers[state.rank][id].phase % 2] |= value;
   meet_lanes(line);
   Part &part = parts[state.thread / WARP];
   if (part.lanes == 0) {
@@ -139,6 +142,7 @@ void wait_for(unsigned id, unsigned threads, int line) {
   part.lanes = (part.lanes + 1) % WARP;
   wait_until({&NAMED_BARRIER, &barriers[state.rank][id], phase, line});
   adopt(clocks[state.rank][id][phase % 2]);
+  return votes[state.rank][id][phase % 2] != 0;
 }
 
 }  // namespace
@@ -176,7 +180,7 @@ extern "C" void gg_barrier(int line) { gg::wait_for_block(line); }
 
 extern "C" int gg_barrier_or(int predicate, int line) {
   using namespace gg;
-  int &vote = votes[state.rank][barriers[state.rank][0].phase % 2];
+  int &vote = votes[state.rank][0][barriers[state.rank][0].phase % 2];
   vote |= predicate != 0;
   gg::wait_for_block(line);
   return vote;
@@ -184,5 +188,8 @@ extern "C" int gg_barrier_or(int predicate, int line) {
 
 extern "C" void gg_named_barrier(unsigned id, unsigned threads) {
   gg::wait_for(id, threads, gg::state.call_line[gg::state.thread]);
+}
+extern "C" bool gg_named_barrier_or(unsigned id, unsigned threads, bool value) {
+  return gg::wait_for(id, threads, gg::state.call_line[gg::state.thread], value);
 }
 extern "C" void gg_named_barrier_of_all(unsigned id) { gg_named_barrier(id, gg::state.threads); }

@@ -13,6 +13,7 @@ void gg_await(int pending);
 void gg_wrong_policy(unsigned long long policy);
 void gg_named_barrier(unsigned number, unsigned threads);
 void gg_named_barrier_of_all(unsigned number);
+bool gg_named_barrier_or(unsigned number, unsigned threads, bool value);
 unsigned gg_increment(unsigned *counter, unsigned last);
 unsigned gg_increment_ordered(unsigned *counter, unsigned last);
 void gg_add_float(float *target, float value);
@@ -318,6 +319,9 @@ template <long long pending> GG_MODEL void cp_async_wait_group(Immediate<pending
 
 GG_MODEL void bar_sync(b32 number, b32 threads) { gg_named_barrier(number, threads); }
 GG_MODEL void bar_sync(b32 number) { gg_named_barrier_of_all(number); }
+GG_MODEL void bar_red_or_pred(pred &any, b32 number, b32 threads, pred own) {
+  any = gg_named_barrier_or(number, threads, own);
+}
 
 // Atomics of global memory.
 
