@@ -46,7 +46,7 @@ MOST_RANKED = 400
 """Plans that the others are drawn from."""
 PLANS = (
     "tile rows columns k, consumers, pingpong, cluster rows columns, parts, persistent, staged, "
-    "stages, 1 if operands are swapped, us"
+    "stages, 1 if operands are swapped, 1 if split K is beside a producer, us"
 )
 PIECE = 6
 """Plans between two readings of PyTorch."""
@@ -96,6 +96,7 @@ def chosen(request: Request, asked: argparse.Namespace, draw: random.Random) -> 
 def row(plan: WarpgroupPlan, us: float) -> list[int | float]:
     """A plan of the data, as ``warpgroup_fit.timed_sizes`` reads it."""
     form, sizes = plan.form, plan.sizes
+    beside = form.parts > 1 and sizes.producer
     return [
         *form.tile,
         form.consumers,
@@ -105,7 +106,7 @@ def row(plan: WarpgroupPlan, us: float) -> list[int | float]:
         int(sizes.persistent),
         int(sizes.staged),
         sizes.stages,
-        *([1] if form.swapped else []),
+        *([int(form.swapped), int(beside)] if form.swapped or beside else []),
         round(us, 2),
     ]
 

@@ -50,11 +50,12 @@ class Timed:
 def timed_sizes(request: Request, row: Sequence[Any]) -> WarpgroupSizes:
     """A row of the data, without its time."""
     rows, columns, k, consumers, pingpong, along_m, along_n, parts, *more = row
-    many, staged, stages, *swapped = more
-    cluster, exchanged = (along_m, along_n), any(swapped)
+    many, staged, stages, *flags = more
+    cluster, (exchanged, beside) = (along_m, along_n), (*map(bool, flags), False, False)[:2]
     form = WarpgroupForm((rows, columns, k), consumers, bool(pingpong), cluster, parts, exchanged)
     own = request.exchanged if exchanged else request
-    return sizes_of(form, own, persistent=bool(many), staged=bool(staged), stages=stages)
+    sizes = sizes_of(form, own, persistent=bool(many), staged=bool(staged), stages=stages)
+    return replace(sizes, producer=parts == 1 or beside)
 
 
 def read(paths: Sequence[Path] = FILES) -> list[Timed]:

@@ -130,7 +130,7 @@ class WarpgroupPlan:
         if self.sizes.producer:
             order = " order=pingpong" if form.pingpong else ""
             yield f"warp_specialize producers=1 consumers={form.consumers}{order}"
-        else:
+        if self.parts > 1:
             groups = groups_of(self.parts)
             yield f"split_k parts={self.parts}" + (f" groups={groups}" if groups > 1 else "")
         if form.cluster != (1, 1):

@@ -31,6 +31,8 @@ BARRIERS = 256
 ATOM_COLUMNS = (1, 2, 4)
 """Widths of a tile along k, in units of 128 bytes: wide ones take fewer steps."""
 CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (8, 1), (1, 8), (4, 2), (2, 4))
+MOST_SPLIT = 2
+"""The most blocks of a cluster beside split K."""
 PATTERN = 8
 """Rows after which the pattern of a swizzle repeats."""
 MOST_PARTS = 32
@@ -53,7 +55,7 @@ SHARES = (1, 2, 3, 4)
 NARROWEST, WIDEST = 8, 256
 """Columns of a tile."""
 FEW_ROWS = 512
-"""Rows of C up to which plans with swapped operands are considered."""
+"""Rows of C up to which plans with swapped operands are considered; a single one has lanes."""
 PINGPONG = {64: (64, 96, 128, 192, 256), 128: (64, 80, 96, 112, 128, 144, 160, 176, 192)}
 """Columns by rows: each of two consumers computes a whole tile."""
 
@@ -64,7 +66,7 @@ def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
         return
     if request.along["c"] == "n":
         yield from _plans(request, False)
-    if request.shape[0] <= FEW_ROWS or request.along["c"] == "m":
+    if 1 < request.shape[0] <= FEW_ROWS or request.along["c"] == "m":
         yield from _plans(request, True)
 
 
@@ -93,11 +95,12 @@ def _plans(asked: Request, swapped: bool) -> Iterator[WarpgroupPlan]:
                 )
             if not pingpong and not many:
                 for parts in _parts(tiles, ceil(depth / form.tile[2]), request.gpu.sms):
-                    yield WarpgroupPlan(
-                        replace(form, parts=parts),
-                        asked,
-                        replace(sizes, parts=parts, producer=False),
-                    )
+                    own, split = replace(form, parts=parts), replace(sizes, parts=parts)
+                    yield WarpgroupPlan(own, asked, replace(split, producer=False))
+                    for cluster in _clusters(form.tile, request):
+                        if prod(cluster) <= MOST_SPLIT:
+                            several = replace(split, cluster=cluster)
+                            yield WarpgroupPlan(replace(own, cluster=cluster), asked, several)
 
 
 def _takes(request: Request) -> bool:
@@ -189,8 +192,8 @@ def _settled(form: WarpgroupForm, request: Request, many: bool) -> WarpgroupSize
 def sizes_of(
     form: WarpgroupForm, request: Request, *, persistent: bool, staged: bool, stages: int = 0
 ) -> WarpgroupSizes:
-    """The sizes of a block; ``persistent``: it computes several tiles, ``staged``: C leaves by TMA.
-    Split K has no producer: each block's threads issue TMA themselves."""
+    """The sizes of a block with a producer; ``persistent``: it computes several tiles, ``staged``:
+    C leaves by TMA."""
     rows, columns, k = form.tile
     item = BYTES[_operands(request)[0]], BYTES[request.dtype["c"]]
     across = GROUP // _width(columns)
@@ -199,7 +202,7 @@ def sizes_of(
         tile=(rows, columns),
         atom_columns=k * item[0] // ATOM_BYTES,
         consumers=form.consumers,
-        producer=form.parts == 1,
+        producer=True,
         pingpong=form.pingpong,
         cluster=form.cluster,
         stages=stages,
