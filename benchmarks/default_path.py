@@ -1,10 +1,12 @@
 """What a user gets without a schedule: ``gemmgen.torch.op`` of a bare gemm against ``torch.mm``.
 
     python benchmarks/default_path.py [--seed 1] [--count 60] [--dtype bf16] [--json FILE]
+    python benchmarks/default_path.py --few-rows [--dtype bf16] [--json FILE]
     python benchmarks/default_path.py --update docs/performance.md
 
 ``count`` shapes are drawn, extents log-uniform from 32 to 8192 in multiples of 8, with a storage
-order each, and the named ones of ``NAMED`` come first.  Both sides are replayed from a CUDA graph,
+order each, and the named ones of ``NAMED`` come first; with ``--few-rows`` the shapes are those of
+``FEW_ROWS`` alone, and the share of the memory's bandwidth is printed.  Both sides are replayed from a CUDA graph,
 at least 20 ms after 15 ms of themselves, in an order drawn anew each round; the result is the
 median ratio of the rounds.  Outputs are compared with a product in f32.  ``--update`` measures
 nothing: it writes the table of ``docs/data/default_path_*.json`` into a page.
@@ -27,6 +29,7 @@ from statistics import fmean, median
 from typing import Any
 
 from gemmgen.base.source import Source
+from gemmgen.gpu.gpu_names import gpu_named
 from gemmgen.language import parse_schedule
 from gemmgen.schedule.formatting import format_schedule
 
@@ -35,6 +38,12 @@ NAMED = (
     *((2048, 768, 768), (2048, 2304, 768), (2048, 3072, 768), (2048, 768, 3072)),
     *((4096, 4096, 14336), (8192, 28672, 4096), (128, 7168, 16384), (512, 4096, 4096)),
 )
+FEW_ROWS = tuple(
+    (rows, n, k)
+    for n, k in ((7168, 2048), (4096, 4096), (8192, 8192))
+    for rows in (1, 8, 16, 32, 64, 128)
+)
+"""Products that read a matrix of weights once (``--few-rows``)."""
 ORDERS = {"TN": "A[m, k] * B[n, k]", "NN": "A[m, k] * B[k, n]", "NT": "A[k, m] * B[k, n]"}
 ORDERS["TT"] = "A[k, m] * B[n, k]"
 """The storage orders, by the letters of a column-major library."""
@@ -147,6 +156,15 @@ SAID = ("tile", "tensor_core", "warp_specialize", "cluster", "split_k")
 """The lines that are printed of the schedule that ran."""
 
 
+def bandwidth(row: Row, asked: argparse.Namespace) -> str:
+    """The share of the memory's bandwidth, if each matrix is moved once."""
+    if not asked.few_rows:
+        return ""
+    (m, n, k), size = row.shape, 4 if asked.dtype == "f32" else 2
+    moved = size * (m * k + n * k + m * n)
+    return f" {moved / (row.ours_us * 1e-6) / gpu_named('H200').memory:.0%} of memory bandwidth"
+
+
 def summary(rows: Sequence[Row]) -> str:
     shares = sorted(row.share for row in rows)
     mean = math.exp(fmean(map(math.log, shares)))
@@ -207,6 +225,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), default="bf16")
+    parser.add_argument("--few-rows", action="store_true")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--update", type=Path)
     asked = parser.parse_args()
@@ -214,7 +233,8 @@ def main() -> None:
         page = asked.update.read_text(encoding="utf-8")
         asked.update.write_text(updated(page), encoding="utf-8")
         return
-    began, drawn = time.monotonic(), cases(asked.seed, asked.count)
+    few = [(shape, "TN") for shape in FEW_ROWS]
+    began, drawn = time.monotonic(), few if asked.few_rows else cases(asked.seed, asked.count)
     with ProcessPoolExecutor(16, multiprocessing.get_context("spawn")) as pool:
         for each in [pool.submit(compiled, case, asked.dtype) for case in drawn]:
             each.result()
@@ -226,10 +246,10 @@ def main() -> None:
         right = "" if row.error < MOST_ERROR else f"  WRONG: {row.error:.1e}"
         print(
             f"{'x'.join(map(str, row.shape)):>16} {row.order} torch {row.torch_us:8.2f} us, ours "
-            f"{row.ours_us:8.2f} us, {row.share:.3f}  {row.schedule}{right}",
+            f"{row.ours_us:8.2f} us, {row.share:.3f}{bandwidth(row, asked)}  {row.schedule}{right}",
             flush=True,
         )
-    named = len(NAMED)
+    named = len(rows) if asked.few_rows else len(NAMED)
     print(f"named, {summary(rows[:named])}")
     if rows[named:]:
         print(f"drawn, {summary(rows[named:])}")

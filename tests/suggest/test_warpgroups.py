@@ -91,7 +91,7 @@ def test_clusters_roles_stages_and_split_k_are_all_proposed() -> None:
     ]
     assert {plan.form.cluster for plan in plans} == set(CLUSTERS)
     assert {plan.form.consumers for plan in plans} == {1, 2, 3}
-    for value in ("pingpong", "persistent", "producer"):
+    for value in ("pingpong", "persistent"):
         assert {getattr(plan.sizes, value) for plan in plans} == {False, True}, value
     assert max(plan.parts for plan in plans) > 8
     assert {3, 16} <= {plan.sizes.stages for plan in plans}

@@ -95,12 +95,13 @@ def _plans(asked: Request, swapped: bool) -> Iterator[WarpgroupPlan]:
                 )
             if not pingpong and not many:
                 for parts in _parts(tiles, ceil(depth / form.tile[2]), request.gpu.sms):
-                    own, split = replace(form, parts=parts), replace(sizes, parts=parts)
-                    yield WarpgroupPlan(own, asked, replace(split, producer=False))
                     for cluster in _clusters(form.tile, request):
                         if prod(cluster) <= MOST_SPLIT:
-                            several = replace(split, cluster=cluster)
-                            yield WarpgroupPlan(replace(own, cluster=cluster), asked, several)
+                            yield WarpgroupPlan(
+                                replace(form, parts=parts, cluster=cluster),
+                                asked,
+                                replace(sizes, parts=parts, cluster=cluster),
+                            )
 
 
 def _takes(request: Request) -> bool:
