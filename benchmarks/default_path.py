@@ -6,9 +6,10 @@
 
 ``count`` shapes are drawn, extents log-uniform from 32 to 8192 in multiples of 8, with a storage
 order each, and the named ones of ``NAMED`` come first; with ``--few-rows`` the shapes are those of
-``FEW_ROWS`` alone, and the share of the memory's bandwidth is printed.  Both sides are replayed from a CUDA graph,
-at least 20 ms after 15 ms of themselves, in an order drawn anew each round; the result is the
-median ratio of the rounds.  Outputs are compared with a product in f32.  ``--update`` measures
+``FEW_ROWS`` alone, and the share of the memory's bandwidth is printed.  Both sides are replayed
+from a CUDA graph, at least 20 ms after 15 ms of themselves, in an order drawn anew each round; the
+result is the median ratio of the rounds.  Outputs are compared with a product in f32.
+``--update`` measures
 nothing: it writes the table of ``docs/data/default_path_*.json`` into a page.
 """
 
