@@ -13,7 +13,11 @@ class CompileError(GemmgenError):
 
     def __init__(self, message: str, log: str):
         super().__init__(f"{message}\n{log.strip()}")
-        self.log = log
+        self.message, self.log = message, log
+
+    def __reduce__(self) -> tuple[type[CompileError], tuple[str, str]]:
+        """Processes that compile send it to the one that asked."""
+        return CompileError, (self.message, self.log)
 
 
 @record

@@ -101,6 +101,14 @@ def own(context: Context, letter: str, register: Expr, step: int = 1) -> Expr:
     return of_thread(context, letter, names.thread_origin(letter), register, step)
 
 
+def width(context: Context, letter: str) -> Expr:
+    """Neighbours that a thread owns from its first element on."""
+    axis = context.axis(letter)
+    if axis.width == 1:
+        return Int(1)
+    return names.registers(letter) if axis.pieces == 1 else names.piece(letter)
+
+
 def of_thread(context: Context, letter: str, first: Expr, register: Expr, step: int = 1) -> Expr:
     """The same of the thread whose first element is ``first``."""
     axis = context.axis(letter)

@@ -14,7 +14,7 @@ from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.output_slices import StageSlice, StoreSlice
 from gemmgen.ir.simplify import add, all_of, div, mod, mul
 from gemmgen.ir.thread_code import Node
-from gemmgen.lower import addresses, bounds, epilogue, output_runs, threads, warps
+from gemmgen.lower import addresses, bounds, epilogue, output_runs, warps
 from gemmgen.lower.context import Context
 from gemmgen.lower.copies import over_vectors
 from gemmgen.lower.thread_map import outward_map_of, warp_rows
@@ -75,7 +75,7 @@ def row_in_tile(context: Context, letter: str, number: Expr, row: Expr) -> Expr:
 
 def _row_of_thread(context: Context, letter: str) -> Expr:
     """The row of the slice that is the thread's own: its number along ``letter``."""
-    first, width = names.thread_origin(letter), threads.width(context, letter)
+    first, width = names.thread_origin(letter), addresses.width(context, letter)
     if context.axis(letter).registers == 1:
         return first
     if context.axis(letter).warps == 1:
@@ -90,7 +90,7 @@ def _pieces(context: Context, node: StageSlice) -> tuple[Node, ...]:
     slice_, spread = context.buffer(node.map.dst), context.kernel.spread
     outer, inner = slice_.letters
     pieces, place = slice_pieces(spread, outer), Var(f"slice_{outer}")
-    width, lanes, e = names.piece(outer), names.lanes(outer), context.element
+    width, lanes, e = addresses.width(context, outer), names.lanes(outer), context.element
     number = Var(f"piece_{outer}") if pieces > 1 else Int(0)
     apart = mul(number, mul(width, lanes))
     column, step = Var(f"reg_{inner}"), store_width(context.kernel, node.map)
@@ -115,7 +115,7 @@ def _pieces(context: Context, node: StageSlice) -> tuple[Node, ...]:
 def first_of_piece(context: Context, letter: str, row: Expr, number: Expr) -> Expr:
     """The index in C of the first element of a thread's piece: that with this ``number`` from the
     register ``row`` on."""
-    register = add(row, mul(number, names.piece(letter)))
+    register = add(row, mul(number, addresses.width(context, letter)))
     width = context.axis(letter).width
     return add(names.tile_origin(letter), addresses.own(context, letter, register, width))
 
@@ -131,7 +131,7 @@ def _own_rows(context: Context, letter: str) -> Expr:
 
 def _first_of(context: Context, letter: str, number: Expr) -> Expr:
     """The first element of the row of a slice with this number along ``letter``."""
-    width = threads.width(context, letter)
+    width = addresses.width(context, letter)
     if slice_pieces(context.kernel.spread, letter):
         if context.axis(letter).warps == 1:
             return number

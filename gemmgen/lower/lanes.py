@@ -118,8 +118,10 @@ def coordinates(context: Context) -> Iterator[Define]:
     yield from warps.numbers(context, names.lanes(k))
     for letter in context.letters:
         number = (mod if letter == x else div)(warps.OWN_WARP, names.lanes(x))
-        yield Define(names.thread_origin(letter).name, mul(number, threads.width(context, letter)))
-    yield Define(names.thread_origin(k).name, mul(LANE, threads.width(context, k)))
+        yield Define(
+            names.thread_origin(letter).name, mul(number, addresses.width(context, letter))
+        )
+    yield Define(names.thread_origin(k).name, mul(LANE, addresses.width(context, k)))
 
 
 def constants(context: Context) -> Iterator[Constant]:

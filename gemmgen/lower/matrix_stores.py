@@ -110,7 +110,7 @@ def _transposed(context: Context, node: StageSlice, count: int) -> tuple[Node, .
     of a column."""
     slice_, spread = context.buffer(node.map.dst), context.kernel.spread
     outer, inner = slice_.letters
-    pieces, width = slice_pieces(spread, outer), names.piece(outer)
+    pieces, width = slice_pieces(spread, outer), addresses.width(context, outer)
     number = Var(f"piece_{outer}") if pieces > 1 else Int(0)
     register, dtype = Var(f"reg_{inner}"), slice_.dtype
     sizes = (count * MATRIX.registers,)
@@ -148,7 +148,7 @@ def _each_column(context: Context, node: StageSlice, number: Expr, count: int) -
     """The lane's two elements of each of the matrices that are stored at once."""
     outer, inner = context.buffer(node.map.dst).letters
     matrix, e = Var(f"matrix_{inner}"), context.element
-    width = names.piece(outer)
+    width = addresses.width(context, outer)
     registers: dict[str, Expr] = {
         outer: add(node.row, mul(number, width), e),
         inner: add(Var(f"reg_{inner}"), matrix),

@@ -17,6 +17,7 @@ from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
+from gemmgen.lower import addresses
 from gemmgen.lower.context import TID, Context
 from gemmgen.lower.vectors import store_width
 
@@ -256,4 +257,4 @@ def rows_of_warp(context: Context, letter: str) -> int:
 def warp_rows(context: Context, letter: str) -> Expr:
     """The same by name."""
     pieces, lanes = slice_pieces(context.kernel.spread, letter), names.lanes(letter)
-    return mul(mul(Int(pieces), names.piece(letter)), lanes) if pieces else lanes
+    return mul(mul(Int(pieces), addresses.width(context, letter)), lanes) if pieces else lanes

@@ -86,7 +86,9 @@ def coordinates(context: Context) -> Iterator[Define]:
         yield Define(TID.name, add(mul(Y, across), X))
     for letter in context.letters:
         thread = X if letter == x else Y
-        yield Define(names.thread_origin(letter).name, mul(thread, width(context, letter)))
+        yield Define(
+            names.thread_origin(letter).name, mul(thread, addresses.width(context, letter))
+        )
 
 
 def _in_row(context: Context) -> Iterator[Define]:
@@ -96,7 +98,9 @@ def _in_row(context: Context) -> Iterator[Define]:
     yield Define(TID.name, context.thread)
     for letter in context.letters:
         thread = (mod if letter == x else div)(TID, across)
-        yield Define(names.thread_origin(letter).name, mul(thread, width(context, letter)))
+        yield Define(
+            names.thread_origin(letter).name, mul(thread, addresses.width(context, letter))
+        )
 
 
 def _in_warp(context: Context) -> Iterator[Define]:
@@ -109,16 +113,8 @@ def _in_warp(context: Context) -> Iterator[Define]:
     for letter in context.letters:
         lane = (mod if letter == x else div)(LANE, across)
         of_warp = mul(number[letter], warps.apart(context, letter))
-        first = add(of_warp, mul(lane, width(context, letter)))
+        first = add(of_warp, mul(lane, addresses.width(context, letter)))
         yield Define(names.thread_origin(letter).name, first)
-
-
-def width(context: Context, letter: str) -> Expr:
-    """Neighbours that a thread owns from its first element on."""
-    axis = context.axis(letter)
-    if axis.width == 1:
-        return Int(1)
-    return names.registers(letter) if axis.pieces == 1 else names.piece(letter)
 
 
 def block(context: Context) -> tuple[int, int]:
