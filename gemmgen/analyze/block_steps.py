@@ -19,7 +19,7 @@ from gemmgen.analyze.whole_tiles import whole_tiles
 from gemmgen.expand import expand
 from gemmgen.ir import expanded
 from gemmgen.ir.barriers import BarrierArray
-from gemmgen.ir.control import Assign, Block, Break, Define, For, If
+from gemmgen.ir.control import AdvanceRing, Assign, Block, Break, Define, For, If
 from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.nodes import Init
@@ -72,6 +72,8 @@ class _Walk(BlockContents):
                     yield from self.of(body)
             case Define(name, value) | Assign(str(name), value):
                 self.names[name] = self.value(value)
+            case AdvanceRing():
+                yield from self.of(node.assignments)
             case For():
                 yield from self.loop(node)
             case If():

@@ -93,12 +93,12 @@ def _describe_matrix(node: DescribeMatrix) -> View:
 
 
 def _assign(node: Assign) -> View:
-    """``target += value`` where it is added to itself."""
+    """``target += value`` where it is added to itself; the same for ``^=``."""
     match node.value:
-        case Binary("+", left, right) if c_text(left) == _shown(node.target):
-            return {"adds": range(1), "value": c_text(right)}
+        case Binary("+" | "^" as operator, left, right) if c_text(left) == _shown(node.target):
+            return {"operator": operator, "value": c_text(right)}
         case _:
-            return {"adds": range(0)}
+            return {"operator": ""}
 
 
 def _count_arrival(node: CountArrival) -> View:

@@ -15,7 +15,7 @@ from gemmgen.ir import names
 from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.control import Assign, Block, Define, For
 from gemmgen.ir.expanded import Release, Timed
-from gemmgen.ir.expr import Element, Expr, Int, Var
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
 from gemmgen.ir.instruction import instruction
 from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.target import WARP
@@ -69,7 +69,7 @@ def begun(kernel: Kernel, ring: Ring, extent: Expr, step: Expr) -> tuple[Timed, 
 def awaited(kernel: Kernel) -> Timed:
     """Until the other consumer has ended the steps of the tile before."""
     wait = instruction("try_wait", Element(TURN, (names.CONSUMER_NUMBER,)), TURN_PHASE)
-    flipped = Assign(TURN_PHASE.name, 1 - TURN_PHASE)
+    flipped = Assign(TURN_PHASE.name, Binary("^", TURN_PHASE, Int(1)))
     note = "wait until the other consumer has finished its main loop"
     return Block(note, kernel.producers.origins, (wait, flipped))
 

@@ -20,12 +20,12 @@ from gemmgen.base.record import record
 from gemmgen.expand import pingpong
 from gemmgen.expand.inner_loop import plus, steps_in_tile
 from gemmgen.expand.k_range import first_tile
-from gemmgen.expand.pipeline_tma import ARRIVALS, LANDED, TmaPipeline, waits
+from gemmgen.expand.pipeline_tma import ARRIVALS, TmaPipeline, wait
 from gemmgen.expand.ring import Ring
 from gemmgen.ir import clusters, names
 from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.buffers import Origins
-from gemmgen.ir.control import Assign, Block, Define, For
+from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.expanded import OneThread, Release, Tiles, Timed
 from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.instruction import instruction
@@ -88,8 +88,7 @@ class RolePipeline(TmaPipeline):
         step = (
             instruction("try_wait", ring.empty_at(stage), ring.phase),
             *self._issues(ring, tile, stage),
-            ring.turn_phase(stage),
-            Assign(stage.name, _next(ring)),
+            ring.next_of_both(),
         )
         k_range = self.k_range
         loop = For(tile.name, k_range.start, k_range.stop, names.block(self.letter), step)
@@ -138,7 +137,7 @@ class RolePipeline(TmaPipeline):
             *self._landed(ring, ring.stage),
             self._multiply(steps),
             *self._released(ring),
-            *ring.advance_unnamed(),
+            ring.advance_with_phase(),
         )
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
@@ -149,7 +148,7 @@ class RolePipeline(TmaPipeline):
         multiply = self._multiply_reading_ahead(
             ring,
             note,
-            self._landed(ring, ring.following_stage, LANDED),
+            self._landed_ahead(ring),
             exists,
             self._released(ring),
         )
@@ -158,7 +157,7 @@ class RolePipeline(TmaPipeline):
 
     def _landed(self, ring: Ring, stage: Expr, unless: Var | None = None) -> tuple[Timed, ...]:
         """Waits for the tile in ``stage``."""
-        return waits(ring, stage, unless)
+        return (wait(ring, stage, unless),)
 
     def _released(self, ring: Ring) -> tuple[Timed, ...]:
         return (instruction("fence_async"), Release(ring.empty_at(ring.stage)))
@@ -166,8 +165,3 @@ class RolePipeline(TmaPipeline):
     def _origins(self) -> Origins:
         cluster = clusters.origins_of(self.kernel.work)
         return (*self._copied_by(), *self.kernel.producers.origins, *cluster)
-
-
-def _next(ring: Ring) -> Expr:
-    """The stage after the present one."""
-    return ring.before() if ring.stages == 2 else ring.after()

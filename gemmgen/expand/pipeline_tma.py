@@ -62,20 +62,21 @@ class TmaPipeline(StagedPipeline):
         if not self._goes_on:
             landed = instruction("try_wait", ring.full_at(Int(0)), Int(0))
             return (self._first_fragments((landed,)),)
-        return (self._first_fragments(waits(ring, ring.stage), ring.stage),)
+        landed = (wait(ring, ring.stage), ring.turn_phase(ring.stage))
+        return (self._first_fragments(landed, ring.stage),)
 
     def _body(self) -> tuple[Timed, ...]:
         ring = self._ring()
         steps = steps_in_tile(self.kernel, self.loop, lambda _: ring.stage)
         landed, issued = self._landed(ring, ring.stage), self._issue_ahead(ring)
-        return (*landed, *issued, self._multiply(steps), *ring.advance_late(False))
+        return (*landed, *issued, self._multiply(steps), ring.advance_with_phase())
 
     def _body_reading_ahead(self) -> tuple[Timed, ...]:
         ring = self._ring()
         note = "wait for the next tile, if there is one, then read ahead into it"
         following = plus(names.tile_origin(self.letter), names.block(self.letter))
         exists = self._exists(following)
-        landed = self._landed(ring, ring.following_stage, LANDED)
+        landed = self._landed_ahead(ring)
         multiply = self._multiply_reading_ahead(ring, note, landed, exists)
         issued = self._issue_ahead(ring)
         named = (self._named(ring),) if ring.advances_early else ()
@@ -114,7 +115,12 @@ class TmaPipeline(StagedPipeline):
     def _landed(self, ring: Ring, stage: Expr, unless: Var | None = None) -> tuple[Timed, ...]:
         """Waits for the tile in ``stage``, and for all threads' last reads of the one before: a
         fence has TMA wait for these, too."""
-        return (*waits(ring, stage, unless), instruction("fence_async"), instruction("sync_block"))
+        return (wait(ring, stage, unless), instruction("fence_async"), instruction("sync_block"))
+
+    def _landed_ahead(self, ring: Ring) -> tuple[Timed, ...]:
+        """The same for the tile of the next step, from which fragments are read ahead."""
+        stage = ring.following_stage
+        return (*self._landed(ring, stage, LANDED), ring.turn_phase(stage))
 
     def _release(self) -> tuple[Timed, ...]:
         barrier = super()._release()
@@ -161,9 +167,7 @@ class TmaPipeline(StagedPipeline):
         return (instruction("expect_bytes", full, names.STAGE_BYTES), *boxes)
 
 
-def waits(ring: Ring, stage: Expr, unless: Var | None = None) -> tuple[Timed, ...]:
-    """Waits for the tile in ``stage``, unless it is known to have landed; after the last one the
-    ring's next round begins."""
+def wait(ring: Ring, stage: Expr, unless: Var | None = None) -> Timed:
+    """Waits for the tile in ``stage``, unless it is known to have landed."""
     lacking = None if unless is None else Unary("!", unless)
-    wait = instruction("try_wait", ring.full_at(stage), ring.phase, predicate=lacking)
-    return (wait, ring.turn_phase(stage))
+    return instruction("try_wait", ring.full_at(stage), ring.phase, predicate=lacking)

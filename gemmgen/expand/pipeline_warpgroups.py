@@ -20,7 +20,7 @@ from gemmgen.expand import pingpong
 from gemmgen.expand.inner_loop import end_multiplies, group, multiply_note, plus
 from gemmgen.expand.pipeline_roles import RolePipeline
 from gemmgen.expand.pipeline_staged import StagedPipeline
-from gemmgen.expand.pipeline_tma import TmaPipeline, waits
+from gemmgen.expand.pipeline_tma import TmaPipeline, wait
 from gemmgen.expand.promotion_intervals import groups_of
 from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
@@ -50,12 +50,12 @@ class GroupPipeline(TmaPipeline):
         read = Block(READ, (), (instruction("wgmma_wait", Int(1)), barrier))
         read_now = Block(READ_NOW, (), (barrier,))
         return (
-            *waits(ring, ring.stage),
+            wait(ring, ring.stage),
             _issued(self, ring),
             read_now if promotion_of(self.kernel) else read,
             *self._issue_ahead(ring),
             *_promoted(self),
-            *ring.advance_late(False),
+            ring.advance_with_phase(),
         )
 
     def _drain(self) -> tuple[Timed, ...]:
@@ -77,7 +77,7 @@ class GroupRolePipeline(RolePipeline):
             _issued(self, ring),
             self._read(ring),
             *_promoted(self),
-            *ring.advance_unnamed(),
+            ring.advance_with_phase(),
         )
 
     def _read(self, ring: Ring) -> Timed:

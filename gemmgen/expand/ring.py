@@ -6,7 +6,7 @@ from gemmgen.base.record import record
 from gemmgen.expand.inner_loop import plus
 from gemmgen.expand.k_range import KRange, k_range_of
 from gemmgen.ir import names
-from gemmgen.ir.control import Assign, Block, Break, Define, For
+from gemmgen.ir.control import AdvanceRing, Assign, Block, Break, Define, For, If
 from gemmgen.ir.expanded import Timed
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Select, Var
 from gemmgen.ir.nodes import Copy, Kernel, Pipeline, Program
@@ -73,11 +73,11 @@ class Ring:
         """The barrier of a stage that is read."""
         return Element(self.empty, (stage,))
 
-    def turn_phase(self, stage: Expr) -> Assign:
-        """After a wait for ``stage``: after the last one, the ring's next round begins."""
+    def turn_phase(self, stage: Expr) -> Timed:
+        """After the last stage the ring's next round begins."""
         last = self.count - 1 if self.stages > 2 else Int(1)
-        other = 1 - self.phase
-        return Assign(self.phase.name, Select(less(stage, last), self.phase, other))
+        turned = Assign(self.phase.name, Binary("^", self.phase, Int(1)))
+        return If(Binary("==", stage, last), (turned,))
 
     def next(self, letter: str) -> Var:
         """The first index of the tile that is loaded now."""
@@ -124,12 +124,14 @@ class Ring:
         following = self.next_stage if self.stages == 2 else self.after()
         return (Assign(self.stage.name, following),)
 
-    def advance_unnamed(self) -> tuple[Timed, ...]:
-        """The same where the next stage has no name yet."""
-        if self.unrolled:
-            return ()
-        following = self.before() if self.stages == 2 else self.after()
-        return (Assign(self.stage.name, following),)
+    def advance_with_phase(self) -> Timed:
+        """Advances stage and phase, at the end of a step that has waited for its stage; of an
+        unrolled loop's steps each has a constant stage."""
+        return self.turn_phase(self.stage) if self.unrolled else self.next_of_both()
+
+    def next_of_both(self) -> Timed:
+        """The next stage and its phase, where the stage is a variable in any case."""
+        return AdvanceRing(self.stage.name, self.phase.name, self.number())
 
     @property
     def advances_early(self) -> bool:

@@ -12,7 +12,7 @@ from gemmgen.interpreter.expressions import NUMBERS, converted, from_first
 from gemmgen.interpreter.machine import Step
 from gemmgen.interpreter.scope import UNKNOWN, Array, Closure, FrameSlot, Meaning, Run, unknown
 from gemmgen.interpreter.simt import Mask
-from gemmgen.ir.control import Assign, Define
+from gemmgen.ir.control import AdvanceRing, Assign, Define
 from gemmgen.ir.expr import Element, Expr, Int, Unary, Var
 from gemmgen.ir.thread_code import Advance, Invoke, Move, Parameter, Point, RegisterArray
 from gemmgen.numerics.operators import Value
@@ -78,6 +78,10 @@ def _assign_variable(name: str, value: Closure, code: Code) -> Step | None:
         frame[number] = _own(new) if mask is None else np.where(mask, new, frame[number])
 
     return step
+
+
+def _advance_ring(node: AdvanceRing, code: Code) -> Step | None:
+    return code.sequence(node.assignments)
 
 
 def _move(node: Move, code: Code) -> Step | None:
@@ -161,6 +165,7 @@ NODES: Statements = {
     RegisterArray: _register_array,
     Define: _define,
     Assign: _assign,
+    AdvanceRing: _advance_ring,
     Move: _move,
     Advance: _advance,
     Point: _point,

@@ -10,7 +10,7 @@ from typing import Generic, Literal, TypeVar
 
 from gemmgen.base.record import record
 from gemmgen.ir.buffers import Origins
-from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Select, Var
 
 S = TypeVar("S", covariant=True)
 
@@ -89,3 +89,25 @@ class Block(Generic[S]):
     origins: Origins
     body: tuple[S, ...]
     scoped: bool = False
+
+
+@record
+class AdvanceRing:
+    """``if (++stage == count) { stage = 0; phase ^= 1; }``: advance to the ring's next stage; after
+    the last one its next round begins."""
+
+    SYNTAX = "{stage} {phase} of {count}"
+
+    stage: str
+    phase: str
+    count: Expr
+
+    @property
+    def assignments(self) -> tuple[Assign, Assign]:
+        """The same as two assignments; the phase, which depends on the old stage, comes first."""
+        stage, phase = Var(self.stage), Var(self.phase)
+        last = Binary("==", stage, self.count - 1)
+        return (
+            Assign(self.phase, Select(last, Binary("^", phase, Int(1)), phase)),
+            Assign(self.stage, Select(last, Int(0), stage + 1)),
+        )

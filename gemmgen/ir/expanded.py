@@ -11,7 +11,7 @@ from typing import Literal
 
 from gemmgen.base.record import record
 from gemmgen.ir.barriers import BarrierArray
-from gemmgen.ir.control import Assign, Block, Break, Define, For, If
+from gemmgen.ir.control import AdvanceRing, Assign, Block, Break, Define, For, If
 from gemmgen.ir.expr import Element, Expr, Int
 from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Map, Program, Promote, Split
@@ -231,6 +231,7 @@ Timed = (
     | ReducePartials
     | Define
     | Assign
+    | AdvanceRing
     | For["Timed"]
     | If["Timed"]
     | Break

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gemmgen.base.record import record
 from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.buffers import Origins
-from gemmgen.ir.control import Assign, Block, Break, Define, For, If
+from gemmgen.ir.control import AdvanceRing, Assign, Block, Break, Define, For, If
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Element, Expr, Var, walk
 from gemmgen.ir.instruction import Instruction, is_instruction
@@ -150,6 +150,7 @@ Node = (
     | DescribeMatrix
     | Define
     | Assign
+    | AdvanceRing
     | For["Node"]
     | If["Node"]
     | Break

@@ -10,7 +10,7 @@ from gemmgen.ir import names
 from gemmgen.ir.atoms import Holding
 from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.buffers import Role, Space
-from gemmgen.ir.control import Assign, Block, Break, Define, For, If
+from gemmgen.ir.control import AdvanceRing, Assign, Block, Break, Define, For, If
 from gemmgen.ir.edit import has_fragments, output_of, staged_copies
 from gemmgen.ir.expanded import ExpandedKernel, ExpandedProgram, OneThread, Release, Tiles, Timed
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Var
@@ -221,7 +221,7 @@ NODES: Mapping[type, LowerNode] = {
     WarpRoles: _roles,
     Release: _release,
     **dict.fromkeys((For, Block), _nested),
-    **dict.fromkeys((Assign, BarrierArray, Break, Instruction), _kept),
+    **dict.fromkeys((AdvanceRing, Assign, BarrierArray, Break, Instruction), _kept),
     **boxes.LOWER,
     **copies.LOWER,
     **async_copies.LOWER,

@@ -192,8 +192,7 @@ gemm(int M, int N, int K,
                         A_BLOCKS << (rank_m * CLUSTER_N));
                     gg_multicast_box_2d(B_shared[stage][B_k], B, full[stage], tile_n, tile_k + B_k,
                         B_BLOCKS << rank_n);
-                    phase = stage < STAGES - 1 ? phase : 1 - phase;
-                    stage = stage + 1 < STAGES ? stage + 1 : 0;
+                    if (++stage == STAGES) { stage = 0; phase ^= 1; }
                 }
             }
         }
@@ -238,7 +237,6 @@ gemm(int M, int N, int K,
             // main loop over tiles along K
             for (int tile_k = 0; tile_k < K; tile_k += BK) {
                 while (!gg_try_wait(full[stage], phase)) {}
-                phase = stage < STAGES - 1 ? phase : 1 - phase;
 
                 // multiply the tile (register_block m=4 n=8)
                 #pragma unroll
@@ -260,7 +258,7 @@ gemm(int M, int N, int K,
                 gg_fence_async();
                 __syncwarp();
                 if (threadIdx.x % 32 < CLUSTER) gg_arrive_at(empty[stage], threadIdx.x % 32);
-                stage = stage + 1 < STAGES ? stage + 1 : 0;
+                if (++stage == STAGES) { stage = 0; phase ^= 1; }
             }
 
             // the epilogue (vectorize C width=4)

@@ -297,8 +297,7 @@ gemm(int M, int N, int K,
                     gg_expect_bytes(full[stage], STAGE_BYTES);
                     gg_load_box_2d(A_shared[stage], A, full[stage], tile_k, tile_m);
                     gg_load_box_2d(B_shared[stage], B, full[stage], tile_k, tile_n);
-                    phase = stage < 1 ? phase : 1 - phase;
-                    stage = 1 - stage;
+                    if (++stage == 2) { stage = 0; phase ^= 1; }
                 }
             }
         }
@@ -342,7 +341,6 @@ gemm(int M, int N, int K,
             // main loop over tiles along K
             for (int tile_k = 0; tile_k < K; tile_k += BK) {
                 while (!gg_try_wait(full[stage], phase)) {}
-                phase = stage < 1 ? phase : 1 - phase;
 
                 // multiply the tile (tensor_core via=wgmma)
                 const unsigned long long A_matrix =
@@ -363,7 +361,7 @@ gemm(int M, int N, int K,
                     __syncwarp();
                     if (threadIdx.x % 32 == 0) gg_arrive(empty[1 - stage]);
                 }
-                stage = 1 - stage;
+                if (++stage == 2) { stage = 0; phase ^= 1; }
             }
 
             // wait for the last wgmma: the accumulators are complete (tensor_core via=wgmma)

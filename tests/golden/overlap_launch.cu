@@ -169,7 +169,6 @@ gemm(int M, int N, int K,
     // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         while (!gg_try_wait(full[stage], phase)) {}
-        phase = stage < STAGES - 1 ? phase : 1 - phase;
         gg_fence_async();
         __syncthreads();
         const int next_k = tile_k + (STAGES - 1) * BK;
@@ -196,7 +195,7 @@ gemm(int M, int N, int K,
                     acc[reg_m][reg_n] = fmaf(A_frag[reg_m], B_frag[reg_n], acc[reg_m][reg_n]);
             }
         }
-        stage = stage + 1 < STAGES ? stage + 1 : 0;
+        if (++stage == STAGES) { stage = 0; phase ^= 1; }
     }
 
     // the dependent kernel may start: it waits before it reads C (overlap_launch)

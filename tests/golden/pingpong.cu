@@ -216,8 +216,7 @@ gemm(int M, int N, int K,
                     gg_expect_bytes(full[stage], STAGE_BYTES);
                     gg_load_box_2d(A_shared[stage], A, full[stage], tile_m, tile_k);
                     gg_load_box_2d(B_shared[stage], B, full[stage], tile_n, tile_k);
-                    phase = stage < STAGES - 1 ? phase : 1 - phase;
-                    stage = stage + 1 < STAGES ? stage + 1 : 0;
+                    if (++stage == STAGES) { stage = 0; phase ^= 1; }
                 }
             }
         }
@@ -265,12 +264,11 @@ gemm(int M, int N, int K,
 
             // wait until the other consumer has finished its main loop
             while (!gg_try_wait(turn[consumer], turn_phase)) {}
-            turn_phase = 1 - turn_phase;
+            turn_phase ^= 1;
 
             // main loop over tiles along K
             for (int tile_k = 0; tile_k < K; tile_k += BK) {
                 while (!gg_try_wait(full[stage], phase)) {}
-                phase = stage < STAGES - 1 ? phase : 1 - phase;
 
                 // multiply the tile (register_block m=4 n=4)
                 #pragma unroll
@@ -292,7 +290,7 @@ gemm(int M, int N, int K,
                 gg_fence_async();
                 __syncwarp();
                 if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);
-                stage = stage + 1 < STAGES ? stage + 1 : 0;
+                if (++stage == STAGES) { stage = 0; phase ^= 1; }
             }
 
             // let the other consumer start, and skip the steps of its tile

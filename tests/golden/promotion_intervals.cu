@@ -241,8 +241,7 @@ gemm(int M, int N, int K,
                     gg_expect_bytes(full[stage], STAGE_BYTES);
                     gg_load_box_2d(A_shared[stage], A, full[stage], tile_k, tile_m);
                     gg_load_box_2d(B_shared[stage], B, full[stage], tile_k, tile_n);
-                    phase = stage < STAGES - 1 ? phase : 1 - phase;
-                    stage = stage + 1 < STAGES ? stage + 1 : 0;
+                    if (++stage == STAGES) { stage = 0; phase ^= 1; }
                 }
             }
         }
@@ -285,7 +284,6 @@ gemm(int M, int N, int K,
             // main loop over tiles along K
             for (int tile_k = 0; tile_k < K; tile_k += BK) {
                 while (!gg_try_wait(full[stage], phase)) {}
-                phase = stage < STAGES - 1 ? phase : 1 - phase;
 
                 // multiply the tile (tensor_core via=wgmma promote=64)
                 const unsigned long long A_matrix =
@@ -314,7 +312,7 @@ gemm(int M, int N, int K,
                             acc[reg_m][reg_n] += part[reg_m][reg_n];
                     }
                 }
-                stage = stage + 1 < STAGES ? stage + 1 : 0;
+                if (++stage == STAGES) { stage = 0; phase ^= 1; }
             }
 
             // the epilogue (vectorize C width=2)

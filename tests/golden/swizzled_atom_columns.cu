@@ -262,8 +262,7 @@ gemm(int M, int N, int K,
                     gg_load_box_2d(B_shared[stage][box_k / B_ATOM], B, full[stage], tile_k + box_k,
                         tile_n);
                 }
-                phase = stage < 1 ? phase : 1 - phase;
-                stage = 1 - stage;
+                if (++stage == 2) { stage = 0; phase ^= 1; }
             }
         }
     } else {
@@ -296,7 +295,6 @@ gemm(int M, int N, int K,
         // main loop over tiles along K
         for (int tile_k = 0; tile_k < K; tile_k += BK) {
             while (!gg_try_wait(full[stage], phase)) {}
-            phase = stage < 1 ? phase : 1 - phase;
 
             // multiply the tile (tensor_core via=mma)
             #pragma unroll
@@ -326,7 +324,7 @@ gemm(int M, int N, int K,
             gg_fence_async();
             __syncwarp();
             if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);
-            stage = 1 - stage;
+            if (++stage == 2) { stage = 0; phase ^= 1; }
         }
 
         // the epilogue: one row of each micro-tile at a time

@@ -258,8 +258,7 @@ gemm(int M, int N, int K,
                     gg_load_box_2d(A_shared[stage], A, full[stage], tile_k, tile_m);
                     gg_multicast_box_2d(B_shared[stage][B_n], B, full[stage], tile_k, tile_n + B_n,
                         B_BLOCKS);
-                    phase = stage < STAGES - 1 ? phase : 1 - phase;
-                    stage = stage + 1 < STAGES ? stage + 1 : 0;
+                    if (++stage == STAGES) { stage = 0; phase ^= 1; }
                 }
             }
         }
@@ -308,7 +307,6 @@ gemm(int M, int N, int K,
             // main loop over tiles along K
             for (int tile_k = 0; tile_k < K; tile_k += BK) {
                 while (!gg_try_wait(full[stage], phase)) {}
-                phase = stage < STAGES - 1 ? phase : 1 - phase;
 
                 // multiply the tile (tensor_core via=mma)
                 #pragma unroll
@@ -334,7 +332,7 @@ gemm(int M, int N, int K,
                 gg_fence_async();
                 __syncwarp();
                 if (threadIdx.x % 32 < CLUSTER) gg_arrive_at(empty[stage], threadIdx.x % 32);
-                stage = stage + 1 < STAGES ? stage + 1 : 0;
+                if (++stage == STAGES) { stage = 0; phase ^= 1; }
             }
 
             // the epilogue (vectorize C width=2)

@@ -203,9 +203,9 @@ gemm(int M, int N, int K,
                 stage = next_stage;
                 if (tile_k + BK < K) {
                     if (!landed) while (!gg_try_wait(full[stage], phase)) {}
-                    phase = stage < STAGES - 1 ? phase : 1 - phase;
                     gg_fence_async();
                     __syncthreads();
+                    if (stage == STAGES - 1) phase ^= 1;
                     copy4(A_frag[(k + 1) % 2], &A_shared[stage][0][thread_m]);
                     #pragma unroll
                     for (int reg_n = 0; reg_n < TN; reg_n += VEC) {

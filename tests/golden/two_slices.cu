@@ -187,8 +187,7 @@ gemm(int M, int N, int K,
                     gg_expect_bytes(full[stage], STAGE_BYTES);
                     gg_load_box_2d(A_shared[stage], A, full[stage], tile_m, tile_k);
                     gg_load_box_2d(B_shared[stage], B, full[stage], tile_n, tile_k);
-                    phase = stage < STAGES - 1 ? phase : 1 - phase;
-                    stage = stage + 1 < STAGES ? stage + 1 : 0;
+                    if (++stage == STAGES) { stage = 0; phase ^= 1; }
                 }
             }
         }
@@ -224,7 +223,6 @@ gemm(int M, int N, int K,
             // main loop over tiles along K
             for (int tile_k = 0; tile_k < K; tile_k += BK) {
                 while (!gg_try_wait(full[stage], phase)) {}
-                phase = stage < STAGES - 1 ? phase : 1 - phase;
 
                 // multiply the tile (register_block m=4 n=8)
                 #pragma unroll
@@ -246,7 +244,7 @@ gemm(int M, int N, int K,
                 gg_fence_async();
                 __syncwarp();
                 if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);
-                stage = stage + 1 < STAGES ? stage + 1 : 0;
+                if (++stage == STAGES) { stage = 0; phase ^= 1; }
             }
 
             // the epilogue: one row of each micro-tile at a time

@@ -265,7 +265,6 @@ gemm(int M, int N, int K,
     // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         while (!gg_try_wait(full[stage], phase)) {}
-        phase = stage < STAGES - 1 ? phase : 1 - phase;
 
         // multiply the tile (tensor_core via=wgmma)
         const unsigned long long A_matrix =
@@ -295,7 +294,7 @@ gemm(int M, int N, int K,
             gg_load_box_2d(A_shared[write_stage], A, full[write_stage], next_k, tile_m);
             gg_load_box_2d(B_shared[write_stage], B, full[write_stage], next_k, tile_n);
         }
-        stage = stage + 1 < STAGES ? stage + 1 : 0;
+        if (++stage == STAGES) { stage = 0; phase ^= 1; }
     }
 
     // wait for the last wgmma: the accumulators are complete (tensor_core via=wgmma)

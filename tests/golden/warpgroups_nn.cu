@@ -308,8 +308,7 @@ gemm(int M, int N, int K,
                         gg_multicast_box_2d(B_shared[stage][box_n / B_ATOM][B_k], B, full[stage],
                             tile_n + box_n, tile_k + B_k, B_BLOCKS);
                     }
-                    phase = stage < 1 ? phase : 1 - phase;
-                    stage = 1 - stage;
+                    if (++stage == 2) { stage = 0; phase ^= 1; }
                 }
             }
         }
@@ -356,7 +355,6 @@ gemm(int M, int N, int K,
             // main loop over tiles along K
             for (int tile_k = 0; tile_k < K; tile_k += BK) {
                 while (!gg_try_wait(full[stage], phase)) {}
-                phase = stage < 1 ? phase : 1 - phase;
 
                 // multiply the tile (tensor_core via=wgmma)
                 const unsigned long long A_matrix =
@@ -378,7 +376,7 @@ gemm(int M, int N, int K,
                     if (threadIdx.x % 32 < CLUSTER)
                         gg_arrive_at(empty[1 - stage], threadIdx.x % 32);
                 }
-                stage = 1 - stage;
+                if (++stage == 2) { stage = 0; phase ^= 1; }
             }
 
             // wait for the last wgmma: the accumulators are complete (tensor_core via=wgmma)

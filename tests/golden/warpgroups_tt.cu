@@ -287,7 +287,6 @@ gemm(int M, int N, int K,
     // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         while (!gg_try_wait(full[stage], phase)) {}
-        phase = stage < 1 ? phase : 1 - phase;
 
         // multiply the tile (tensor_core via=wgmma)
         const unsigned long long A_matrix =
@@ -321,7 +320,7 @@ gemm(int M, int N, int K,
             }
             gg_load_box_2d(B_shared[next_stage], B, full[next_stage], next_k, tile_n);
         }
-        stage = next_stage;
+        if (++stage == 2) { stage = 0; phase ^= 1; }
     }
 
     // wait for the last wgmma: the accumulators are complete (tensor_core via=wgmma)

@@ -86,7 +86,6 @@ ARRIVALS = "CLUSTER * (CONSUMERS / 32)"
 LAST = "    gg_sync_cluster();\n}\n"
 FIRST = "    gg_sync_cluster();\n    if"
 FULL, EMPTY = (f"while (!gg_try_wait({name}[stage], phase)) {{}}" for name in ("full", "empty"))
-TURN = "phase = stage < STAGES - 1 ? phase : 1 - phase;\n\n"
 STEPS = "for (int tile_k = 0; tile_k < K; tile_k += BK)"
 OWN, TILE = "const int cluster = own_tile / CLUSTER", "// the tile of C (tile"
 B_PLACE, B_ROWS = "B_shared[stage][B_k]", "tile_k + B_k"
@@ -124,8 +123,8 @@ PLANTS = {
         RELEASE,
         "",
         1,
-        TURN,
-        f"{RELEASE}\n{TURN}",
+        FULL,
+        f"{FULL}\n{RELEASE}\n",
     ),
     "barriers that TMA does not see": (
         "m=2",

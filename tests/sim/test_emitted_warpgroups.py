@@ -73,12 +73,13 @@ def test_every_pass_keeps_the_meaning(name: str) -> None:
 
 FULL = "while (!gg_try_wait(full[stage], phase)) {}"
 EMPTY = "while (!gg_try_wait(empty[stage], phase)) {}"
-TURN = "phase = stage < STAGES - 1 ? phase : 1 - phase;"
+TURN = "if (++stage == STAGES) { stage = 0; phase ^= 1; }"
+NO_TURN = "if (++stage == STAGES) stage = 0;"
 BEFORE = "gg_arrive(empty[stage > 0 ? stage - 1 : STAGES - 1]);"
 WAIT = "gg_wgmma_wait<1>();"
 PLANTS = {
     "no wait for a full stage": ("persistent", FULL, "", 1),
-    "the consumers' parity does not turn": ("persistent", TURN, "", 2),
+    "the consumers' parity does not turn": ("persistent", TURN, NO_TURN, 2),
     "too few bytes": ("persistent", "stage], STAGE_BYTES)", "stage], STAGE_BYTES / 2)", 1),
     "too many bytes": ("persistent", "stage], STAGE_BYTES)", "stage], STAGE_BYTES + 16)", 1),
     "no wait for an empty stage": ("persistent", EMPTY, "", 1),

@@ -106,7 +106,7 @@ def test_every_order_is_right(name: str) -> None:
 
 FULL = "while (!gg_try_wait(full[stage], phase)) {}"
 EMPTY = "while (!gg_try_wait(empty[stage], phase)) {}"
-TURN = "phase = stage < STAGES - 1 ? phase : 1 - phase;"
+TURN = "if (stage == STAGES - 1) phase ^= 1;"
 ARRIVE = "if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);"
 WALK = "own_tile < tiles; own_tile += gridDim.x"
 BORDER = "// zero the accumulators"

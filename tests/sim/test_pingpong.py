@@ -161,7 +161,7 @@ PLANTS = {
         "int turn_phase = 1;",
         1,
     ),
-    "the parity of the turn does not turn": (ONE, "turn_phase = 1 - turn_phase;", "", 1),
+    "the parity of the turn does not turn": (ONE, "turn_phase ^= 1;", "", 1),
     "both take the same tile": (ONE, "blockIdx.x + consumer * gridDim.x", "blockIdx.x", 1),
     "each takes each tile": (ONE, "own_tile += 2 * gridDim.x", "own_tile += gridDim.x", 1),
     "the second consumer's first tile is the third": (

@@ -71,7 +71,8 @@ def test_registers_are_shared_out_where_consumers_gain_some() -> None:
 
 FULL = "while (!gg_try_wait(full[stage], phase)) {}"
 EMPTY = "while (!gg_try_wait(empty[stage], phase)) {}"
-TURN = "phase = stage < STAGES - 1 ? phase : 1 - phase;"
+TURN = "if (++stage == STAGES) { stage = 0; phase ^= 1; }"
+NO_TURN = "if (++stage == STAGES) stage = 0;"
 ARRIVE = "if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);"
 PLANTS = {
     "no wait for an empty stage": ("three stages", EMPTY, "", 1),
@@ -82,8 +83,8 @@ PLANTS = {
         "int phase = 0;",
         1,
     ),
-    "the producer's parity does not turn": ("three stages", TURN, "", 1),
-    "the consumers' parity does not turn": ("three stages", TURN, "", 2),
+    "the producer's parity does not turn": ("three stages", TURN, NO_TURN, 1),
+    "the consumers' parity does not turn": ("three stages", TURN, NO_TURN, 2),
     "an arrival too few is needed": (
         "three stages",
         "gg_init_barrier(empty[stage], CONSUMERS / 32)",
