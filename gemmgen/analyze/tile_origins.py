@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from gemmgen.interpreter.simt import Index, Lanes, Mask
 from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.names import tile_origin
-from gemmgen.ir.thread_code import Advance, Node, is_over_tiles
+from gemmgen.ir.thread_code import Advance, Invoke, Node, is_over_tiles
 from gemmgen.ir.warp_roles import WarpRoles
 from gemmgen.numerics.operators import Ints
 
@@ -75,6 +76,8 @@ def _until_known(
         lines.append(line)
         if isinstance(line, Define):
             found.append(line.name)
+        elif isinstance(line, Invoke):
+            found += line.function.results
         origins = tuple(_origin_name(letter, found) for letter in letters)
         ranges = _range_names(kernel, found)
         if {*origins, *ranges}.issubset(found):
@@ -101,7 +104,7 @@ def _tiled(kernel: LoweredKernel) -> tuple[str, ...]:
     return tuple(rows if straight else reversed(rows))
 
 
-def _first_lines(body: tuple[Node, ...]) -> Iterator[Define | Advance]:
+def _first_lines(body: tuple[Node, ...]) -> Iterator[Define | Advance | Invoke]:
     for node in body:
         if isinstance(node, For) and is_over_tiles(node):
             yield Define(node.variable, node.start)
@@ -109,8 +112,19 @@ def _first_lines(body: tuple[Node, ...]) -> Iterator[Define | Advance]:
             yield from _first_lines(node.body)
         elif isinstance(node, WarpRoles):
             yield from _first_lines(node.roles[-1].body)
-        elif isinstance(node, Advance) or (isinstance(node, Define) and node.kind == "int"):
-            yield node
+        elif _places(node):
+            yield cast("Define | Advance | Invoke", node)
+
+
+def _places(node: Node) -> bool:
+    """Whether it computes a number, or moves a tensor's begin."""
+    match node:
+        case Define(kind="int") | Advance():
+            return True
+        case Invoke(function):
+            return bool(function.results)
+        case _:
+            return False
 
 
 def _origin_name(letter: str, found: Collection[str]) -> str:

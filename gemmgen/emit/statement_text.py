@@ -14,7 +14,7 @@ from gemmgen.emit.instruction_view import instruction_view
 from gemmgen.emit.line_breaks import WIDTH, comment_lines, plain
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import VIEWS, View, fields_view
-from gemmgen.ir.control import Block, Define, For, If
+from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.expr import Select, walk
 from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.thread_code import (
@@ -31,7 +31,8 @@ SHORT = 76
 
 
 def statements(body: tuple[Node, ...]) -> list[str]:
-    """A body's statements as text; a blank line before each part that has its own comment."""
+    """A body's statements as text; a blank line before each part that has its own comment, and
+    before the roles of warps."""
     texts: list[str] = []
     together: tuple[Node, ...] = ()
     for node in body:
@@ -40,7 +41,7 @@ def statements(body: tuple[Node, ...]) -> list[str]:
             if len(plain(text)) <= SHORT:
                 texts[-1], together = text, (*together, node)
                 continue
-        if texts and isinstance(node, Block) and node.note:
+        if texts and (isinstance(node, WarpRoles) or (isinstance(node, Block) and node.note)):
             texts.append("")
         texts.append(_text(node))
         together = (node,)
@@ -89,16 +90,24 @@ def _view(*nodes: Node) -> View:
 
 def function_text(function: Function) -> str:
     """A function of the kernel, under its comment."""
-    parameters = list(map(_parameter, function.parameters))
+    results = [printed("parameters/result.j2", {"name": name}) for name in function.results]
+    parameters = [*map(_parameter, function.parameters), *results]
     signature = printed("signature.j2", {"name": function.name, "parameters": parameters})
     view: View = {
         "comment": comment_lines(function.note, function.origins),
         "signature": signature,
         "short": range(len(plain(signature)) + len(" {") <= WIDTH),
         "long": range(len(plain(signature)) + len(" {") > WIDTH),
-        "body": _function_body(function.body),
+        "body": _function_body(tuple(_result_assigned(node, function) for node in function.body)),
     }
     return printed("function.j2", view)
+
+
+def _result_assigned(node: Node, function: Function) -> Node:
+    """A result is defined by an assignment to the caller's variable."""
+    if isinstance(node, Define) and node.name in function.results:
+        return Assign(node.name, node.value)
+    return node
 
 
 def _function_body(body: tuple[Node, ...]) -> list[str]:

@@ -115,7 +115,12 @@ def _invoke(node: Invoke) -> View:
         address(argument) if isinstance(argument, Element) and not to.shape else c_text(argument)
         for to, argument in given
     )
-    return {"name": node.function.name, "arguments": list(shown)}
+    results = node.function.results
+    return {
+        "name": node.function.name,
+        "arguments": [*shown, *results],
+        "declared": [", ".join(results)] if results else [],
+    }
 
 
 def _advance(node: Advance) -> View:

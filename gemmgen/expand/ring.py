@@ -76,8 +76,8 @@ class Ring:
     def turn_phase(self, stage: Expr) -> Timed:
         """After the last stage the ring's next round begins."""
         last = self.count - 1 if self.stages > 2 else Int(1)
-        turned = Assign(self.phase.name, Binary("^", self.phase, Int(1)))
-        return If(Binary("==", stage, last), (turned,))
+        flipped = Assign(self.phase.name, Binary("^", self.phase, Int(1)))
+        return If(Binary("==", stage, last), (flipped,))
 
     def next(self, letter: str) -> Var:
         """The first index of the tile that is loaded now."""

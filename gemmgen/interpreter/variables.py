@@ -121,7 +121,10 @@ def _invoke(node: Invoke, code: Code) -> Step | None:
     for name, meaning in meanings.items():
         code.scope.bind(name, meaning)
     body = code.sequence(node.function.body)
+    results = {name: code.scope.find(name) for name in node.function.results}
     code.scope.leave()
+    for name, meaning in results.items():
+        code.scope.bind(name, meaning)
     if body is None:
         return None
 

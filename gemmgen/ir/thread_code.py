@@ -112,13 +112,17 @@ class Parameter:
 @record
 class Function:
     """A part of a thread's code that is called several times, under a comment that cites its
-    directives.  It uses only constants and its parameters."""
+    directives.  It uses only constants, the numbers of block and thread, and its parameters.
+
+    ``results`` are ints that its body defines: by these names the code after a call has them.
+    """
 
     name: str
     note: str
     origins: Origins
     parameters: tuple[Parameter, ...]
     body: tuple[Node, ...]
+    results: tuple[str, ...] = ()
 
 
 @record

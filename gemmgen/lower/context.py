@@ -118,6 +118,11 @@ class Context:
         """Whether a block walks over several tiles."""
         return self.kernel.work.persistent
 
+    @property
+    def has_roles(self) -> bool:
+        """Whether the warps of a block run different programs."""
+        return self.kernel.producers.warpgroups > 0
+
     @cached_property
     def scalar_accumulator(self) -> bool:
         """Whether a thread owns one element, kept in a plain variable."""

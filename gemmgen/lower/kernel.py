@@ -42,7 +42,7 @@ from gemmgen.lower import (
 from gemmgen.lower.constants import constants_of
 from gemmgen.lower.context import PARTS, THREADS, Context, Lowering, LowerNode, X
 from gemmgen.lower.grid_wait import waiting
-from gemmgen.lower.placement import before_tiles, placement, walk, without_unused
+from gemmgen.lower.placement import of_block, of_thread, walk, without_unused
 from gemmgen.lower.shared_arrays import shared_arrays, static_or_dynamic
 from gemmgen.lower.signature import interface_of
 from gemmgen.lower.split_planes import launches, splitting_kernel
@@ -118,14 +118,14 @@ def _launch(context: Context, interface: Interface) -> LaunchNames:
 def _tiles(context: Context, node: Tiles) -> tuple[Node, ...]:
     """The coordinates of the block's tile, what a thread keeps, and the tile's statements."""
     kept = (*_first_pieces(context), *_arrays(context)) if node.computes else ()
-    body = _body(context, node.body)
+    rest = (*kept, *_body(context, node.body))
     if context.is_persistent:
         before = _body(context, node.before)
-        tiles = walk(context, body, node.pingpong)
-        rest = (*kept, *before, *tiles)
-        return (*without_unused(context, before_tiles(context, node.computes), rest), *rest)
-    rest = (*kept, *body)
-    return (*without_unused(context, placement(context, node.computes), rest), *rest)
+        rest = (*kept, *before, *walk(context, _body(context, node.body), node.pingpong))
+    placed = () if context.has_roles else of_block(context)
+    if node.computes:
+        placed = (*placed, *of_thread(context))
+    return (*without_unused(context, placed, rest), *rest)
 
 
 def _first_pieces(context: Context) -> tuple[Node, ...]:
@@ -197,8 +197,10 @@ def _one_thread(context: Context, node: OneThread) -> tuple[Node, ...]:
 
 
 def _roles(context: Context, node: WarpRoles[Timed]) -> tuple[Node, ...]:
+    """The roles, after what all of them need of the block's tile."""
     lowered = (replace(role, body=_body(context, role.body)) for role in node.roles)
-    return (WarpRoles(cast("tuple[WarpRole[Node], ...]", tuple(lowered))),)
+    roles = WarpRoles(cast("tuple[WarpRole[Node], ...]", tuple(lowered)))
+    return (*of_block(context), roles)
 
 
 def _release(context: Context, node: Release) -> tuple[Node, ...]:

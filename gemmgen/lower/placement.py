@@ -10,7 +10,7 @@ from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.expr import Binary, Call, Expr, Int, Select, Var
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
-from gemmgen.ir.thread_code import BLOCKS, Leave, Node
+from gemmgen.ir.thread_code import BLOCKS, Function, Invoke, Leave, Node, Parameter
 from gemmgen.ir.traversal import names_in
 from gemmgen.lower import bounds
 from gemmgen.lower.batches import EACH, OWN, counted, first_matrices, matrices, tiles_of_each
@@ -20,13 +20,17 @@ from gemmgen.lower.split import BLOCK, PART, TILE, TILES, range_of_part
 GROUP = Var("GROUP")
 FIRST_TILE = Var("first_tile")
 """Of a ping-pong consumer."""
+FUNCTION = "tile_at"
+"""What says where a tile is."""
 CLUSTER, RANK = Var("cluster"), Var("rank")
 """The number of the block's cluster, and of the block in it."""
 
 
-def placement(context: Context, computes: bool = True) -> tuple[Node, ...]:
-    """The first lines of a kernel: coordinates in C from block and thread numbers; only of the tile
-    unless the thread ``computes``."""
+def of_block(context: Context) -> tuple[Node, ...]:
+    """The first lines of a kernel: the tile of C from the block's number, or how many tiles there
+    are if the block is persistent."""
+    if context.is_persistent:
+        return (Block("the tiles of C", (), _counts(context)),)
     work, acc = context.kernel.work, context.kernel.accumulator
     counts = (*_blocks(context), *_parts(context))
     # Parts have as many blocks as there are tiles: a block's cluster follows from its tile.
@@ -43,29 +47,27 @@ def placement(context: Context, computes: bool = True) -> tuple[Node, ...]:
     tiles = (*first, *_tiles(context))
     note = "the block's tile of C"
     if context.is_split:
-        tiles = (*tiles, *range_of_part(context, computes))
+        tiles = (*tiles, *range_of_part(context))
         note += " and its range of k"
-    if not computes:
-        return (*batch, Block(note, _ordered(work.origins), tiles))
-    coordinates = tuple(context.lowering.coordinates(context))
-    return (
-        *batch,
-        Block(note, _ordered(work.origins), tiles),
-        Block(f"the {context.lowering.owner}'s position in it", acc.origins, coordinates),
-    )
+    return (*batch, Block(note, _ordered(work.origins), tiles))
 
 
-def before_tiles(context: Context, computes: bool = True) -> tuple[Node, ...]:
-    """The first lines of a persistent kernel: how many tiles there are, and, if the thread
-    ``computes``, what its or its warp's place in each of them is."""
-    counts = (*_ranks(context), *_blocks(context), _tiles_of_all(context))
-    tiles = Block("the tiles of C", (), counts)
-    if not computes:
-        return (tiles,)
+def of_thread(context: Context) -> tuple[Node, ...]:
+    """The place of a thread, or of its warp, in the tile of C, or in each of a persistent block's
+    tiles."""
+    if context.leaves_early:
+        return ()
     coordinates = tuple(context.lowering.coordinates(context))
-    origins = context.kernel.accumulator.origins
-    owner = context.lowering.owner
-    return (tiles, Block(f"the {owner}'s position in a tile", origins, coordinates))
+    where = "the tile" if context.has_roles else "it"
+    if context.is_persistent:
+        where = "a tile"
+    note = f"the {context.lowering.owner}'s position in {where}"
+    return (Block(note, context.kernel.accumulator.origins, coordinates),)
+
+
+def _counts(context: Context) -> tuple[Node, ...]:
+    """The place in the cluster, and the number of tiles."""
+    return (*_ranks(context), *_blocks(context), _tiles_of_all(context))
 
 
 def without_unused(
@@ -95,9 +97,13 @@ def walk(context: Context, body: tuple[Node, ...], turns: int) -> tuple[Node, ..
     if context.kernel.work.batch:
         batch = matrices(context, numbered, number)
         numbered, own = (), (Define(OWN.name, mod(number, EACH)),)
+    located = (*numbered, *own, *_tiles(context))
+    tile: Node = Block("the tile of C", _ordered(origins), located)
+    if context.has_roles:
+        tile = _called(context, located, _counts(context))
     one = (
         *batch,
-        Block("the tile of C", _ordered(origins), (*numbered, *own, *_tiles(context))),
+        tile,
         *body,
         *(first_matrices(context) if context.kernel.work.batch else ()),
     )
@@ -107,6 +113,23 @@ def walk(context: Context, body: tuple[Node, ...], turns: int) -> tuple[Node, ..
     first = Define(FIRST_TILE.name, add(BLOCK, mul(names.CONSUMER_NUMBER, BLOCKS)))
     loop = For(TILE.name, FIRST_TILE, TILES, mul(Int(turns), BLOCKS), one)
     return (Block("each of the consumer's tiles", _walking(origins), (first, loop)),)
+
+
+def _called(context: Context, body: tuple[Node, ...], counts: tuple[Node, ...]) -> Invoke:
+    """The call of a function of this ``body``, which gives the tile's first row and column: each
+    role of a block calls it.  ``counts`` are what it may need besides the tile's number."""
+    known = (TILE.name, CLUSTER.name, *(node.name for node in counts if isinstance(node, Define)))
+    own = {node.name for node in body if isinstance(node, Define)}
+    needed = [name for name in known if name in names_in(body) - own]
+    function = Function(
+        FUNCTION,
+        "the first row and column of a tile of C, by its number",
+        _ordered(context.kernel.work.origins),
+        tuple(map(Parameter, needed)),
+        body,
+        tuple(names.tile_origin(letter).name for letter in context.letters),
+    )
+    return Invoke(function, tuple(map(Var, needed)))
 
 
 def _walking(origins: Origins) -> Origins:

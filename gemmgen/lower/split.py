@@ -40,10 +40,9 @@ def chunk(letter: str) -> Var:
     return Var(f"chunk_{letter}")
 
 
-def range_of_part(context: Context, computes: bool = True) -> Iterator[Define]:
-    """The range of k of the block's part; the last ones may be short, or empty.  Who ``computes``
-    has a group, too."""
-    if context.kernel.work.groups > 1 and computes:
+def range_of_part(context: Context) -> Iterator[Define]:
+    """The range of k of the block's part; the last ones may be short, or empty."""
+    if context.kernel.work.groups > 1:
         yield Define(OWN_GROUP.name, div(PART, PARTS_OF_GROUP))
     k = context.problem.k
     size, step = bounds.extent(context, k), names.block(k)

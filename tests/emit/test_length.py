@@ -46,3 +46,15 @@ def test_each_role_begins_with_its_name(name: str) -> None:
     assert kernel[producer].startswith(PRODUCER) and kernel[consumers].startswith(CONSUMERS)
     assert kernel[producer - 1] == "if (threadIdx.x >= CONSUMERS) {"
     assert kernel[consumers - 1] == "} else {"
+
+
+@pytest.mark.by_default("hopper/persistent", "hopper/warp_specialized")
+@pytest.mark.parametrize("name", HOPPER)
+def test_the_place_of_a_tile_is_computed_once(name: str) -> None:
+    """By a function that both roles call, or before them where a block has one tile."""
+    schedule = examples.path_of(name).read_text(encoding="utf-8")
+    text = "\n".join(lines_of(name))
+    called = "warp_specialize" in schedule and "\npersistent" in schedule
+    assert text.count("void tile_at(") == called
+    assert text.count(" tile_at(") - called == 2 * called
+    assert text.count("tile_m = ") == 1

@@ -127,6 +127,21 @@ constexpr int STAGE_BYTES = BK * BM * 4 + BK * BN * 4;  // bytes of the tiles in
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
+// the first row and column of a tile of C, by its number (tile m=32 n=64 k=8;
+// raster group=2; cluster m=2 n=2)
+__device__ __forceinline__ void tile_at(int own_tile, int rank_m, int rank_n, int clusters_m,
+    int clusters_n, int &tile_m, int &tile_n)
+{
+    const int cluster = own_tile / CLUSTER;
+    const int full_group = clusters_m < GROUP ? clusters_m : GROUP;
+    const int group = (cluster / (full_group * clusters_n)) * full_group;
+    const int group_rows =
+        clusters_m - group < full_group ? clusters_m - group : full_group;
+    const int tile_in_group = cluster % (full_group * clusters_n);
+    tile_m = ((group + tile_in_group % group_rows) * CLUSTER_M + rank_m) * BM;
+    tile_n = ((tile_in_group / group_rows) * CLUSTER_N + rank_n) * BN;
+}
+
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize C width=4)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
@@ -157,16 +172,17 @@ gemm(int M, int N, int K,
         gg_fence_barrier_init();
     }
     gg_sync_cluster();
+
+    // the tiles of C
+    const int rank = blockIdx.x % CLUSTER;
+    const int rank_m = rank / CLUSTER_N, rank_n = rank % CLUSTER_N;
+    const int clusters_m = (M - 1) / (BM * CLUSTER_M) + 1;
+    const int clusters_n = (N - 1) / (BN * CLUSTER_N) + 1;
+    const int tiles = clusters_m * clusters_n * CLUSTER;
+
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages (warp_specialize producers=1)
         if (threadIdx.x == CONSUMERS) {
-            // the tiles of C
-            const int rank = blockIdx.x % CLUSTER;
-            const int rank_m = rank / CLUSTER_N, rank_n = rank % CLUSTER_N;
-            const int clusters_m = (M - 1) / (BM * CLUSTER_M) + 1;
-            const int clusters_n = (N - 1) / (BN * CLUSTER_N) + 1;
-            const int tiles = clusters_m * clusters_n * CLUSTER;
-
             // the first row that this block multicasts to its cluster, in each shared tile
             // (cluster m=2 n=2)
             const int A_k = rank_n * (BK / CLUSTER_N);
@@ -176,15 +192,8 @@ gemm(int M, int N, int K,
 
             // each of the block's tiles (persistent)
             for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
-                // the tile of C (tile m=32 n=64 k=8; raster group=2; cluster m=2 n=2)
-                const int cluster = own_tile / CLUSTER;
-                const int full_group = clusters_m < GROUP ? clusters_m : GROUP;
-                const int group = (cluster / (full_group * clusters_n)) * full_group;
-                const int group_rows =
-                    clusters_m - group < full_group ? clusters_m - group : full_group;
-                const int tile_in_group = cluster % (full_group * clusters_n);
-                const int tile_m = ((group + tile_in_group % group_rows) * CLUSTER_M + rank_m) * BM;
-                const int tile_n = ((tile_in_group / group_rows) * CLUSTER_N + rank_n) * BN;
+                int tile_m, tile_n;
+                tile_at(own_tile, rank_m, rank_n, clusters_m, clusters_n, tile_m, tile_n);
                 for (int tile_k = 0; tile_k < K; tile_k += BK) {
                     while (!gg_try_wait(empty[stage], phase)) {}
                     gg_expect_bytes(full[stage], STAGE_BYTES);
@@ -199,13 +208,6 @@ gemm(int M, int N, int K,
     } else {
         // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1)
-        // the tiles of C
-        const int rank = blockIdx.x % CLUSTER;
-        const int rank_m = rank / CLUSTER_N, rank_n = rank % CLUSTER_N;
-        const int clusters_m = (M - 1) / (BM * CLUSTER_M) + 1;
-        const int clusters_n = (N - 1) / (BN * CLUSTER_N) + 1;
-        const int tiles = clusters_m * clusters_n * CLUSTER;
-
         // the thread's position in a tile (tile m=32 n=64 k=8; register_block m=4 n=8)
         const int tid = threadIdx.x;
         const int thread_m = (tid / LN) * TM, thread_n = (tid % LN) * TN;
@@ -217,15 +219,8 @@ gemm(int M, int N, int K,
 
         // each of the block's tiles (persistent)
         for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
-            // the tile of C (tile m=32 n=64 k=8; raster group=2; cluster m=2 n=2)
-            const int cluster = own_tile / CLUSTER;
-            const int full_group = clusters_m < GROUP ? clusters_m : GROUP;
-            const int group = (cluster / (full_group * clusters_n)) * full_group;
-            const int group_rows =
-                clusters_m - group < full_group ? clusters_m - group : full_group;
-            const int tile_in_group = cluster % (full_group * clusters_n);
-            const int tile_m = ((group + tile_in_group % group_rows) * CLUSTER_M + rank_m) * BM;
-            const int tile_n = ((tile_in_group / group_rows) * CLUSTER_N + rank_n) * BN;
+            int tile_m, tile_n;
+            tile_at(own_tile, rank_m, rank_n, clusters_m, clusters_n, tile_m, tile_n);
 
             // zero the accumulators
             #pragma unroll

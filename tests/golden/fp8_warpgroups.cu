@@ -230,14 +230,15 @@ gemm(int M, int N, int K,
         gg_fence_barrier_init();
     }
     __syncthreads();
+
+    // the block's tile of C (tile m=64 n=32 k=256)
+    const int blocks_n = (N - 1) / BN + 1;
+    const int tile_m = (blockIdx.x / blocks_n) * BM;
+    const int tile_n = (blockIdx.x % blocks_n) * BN;
+
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages (warp_specialize producers=1)
         gg_fewer_registers<24>();
-
-        // the block's tile of C (tile m=64 n=32 k=256)
-        const int blocks_n = (N - 1) / BN + 1;
-        const int tile_m = (blockIdx.x / blocks_n) * BM;
-        const int tile_n = (blockIdx.x % blocks_n) * BN;
         if (threadIdx.x == CONSUMERS) {
             int stage = 0;
             int phase = 1;
@@ -260,12 +261,7 @@ gemm(int M, int N, int K,
         // (warp_specialize producers=1)
         gg_more_registers<232>();
 
-        // the block's tile of C (tile m=64 n=32 k=256)
-        const int blocks_n = (N - 1) / BN + 1;
-        const int tile_m = (blockIdx.x / blocks_n) * BM;
-        const int tile_n = (blockIdx.x % blocks_n) * BN;
-
-        // the thread's position in it (tile m=64 n=32 k=256; warp_tile m=64 n=32;
+        // the thread's position in the tile (tile m=64 n=32 k=256; warp_tile m=64 n=32;
         // tensor_core via=wgmma)
         const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
         const int thread_m = (warp % (BM / WM)) * WM + lane / LN;

@@ -165,12 +165,14 @@ gemm(int M, int N, int K,
         gg_fence_barrier_init();
     }
     __syncthreads();
+
+    // the block's tile of C (tile m=32 n=64 k=8)
+    const int blocks_n = (N - 1) / BN + 1;
+    const int tile_m = (blockIdx.x / blocks_n) * BM;
+    const int tile_n = (blockIdx.x % blocks_n) * BN;
+
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages (warp_specialize producers=1)
-        // the block's tile of C (tile m=32 n=64 k=8)
-        const int blocks_n = (N - 1) / BN + 1;
-        const int tile_m = (blockIdx.x / blocks_n) * BM;
-        const int tile_n = (blockIdx.x % blocks_n) * BN;
         if (threadIdx.x == CONSUMERS) {
             int stage = 0;
             int phase = 1;
@@ -185,12 +187,7 @@ gemm(int M, int N, int K,
     } else {
         // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1)
-        // the block's tile of C (tile m=32 n=64 k=8)
-        const int blocks_n = (N - 1) / BN + 1;
-        const int tile_m = (blockIdx.x / blocks_n) * BM;
-        const int tile_n = (blockIdx.x % blocks_n) * BN;
-
-        // the thread's position in it (tile m=32 n=64 k=8; register_block m=4 n=8)
+        // the thread's position in the tile (tile m=32 n=64 k=8; register_block m=4 n=8)
         const int tid = threadIdx.x;
         const int thread_m = (tid / LN) * TM, thread_n = (tid % LN) * TN;
 

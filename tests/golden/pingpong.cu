@@ -150,6 +150,20 @@ constexpr int STAGE_BYTES = BK * BM * 4 + BK * BN * 4;  // bytes of the tiles in
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
+// the first row and column of a tile of C, by its number (tile m=32 n=64 k=8;
+// raster group=2)
+__device__ __forceinline__ void tile_at(int own_tile, int blocks_m, int blocks_n, int &tile_m,
+    int &tile_n)
+{
+    const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
+    const int group = (own_tile / (full_group * blocks_n)) * full_group;
+    const int group_rows =
+        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int tile_in_group = own_tile % (full_group * blocks_n);
+    tile_m = (group + tile_in_group % group_rows) * BM;
+    tile_n = (tile_in_group / group_rows) * BN;
+}
+
 // copies the elements before `stop` of a vector whose first index is `first`
 // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4;
 // async_copy A B C via=tma)
@@ -190,27 +204,23 @@ gemm(int M, int N, int K,
         gg_fence_barrier_init();
     }
     __syncthreads();
+
+    // the tiles of C
+    const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
+    const int tiles = blocks_m * blocks_n;
+
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages
         // (warp_specialize producers=1 consumers=2 order=pingpong)
         gg_fewer_registers<24>();
         if (threadIdx.x == CONSUMERS) {
-            // the tiles of C
-            const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-            const int tiles = blocks_m * blocks_n;
             int stage = 0;
             int phase = 1;
 
             // each of the block's tiles (persistent)
             for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
-                // the tile of C (tile m=32 n=64 k=8; raster group=2)
-                const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
-                const int group = (own_tile / (full_group * blocks_n)) * full_group;
-                const int group_rows =
-                    blocks_m - group < full_group ? blocks_m - group : full_group;
-                const int tile_in_group = own_tile % (full_group * blocks_n);
-                const int tile_m = (group + tile_in_group % group_rows) * BM;
-                const int tile_n = (tile_in_group / group_rows) * BN;
+                int tile_m, tile_n;
+                tile_at(own_tile, blocks_m, blocks_n, tile_m, tile_n);
                 for (int tile_k = 0; tile_k < K; tile_k += BK) {
                     while (!gg_try_wait(empty[stage], phase)) {}
                     gg_expect_bytes(full[stage], STAGE_BYTES);
@@ -225,10 +235,6 @@ gemm(int M, int N, int K,
         // (warp_specialize producers=1 consumers=2 order=pingpong)
         gg_more_registers<240>();
         const int consumer = threadIdx.x / CONSUMER;
-
-        // the tiles of C
-        const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-        const int tiles = blocks_m * blocks_n;
 
         // the thread's position in a tile (tile m=32 n=64 k=8; register_block m=4 n=4)
         const int tid = threadIdx.x % CONSUMER;
@@ -246,14 +252,8 @@ gemm(int M, int N, int K,
         // each of the consumer's tiles (persistent)
         const int first_tile = blockIdx.x + consumer * gridDim.x;
         for (int own_tile = first_tile; own_tile < tiles; own_tile += 2 * gridDim.x) {
-            // the tile of C (tile m=32 n=64 k=8; raster group=2)
-            const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
-            const int group = (own_tile / (full_group * blocks_n)) * full_group;
-            const int group_rows =
-                blocks_m - group < full_group ? blocks_m - group : full_group;
-            const int tile_in_group = own_tile % (full_group * blocks_n);
-            const int tile_m = (group + tile_in_group % group_rows) * BM;
-            const int tile_n = (tile_in_group / group_rows) * BN;
+            int tile_m, tile_n;
+            tile_at(own_tile, blocks_m, blocks_n, tile_m, tile_n);
 
             // zero the accumulators
             #pragma unroll

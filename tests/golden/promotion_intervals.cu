@@ -189,6 +189,12 @@ static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
+// the first row and column of a tile of C, by its number (tile m=64 n=32 k=32)
+__device__ __forceinline__ void tile_at(int own_tile, int blocks_n, int &tile_m, int &tile_n) {
+    tile_m = (own_tile / blocks_n) * BM;
+    tile_n = (own_tile % blocks_n) * BN;
+}
+
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize C width=2)
 __device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source,
@@ -221,21 +227,22 @@ gemm(int M, int N, int K,
         gg_fence_barrier_init();
     }
     __syncthreads();
+
+    // the tiles of C
+    const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
+    const int tiles = blocks_m * blocks_n;
+
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages (warp_specialize producers=1)
         gg_fewer_registers<24>();
         if (threadIdx.x == CONSUMERS) {
-            // the tiles of C
-            const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-            const int tiles = blocks_m * blocks_n;
             int stage = 0;
             int phase = 1;
 
             // each of the block's tiles (persistent)
             for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
-                // the tile of C (tile m=64 n=32 k=32)
-                const int tile_m = (own_tile / blocks_n) * BM;
-                const int tile_n = (own_tile % blocks_n) * BN;
+                int tile_m, tile_n;
+                tile_at(own_tile, blocks_n, tile_m, tile_n);
                 for (int tile_k = 0; tile_k < K; tile_k += BK) {
                     while (!gg_try_wait(empty[stage], phase)) {}
                     gg_expect_bytes(full[stage], STAGE_BYTES);
@@ -249,10 +256,6 @@ gemm(int M, int N, int K,
         // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1)
         gg_more_registers<232>();
-
-        // the tiles of C
-        const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-        const int tiles = blocks_m * blocks_n;
 
         // the thread's position in a tile (tile m=64 n=32 k=32; warp_tile m=64 n=32;
         // tensor_core via=wgmma promote=64)
@@ -270,9 +273,8 @@ gemm(int M, int N, int K,
 
         // each of the block's tiles (persistent)
         for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
-            // the tile of C (tile m=64 n=32 k=32)
-            const int tile_m = (own_tile / blocks_n) * BM;
-            const int tile_n = (own_tile % blocks_n) * BN;
+            int tile_m, tile_n;
+            tile_at(own_tile, blocks_n, tile_m, tile_n);
 
             // zero the accumulators
             #pragma unroll

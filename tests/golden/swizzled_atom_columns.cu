@@ -240,14 +240,15 @@ gemm(int M, int N, int K,
         gg_fence_barrier_init();
     }
     __syncthreads();
+
+    // the block's tile of C (tile m=128 n=128 k=128)
+    const int blocks_n = (N - 1) / BN + 1;
+    const int tile_m = (blockIdx.x / blocks_n) * BM;
+    const int tile_n = (blockIdx.x % blocks_n) * BN;
+
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages (warp_specialize producers=1)
         gg_fewer_registers<24>();
-
-        // the block's tile of C (tile m=128 n=128 k=128)
-        const int blocks_n = (N - 1) / BN + 1;
-        const int tile_m = (blockIdx.x / blocks_n) * BM;
-        const int tile_n = (blockIdx.x % blocks_n) * BN;
         if (threadIdx.x == CONSUMERS) {
             int stage = 0;
             int phase = 1;
@@ -270,12 +271,7 @@ gemm(int M, int N, int K,
         // (warp_specialize producers=1)
         gg_more_registers<240>();
 
-        // the block's tile of C (tile m=128 n=128 k=128)
-        const int blocks_n = (N - 1) / BN + 1;
-        const int tile_m = (blockIdx.x / blocks_n) * BM;
-        const int tile_n = (blockIdx.x % blocks_n) * BN;
-
-        // the thread's position in it (tile m=128 n=128 k=128; warp_tile m=64 n=32;
+        // the thread's position in the tile (tile m=128 n=128 k=128; warp_tile m=64 n=32;
         // tensor_core via=mma)
         const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
         const int thread_m = (warp / (BN / WN)) * WM + lane / LN;

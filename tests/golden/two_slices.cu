@@ -135,6 +135,12 @@ constexpr int STAGE_BYTES = BK * BM * 4 + BK * BN * 4;  // bytes of the tiles in
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
+// the first row and column of a tile of C, by its number (tile m=32 n=64 k=8)
+__device__ __forceinline__ void tile_at(int own_tile, int blocks_n, int &tile_m, int &tile_n) {
+    tile_m = (own_tile / blocks_n) * BM;
+    tile_n = (own_tile % blocks_n) * BN;
+}
+
 // copies the elements before `stop` of a vector whose first index is `first`
 // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4;
 // async_copy A B C via=tma)
@@ -168,20 +174,21 @@ gemm(int M, int N, int K,
         gg_fence_barrier_init();
     }
     __syncthreads();
+
+    // the tiles of C
+    const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
+    const int tiles = blocks_m * blocks_n;
+
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages (warp_specialize producers=1)
         if (threadIdx.x == CONSUMERS) {
-            // the tiles of C
-            const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-            const int tiles = blocks_m * blocks_n;
             int stage = 0;
             int phase = 1;
 
             // each of the block's tiles (persistent)
             for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
-                // the tile of C (tile m=32 n=64 k=8)
-                const int tile_m = (own_tile / blocks_n) * BM;
-                const int tile_n = (own_tile % blocks_n) * BN;
+                int tile_m, tile_n;
+                tile_at(own_tile, blocks_n, tile_m, tile_n);
                 for (int tile_k = 0; tile_k < K; tile_k += BK) {
                     while (!gg_try_wait(empty[stage], phase)) {}
                     gg_expect_bytes(full[stage], STAGE_BYTES);
@@ -194,10 +201,6 @@ gemm(int M, int N, int K,
     } else {
         // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1)
-        // the tiles of C
-        const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-        const int tiles = blocks_m * blocks_n;
-
         // the thread's position in a tile (tile m=32 n=64 k=8; register_block m=4 n=8)
         const int tid = threadIdx.x;
         const int thread_m = (tid / LN) * TM, thread_n = (tid % LN) * TN;
@@ -209,9 +212,8 @@ gemm(int M, int N, int K,
 
         // each of the block's tiles (persistent)
         for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
-            // the tile of C (tile m=32 n=64 k=8)
-            const int tile_m = (own_tile / blocks_n) * BM;
-            const int tile_n = (own_tile % blocks_n) * BN;
+            int tile_m, tile_n;
+            tile_at(own_tile, blocks_n, tile_m, tile_n);
 
             // zero the accumulators
             #pragma unroll

@@ -107,6 +107,20 @@ constexpr int STAGE_BYTES = BK * BM * 4 + BK * BN * 4;  // bytes of the tiles in
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
+// the first row and column of a tile of C, by its number (tile m=32 n=64 k=8;
+// raster group=2)
+__device__ __forceinline__ void tile_at(int own_tile, int blocks_m, int blocks_n, int &tile_m,
+    int &tile_n)
+{
+    const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
+    const int group = (own_tile / (full_group * blocks_n)) * full_group;
+    const int group_rows =
+        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int tile_in_group = own_tile % (full_group * blocks_n);
+    tile_m = (group + tile_in_group % group_rows) * BM;
+    tile_n = (tile_in_group / group_rows) * BN;
+}
+
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize C width=4)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
@@ -136,25 +150,21 @@ gemm(int M, int N, int K,
         gg_fence_barrier_init();
     }
     __syncthreads();
+
+    // the tiles of C
+    const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
+    const int tiles = blocks_m * blocks_n;
+
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages (warp_specialize producers=1)
         if (threadIdx.x == CONSUMERS) {
-            // the tiles of C
-            const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-            const int tiles = blocks_m * blocks_n;
             int stage = 0;
             int phase = 1;
 
             // each of the block's tiles (persistent)
             for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
-                // the tile of C (tile m=32 n=64 k=8; raster group=2)
-                const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
-                const int group = (own_tile / (full_group * blocks_n)) * full_group;
-                const int group_rows =
-                    blocks_m - group < full_group ? blocks_m - group : full_group;
-                const int tile_in_group = own_tile % (full_group * blocks_n);
-                const int tile_m = (group + tile_in_group % group_rows) * BM;
-                const int tile_n = (tile_in_group / group_rows) * BN;
+                int tile_m, tile_n;
+                tile_at(own_tile, blocks_m, blocks_n, tile_m, tile_n);
                 for (int tile_k = 0; tile_k < K; tile_k += BK) {
                     while (!gg_try_wait(empty[stage], phase)) {}
                     gg_expect_bytes(full[stage], STAGE_BYTES);
@@ -167,10 +177,6 @@ gemm(int M, int N, int K,
     } else {
         // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1)
-        // the tiles of C
-        const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
-        const int tiles = blocks_m * blocks_n;
-
         // the thread's position in a tile (tile m=32 n=64 k=8; register_block m=4 n=8)
         const int tid = threadIdx.x;
         const int thread_m = (tid / LN) * TM, thread_n = (tid % LN) * TN;
@@ -182,14 +188,8 @@ gemm(int M, int N, int K,
 
         // each of the block's tiles (persistent)
         for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
-            // the tile of C (tile m=32 n=64 k=8; raster group=2)
-            const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
-            const int group = (own_tile / (full_group * blocks_n)) * full_group;
-            const int group_rows =
-                blocks_m - group < full_group ? blocks_m - group : full_group;
-            const int tile_in_group = own_tile % (full_group * blocks_n);
-            const int tile_m = (group + tile_in_group % group_rows) * BM;
-            const int tile_n = (tile_in_group / group_rows) * BN;
+            int tile_m, tile_n;
+            tile_at(own_tile, blocks_m, blocks_n, tile_m, tile_n);
 
             // zero the accumulators
             #pragma unroll

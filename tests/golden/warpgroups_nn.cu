@@ -243,6 +243,16 @@ static_assert(BK % IK == 0, "the steps fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 
+// the first row and column of a tile of C, by its number (tile m=64 n=128 k=64;
+// cluster m=2)
+__device__ __forceinline__ void tile_at(int own_tile, int rank_m, int clusters_n, int &tile_m,
+    int &tile_n)
+{
+    const int cluster = own_tile / CLUSTER;
+    tile_m = ((cluster / clusters_n) * CLUSTER_M + rank_m) * BM;
+    tile_n = (cluster % clusters_n) * BN;
+}
+
 // copies the elements before `stop` of a vector whose first index is `first`
 // (vectorize C width=2)
 __device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source,
@@ -277,17 +287,18 @@ gemm(int M, int N, int K,
         gg_fence_barrier_init();
     }
     gg_sync_cluster();
+
+    // the tiles of C
+    const int rank_m = blockIdx.x % CLUSTER;
+    const int clusters_m = (M - 1) / (BM * CLUSTER_M) + 1;
+    const int clusters_n = (N - 1) / BN + 1;
+    const int tiles = clusters_m * clusters_n * CLUSTER;
+
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages
         // (warp_specialize producers=1 consumers=2)
         gg_fewer_registers<24>();
         if (threadIdx.x == CONSUMERS) {
-            // the tiles of C
-            const int rank_m = blockIdx.x % CLUSTER;
-            const int clusters_m = (M - 1) / (BM * CLUSTER_M) + 1;
-            const int clusters_n = (N - 1) / BN + 1;
-            const int tiles = clusters_m * clusters_n * CLUSTER;
-
             // the first row that this block multicasts to its cluster, in each shared tile
             // (cluster m=2)
             const int B_k = rank_m * (BK / CLUSTER_M);
@@ -296,10 +307,8 @@ gemm(int M, int N, int K,
 
             // each of the block's tiles (persistent)
             for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
-                // the tile of C (tile m=64 n=128 k=64; cluster m=2)
-                const int cluster = own_tile / CLUSTER;
-                const int tile_m = ((cluster / clusters_n) * CLUSTER_M + rank_m) * BM;
-                const int tile_n = (cluster % clusters_n) * BN;
+                int tile_m, tile_n;
+                tile_at(own_tile, rank_m, clusters_n, tile_m, tile_n);
                 for (int tile_k = 0; tile_k < K; tile_k += BK) {
                     while (!gg_try_wait(empty[stage], phase)) {}
                     gg_expect_bytes(full[stage], STAGE_BYTES);
@@ -317,12 +326,6 @@ gemm(int M, int N, int K,
         // (warp_specialize producers=1 consumers=2)
         gg_more_registers<104>();
 
-        // the tiles of C
-        const int rank_m = blockIdx.x % CLUSTER;
-        const int clusters_m = (M - 1) / (BM * CLUSTER_M) + 1;
-        const int clusters_n = (N - 1) / BN + 1;
-        const int tiles = clusters_m * clusters_n * CLUSTER;
-
         // the thread's position in a tile (tile m=64 n=128 k=64; warp_tile m=64 n=64;
         // tensor_core via=wgmma)
         const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
@@ -339,10 +342,8 @@ gemm(int M, int N, int K,
 
         // each of the block's tiles (persistent)
         for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
-            // the tile of C (tile m=64 n=128 k=64; cluster m=2)
-            const int cluster = own_tile / CLUSTER;
-            const int tile_m = ((cluster / clusters_n) * CLUSTER_M + rank_m) * BM;
-            const int tile_n = (cluster % clusters_n) * BN;
+            int tile_m, tile_n;
+            tile_at(own_tile, rank_m, clusters_n, tile_m, tile_n);
             if (K == 0) {
                 // zero the accumulators
                 #pragma unroll

@@ -84,10 +84,10 @@ def test_is_right_in_all_orders_and_landings(name: str) -> None:
 RELEASE = "if (threadIdx.x % 32 < CLUSTER) gg_arrive_at(empty[stage], threadIdx.x % 32);"
 ARRIVALS = "CLUSTER * (CONSUMERS / 32)"
 LAST = "    gg_sync_cluster();\n}\n"
-FIRST = "    gg_sync_cluster();\n    if"
+FIRST = "    gg_sync_cluster();\n\n    //"
 FULL, EMPTY = (f"while (!gg_try_wait({name}[stage], phase)) {{}}" for name in ("full", "empty"))
 STEPS = "for (int tile_k = 0; tile_k < K; tile_k += BK)"
-OWN, TILE = "const int cluster = own_tile / CLUSTER", "// the tile of C (tile"
+OWN, TILE = "const int cluster = own_tile / CLUSTER", "int tile_m, tile_n;"
 B_PLACE, B_ROWS = "B_shared[stage][B_k]", "tile_k + B_k"
 PLANTS = {
     "released to its own block": (
@@ -102,7 +102,7 @@ PLANTS = {
     ),
     "arrivals of one block": ("m=2", ARRIVALS, "CONSUMERS / 32"),
     "ends alone": ("m=2", LAST, "}\n"),
-    "begins alone": ("m=2", FIRST, "    __syncthreads();\n    if"),
+    "begins alone": ("m=2", FIRST, "    __syncthreads();\n\n    //"),
     "the bytes of its own share": ("m=2", "STAGE_BYTES);", "STAGE_BYTES / 2);"),
     "a grid of clusters": ("m=2", " * CLUSTER;\n    if", ";\n    if"),
     "boxes of whole tiles": ("m=2", "{BN, BK / CLUSTER_M}", "{BN, BK}"),
@@ -139,10 +139,6 @@ PLANTS = {
         "persistent",
         OWN,
         f"{OWN} - (own_tile >= CLUSTER)",
-        1,
-        OWN,
-        f"{OWN} - (own_tile >= CLUSTER)",
-        2,
     ),
     "the producer overtakes the pre-pass": ("overlaps", "gg_wait_grid();\n", "\n"),
     "as many blocks as there should be clusters": (

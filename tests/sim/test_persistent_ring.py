@@ -178,8 +178,8 @@ PLANTS = {
     "the consumers a tile short": ("a producer", WALK, WALK.replace("tiles;", "tiles - 1;"), 2),
     "the producer copies its first tile again": (
         "a producer",
-        "(own_tile / blocks_n) * BM",
-        "((int)blockIdx.x / blocks_n) * BM",
+        "tile_at(own_tile, blocks_n",
+        "tile_at((int)blockIdx.x, blocks_n",
         1,
     ),
     "the last step of a tile releases nothing": (

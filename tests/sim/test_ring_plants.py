@@ -21,7 +21,7 @@ LOOP_WAIT = "if (!landed) while (!gg_try_wait(full[stage], phase)) {}"
 ASKED = "gg_test_wait(full[next_stage], phase)"
 FIRST_WAIT = "while (!gg_try_wait(full[0], 0)) {}"
 EXPECTED = "full[write_stage], STAGE_BYTES)"
-TURN = "phase = stage < STAGES - 1 ? phase : 1 - phase;"
+TURN = "if (stage == STAGES - 1) phase ^= 1;"
 PUBLISHED = "gg_fence_barrier_init();\n    }\n    __syncthreads();"
 
 PLANTS = {
@@ -49,7 +49,7 @@ PLANTS = {
     "too many bytes": (EXPECTED, "full[write_stage], STAGE_BYTES + 16)", ("deadlock",)),
     "no bytes expected": (f"gg_expect_bytes({EXPECTED};", "", ("deadlock",)),
     "a stage overwritten before it is read": (
-        f"{TURN}\n                    gg_fence_async();\n                    __syncthreads();",
+        f"gg_fence_async();\n                    __syncthreads();\n                    {TURN}",
         TURN,
         ("race", "under way"),
     ),
