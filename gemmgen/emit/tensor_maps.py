@@ -91,7 +91,10 @@ def _encoding(kernel: LoweredKernel, tensor_map: TensorMap) -> str:
         [one.size for one in dimensions],
         [c_text(Wide(Int(item)) * stride) for stride in strides],
     )
-    box = [c_text(_side(kernel, letter, side, shared)) for letter, side in sides]
+    own: dict[str, Var] = {letters[0]: names.atom_width(tensor)}
+    if _param(interface, tensor_map).written:
+        own |= {letter: names.lanes(letter) for letter in letters[1:2]}
+    box = [c_text(_side(kernel, letter, side, shared, own.get(letter))) for letter, side in sides]
     swizzle = [_swizzle(tensor_map.swizzle)] if has_swizzles(interface) else []
     view = {"map": map_name(tensor), "type": _constant(kind), "tensor": tensor}
     return printed("calls/encode_map.j2", {**view, "lists": lists, "box": box, "swizzles": swizzle})
@@ -123,8 +126,11 @@ def _shared_along(kernel: LoweredKernel, letters: tuple[str, ...]) -> Var | None
     return next(others, None) if kernel.interface.cluster else None
 
 
-def _side(kernel: LoweredKernel, letter: str, side: int, shared: Var | None) -> Expr:
-    """A side of a box: the extent of the tile, or of a block's share of it, if it is that."""
+def _side(
+    kernel: LoweredKernel, letter: str, side: int, shared: Var | None, own: Var | None
+) -> Expr:
+    """A side of a box: the extent of the tile, of a block's share of it, or of what ``own`` names
+    (an atom column, a warp's rows of the output), if it is that."""
     if not letter:
         return Int(side)
     tile = names.block(letter)
@@ -134,4 +140,4 @@ def _side(kernel: LoweredKernel, letter: str, side: int, shared: Var | None) -> 
         return tile
     if shared is not None and extent == side * known[shared.name]:
         return tile / shared
-    return Int(side)
+    return own if own is not None and known.get(own.name) == side else Int(side)

@@ -38,7 +38,7 @@ def declared(kernel: Kernel) -> tuple[Timed, ...]:
     """A barrier for each consumer's turn."""
     if kernel.producers.pingpong == 1:
         return ()
-    return (BarrierArray(TURN, Int(kernel.producers.pingpong), kernel.producers.pingpong),)
+    return (BarrierArray(TURN, names.CONSUMER_GROUPS, kernel.producers.pingpong),)
 
 
 def initialized(kernel: Kernel) -> tuple[Timed, ...]:
@@ -47,7 +47,7 @@ def initialized(kernel: Kernel) -> tuple[Timed, ...]:
         return ()
     number, warps = names.CONSUMER_NUMBER, names.CONSUMER / WARP
     init = instruction("init_barrier", Element(TURN, (number,)), warps)
-    return (For(number.name, Int(0), Int(kernel.producers.pingpong), Int(1), (init,)),)
+    return (For(number.name, Int(0), names.CONSUMER_GROUPS, Int(1), (init,)),)
 
 
 def begun(kernel: Kernel, ring: Ring, extent: Expr, step: Expr) -> tuple[Timed, ...]:

@@ -12,7 +12,7 @@ from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.control import Block, Define
 from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.expanded import OneThread, Tiles, Timed
-from gemmgen.ir.expr import Binary, Call, Expr, Int, Var
+from gemmgen.ir.expr import Binary, Call, Expr, Var
 from gemmgen.ir.instruction import instruction, is_instruction
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.occupancy import registers_by_role
@@ -24,9 +24,6 @@ PRODUCER = "load tiles into empty stages"
 CONSUMERS = "multiply full stages, then run the epilogue"
 PINGPONG = "alternate: "
 END = "a block must not exit while others arrive at its barriers"
-CONSUMER_BARRIER = Int(1)
-"""The named barrier of the consumers, or of the first of ping-pong consumers; 0 is the block's.
-"""
 
 
 def with_producers(program: Program, kernel: Kernel, tiles: tuple[Timed, ...]) -> tuple[Timed, ...]:
@@ -93,7 +90,7 @@ def _among_consumers(kernel: Kernel, tiles: tuple[Timed, ...]) -> tuple[Timed, .
     """``tiles`` with the own barrier of those who share one in place of the block's, to which the
     producer does not come."""
     several = kernel.producers.pingpong > 1
-    number: Expr = CONSUMER_BARRIER
+    number: Expr = names.CONSUMER_BARRIER
     if several:
         number = number + names.CONSUMER_NUMBER
 
@@ -115,9 +112,7 @@ def _among_consumers(kernel: Kernel, tiles: tuple[Timed, ...]) -> tuple[Timed, .
 
 def _registers(program: Program, kernel: Kernel) -> tuple[tuple[Timed, ...], tuple[Timed, ...]]:
     """What the producer gives up and what consumers take, if the target can share out registers."""
-    found = registers_by_role(kernel, program.target)
-    if found is None:
+    if registers_by_role(kernel, program.target) is None:
         return (), ()
-    fewer, more = found
-    released = instruction("fewer_registers", Int(fewer))
-    return (released,), (instruction("more_registers", Int(more)),)
+    released = instruction("fewer_registers", names.PRODUCER_REGISTERS)
+    return (released,), (instruction("more_registers", names.CONSUMER_REGISTERS),)

@@ -75,7 +75,8 @@ EMITTED = _words("""
     CONSUMER consumer turn_phase steps first_tile first_warp
     shared_memory_128 shared_memory_256 shared_memory_512 shared_memory_1024
     landed in_squares tile_on_curve overlap config cluster rank CLUSTER together clusters
-    part PROMOTE plane SPLIT tile_at
+    part PROMOTE plane SPLIT tile_at WARPGROUP
+    CONSUMER_GROUPS CONSUMER_BARRIER PRODUCER_REGISTERS CONSUMER_REGISTERS
     """)
 """Names that the emitted text uses whatever the schedule; a test reads them off emitted texts."""
 

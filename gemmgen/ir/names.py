@@ -62,7 +62,19 @@ CONSUMERS = Var("CONSUMERS")
 """The threads of a block that multiply, where others only copy."""
 
 CONSUMER, CONSUMER_NUMBER = Var("CONSUMER"), Var("consumer")
-"""The threads of one ping-pong consumer, and a thread's index among them."""
+"""The threads of one ping-pong consumer, and which of the consumers a thread belongs to."""
+
+CONSUMER_GROUPS = Var("CONSUMER_GROUPS")
+"""The ping-pong consumers."""
+
+CONSUMER_BARRIER = Var("CONSUMER_BARRIER")
+"""The named barrier of the consumers, or of the first of ping-pong consumers; 0 is the block's."""
+
+PRODUCER_REGISTERS, CONSUMER_REGISTERS = Var("PRODUCER_REGISTERS"), Var("CONSUMER_REGISTERS")
+"""Registers of a thread of each role, by ``setmaxnreg``."""
+
+WARPGROUP = Var("WARPGROUP")
+"""Threads of a warpgroup."""
 
 PROMOTE = Var("PROMOTE")
 """Terms whose accumulators are promoted into others together."""
@@ -85,6 +97,11 @@ def pad(tensor: str) -> Var:
 def atom_width(tensor: str) -> Var:
     """Elements of a row of a tensor's shared tile that is cut into atom columns: ``A_ATOM``."""
     return Var(f"{tensor}_ATOM")
+
+
+def slice_rows(tensor: str) -> Var:
+    """Rows of the output in shared memory at a time: ``C_ROWS``."""
+    return Var(f"{tensor}_ROWS")
 
 
 def share_origin(tensor: str, letter: str) -> Var:

@@ -9,13 +9,18 @@ from gemmgen.expand.ring import rings
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.edit import pipeline_of, promotion_of
-from gemmgen.ir.expr import Int
+from gemmgen.ir.expr import Expr, Int
 from gemmgen.ir.lowered import Constant
+from gemmgen.ir.occupancy import registers_by_role
 from gemmgen.ir.simplify import add, mul
+from gemmgen.ir.target import WARPGROUP
 from gemmgen.ir.traversal import names_in
 from gemmgen.lower import bounds, boxes
 from gemmgen.lower.context import GROUPS, PARTS, THREADS, Context
-from gemmgen.lower.thread_map import NOTES, all_thread_maps
+from gemmgen.lower.thread_map import NOTES, all_thread_maps, slice_rows_constant
+
+FIRST_NAMED_BARRIER = 1
+"""The block's barrier, ``__syncthreads``, is number 0."""
 
 
 def constants_of(context: Context, body: object) -> tuple[Constant, ...]:
@@ -61,6 +66,8 @@ def _vectors(context: Context) -> Iterator[Constant]:
             name = names.atom_width(buffer.tensor).name
             yield Constant(name, buffer.atom_width, None, "elements of a swizzle atom's row")
 
+    yield from slice_rows_constant(context)
+
 
 def _copies(context: Context) -> Iterator[Constant]:
     """How a block's threads share out the tiles that they copy; of all tiles note by note."""
@@ -95,12 +102,29 @@ def _counts(context: Context) -> Iterator[Constant]:
             yield Constant(
                 GROUPS.name, context.kernel.work.groups, None, "groups in which they reduce"
             )
-    threads, kernel = context.lowering.threads(context), context.kernel
-    if kernel.producers.warpgroups:
-        producers = kernel.producers.threads
-        if kernel.producers.pingpong > 1:
-            yield Constant(names.CONSUMER.name, kernel.spread.threads, threads, "")
-            threads = mul(Int(kernel.producers.pingpong), names.CONSUMER)
-        yield Constant(names.CONSUMERS.name, kernel.consumers, threads, "")
-        threads = add(names.CONSUMERS, Int(producers))
+    threads = context.lowering.threads(context)
+    yield Constant(names.WARPGROUP.name, WARPGROUP, None, "threads of a warpgroup")
+    if context.has_roles:
+        yield from _roles(context, threads)
+        threads = add(
+            names.CONSUMERS, mul(Int(context.kernel.producers.warpgroups), names.WARPGROUP)
+        )
     yield Constant(THREADS.name, context.kernel.threads, threads, "")
+
+
+def _roles(context: Context, threads: Expr) -> Iterator[Constant]:
+    """The threads and registers of each role; ``threads`` multiply a tile."""
+    kernel = context.kernel
+    if kernel.producers.pingpong > 1:
+        note = "consumers that alternate"
+        yield Constant(names.CONSUMER_GROUPS.name, kernel.producers.pingpong, None, note)
+        yield Constant(names.CONSUMER.name, kernel.spread.threads, threads, "threads of a consumer")
+        threads = names.CONSUMER_GROUPS * names.CONSUMER
+    yield Constant(names.CONSUMERS.name, kernel.consumers, threads, "threads of all consumers")
+    note = "named barrier of the consumers; 0 is __syncthreads"
+    yield Constant(names.CONSUMER_BARRIER.name, FIRST_NAMED_BARRIER, None, note)
+    registers = registers_by_role(kernel, context.program.target)
+    if registers is not None:
+        both = names.PRODUCER_REGISTERS, names.CONSUMER_REGISTERS
+        for name, count in zip(both, registers, strict=True):
+            yield Constant(name.name, count, None, "registers of a thread")

@@ -19,7 +19,7 @@ from gemmgen.ir.expr import Element, Expr, Int, Var, walk
 from gemmgen.ir.lowered import Check, Constant
 from gemmgen.ir.nodes import Copy, Kernel, Map, Program
 from gemmgen.ir.problem import Problem, Tensor
-from gemmgen.ir.simplify import mod
+from gemmgen.ir.simplify import mod, mul
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower.vectors import accumulator_width, vectors_of
 
@@ -222,7 +222,10 @@ class Context:
         for ring in rings(self.kernel, pipeline_of(self.kernel)):
             if any(copy.dst == tile.name for copy in ring.copies):
                 return ring.number()
-        return Int(tile.stages)
+        groups = self.kernel.producers.pingpong
+        if groups == 1:
+            return Int(tile.stages)
+        return mul(names.CONSUMER_GROUPS, Int(tile.stages // groups))
 
     def tensor(self, name: str) -> Tensor:
         """A tensor of the kernel in global memory, with its batch letters; of one's parts that

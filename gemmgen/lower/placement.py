@@ -111,7 +111,7 @@ def walk(context: Context, body: tuple[Node, ...], turns: int) -> tuple[Node, ..
         loop = For(TILE.name, BLOCK, TILES, BLOCKS, one)
         return (Block("each of the block's tiles", _walking(origins), (loop,)),)
     first = Define(FIRST_TILE.name, add(BLOCK, mul(names.CONSUMER_NUMBER, BLOCKS)))
-    loop = For(TILE.name, FIRST_TILE, TILES, mul(Int(turns), BLOCKS), one)
+    loop = For(TILE.name, FIRST_TILE, TILES, mul(names.CONSUMER_GROUPS, BLOCKS), one)
     return (Block("each of the consumer's tiles", _walking(origins), (first, loop)),)
 
 

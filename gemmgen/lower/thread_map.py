@@ -7,6 +7,8 @@ threads are along a row than it has pieces, each takes several of them (``ir/cop
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gemmgen.base.record import record
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Buffer, slice_height, slice_pieces
@@ -243,10 +245,19 @@ def slice_rows(context: Context, letter: str) -> Expr:
     spread = context.kernel.spread
     if context.axis(letter).registers == slice_height(spread, letter):
         return names.block(letter)
-    rows = warp_rows(context, letter)
-    if not spread.by_warp:
-        return rows
-    return mul(div(names.block(letter), names.warp(letter)), rows)
+    return names.slice_rows(context.output) if spread.by_warp else warp_rows(context, letter)
+
+
+def slice_rows_constant(context: Context) -> Iterator[Constant]:
+    """Its name, if warps have own rows of a slice."""
+    outward = copy_outward(context.kernel)
+    if outward is None or not context.kernel.spread.by_warp:
+        return
+    slice_ = context.buffer(outward.src)
+    letter = slice_.letters[0]
+    rows = mul(div(names.block(letter), names.warp(letter)), warp_rows(context, letter))
+    note = f"rows of {context.output} in shared memory at a time"
+    yield Constant(names.slice_rows(context.output).name, slice_.extent(letter), rows, note)
 
 
 def rows_of_warp(context: Context, letter: str) -> int:

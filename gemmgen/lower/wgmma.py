@@ -184,9 +184,8 @@ def _plane(operand: WgmmaOperand, part: int) -> Expr:
 def coordinates(context: Context) -> Iterator[Define]:
     """Where a lane's accumulators begin, and the warpgroup's rows of the operands."""
     yield from threads.coordinates(context)
-    together = _warps(_atom(context))
-    number = div(TID, Int(together * WARP))
-    yield Define(FIRST_WARP.name, mul(Call("uniform", (number,)), Int(together)))
+    number = Call("uniform", (div(TID, names.WARPGROUP),))
+    yield Define(FIRST_WARP.name, mul(number, div(names.WARPGROUP, Int(WARP))))
     for letter, warp in warps.coordinates(context, FIRST_WARP).items():
         yield Define(_first(letter).name, mul(warp, warps.apart(context, letter)))
 

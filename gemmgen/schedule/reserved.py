@@ -20,6 +20,7 @@ STEMS = (
         "_STAGES",
         "_PAD",
         "_ATOM",
+        "_ROWS",
         "_VEC",
         "_FRAG_VEC",
         "_SHARED_VEC",

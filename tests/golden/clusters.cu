@@ -122,7 +122,9 @@ constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
 // bit mask of the blocks that share the first block's tile
 constexpr int A_BLOCKS = (1 << CLUSTER_N) - 1;
 constexpr int B_BLOCKS = ((1 << CLUSTER) - 1) / ((1 << CLUSTER_N) - 1);
-constexpr int CONSUMERS = LM * LN, THREADS = CONSUMERS + 128;
+constexpr int WARPGROUP = 128;  // threads of a warpgroup
+constexpr int CONSUMERS = LM * LN;  // threads of all consumers
+constexpr int THREADS = CONSUMERS + WARPGROUP;
 constexpr int STAGE_BYTES = BK * BM * 4 + BK * BN * 4;  // bytes of the tiles in a stage
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");

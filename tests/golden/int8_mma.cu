@@ -77,6 +77,7 @@ constexpr int IM = 16, IN = 8, IK = 32;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
 constexpr int A_VEC = 16, C_SHARED_VEC = 2, C_VEC = 4;  // elements of a vector access
 constexpr int B_PAD = 16;  // padding elements of each row
+constexpr int C_ROWS = (BM / WM) * LM;  // rows of C in shared memory at a time
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / (BK / A_VEC), B_STEP = THREADS / BN;
@@ -84,7 +85,7 @@ constexpr int A_VECTORS = BM / A_STEP, B_VECTORS = BK / B_STEP;  // a thread's c
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
-static_assert(THREADS * C_VEC == (BM / WM) * LM * BN, "the threads copy whole tiles");
+static_assert(THREADS * C_VEC == C_ROWS * BN, "the threads copy whole tiles");
 static_assert(THREADS % (BK / A_VEC) == 0 && A_VECTORS * A_STEP == BM,
     "the threads copy whole tiles of A");
 static_assert(THREADS % BN == 0 && B_VECTORS * B_STEP == BK, "the threads copy whole tiles of B");
@@ -124,7 +125,7 @@ gemm(int M, int N, int K,
     // double_buffer A A.register B B.register; pad B by=16; tensor_core via=mma)
     __shared__ alignas(16) signed char A_shared[2][BM][BK];
     __shared__ alignas(16) signed char B_shared[2][BN][BK + B_PAD];
-    __shared__ alignas(16) float C_shared[(BM / WM) * LM][BN];
+    __shared__ alignas(16) float C_shared[C_ROWS][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) + sizeof(C_shared) <= 48 * 1024,
         "static shared memory: 48 KiB");
 

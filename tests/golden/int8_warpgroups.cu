@@ -161,6 +161,7 @@ constexpr int IK = 32;  // step of one instruction
 constexpr int FM = 2;  // instructions per warpgroup along m
 constexpr int VEC = 2;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory
+constexpr int WARPGROUP = 128;  // threads of a warpgroup
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int STAGE_BYTES = BM * BK + BN * BK;  // bytes of the tiles in a stage
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
@@ -196,7 +197,7 @@ gemm(int M, int N, int K,
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp % (BM / WM)) * WM + lane / LN;
     const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * PN;
-    const int first_warp = gg_uniform(tid / 128) * 4;
+    const int first_warp = gg_uniform(tid / WARPGROUP) * (WARPGROUP / 32);
     const int warpgroup_m = (first_warp % (BM / WM)) * WM;
     const int warpgroup_n = (first_warp / (BM / WM)) * WN;
 

@@ -233,7 +233,12 @@ constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IK = 16;  // step of one instruction
 constexpr int VEC = 2;  // elements of a vector access
-constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
+constexpr int C_ROWS = (BM / WM) * LM;  // rows of C in shared memory at a time
+constexpr int WARPGROUP = 128;  // threads of a warpgroup
+constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32;  // threads of all consumers
+constexpr int CONSUMER_BARRIER = 1;  // named barrier of the consumers; 0 is __syncthreads
+constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 104;  // registers of a thread
+constexpr int THREADS = CONSUMERS + WARPGROUP;
 constexpr int STAGE_BYTES = BM * BK * 2 + BN * BK * 2;  // bytes of the tiles in a stage
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
@@ -266,7 +271,7 @@ gemm(int M, int N, int K,
     // double_buffer A B C; tensor_core via=wgmma)
     __shared__ alignas(512) unsigned short A_shared[2][BM][BK];
     __shared__ alignas(512) unsigned short B_shared[2][BN][BK];
-    __shared__ alignas(1024) unsigned short C_shared[2][(BM / WM) * LM][BN];
+    __shared__ alignas(1024) unsigned short C_shared[2][C_ROWS][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) + sizeof(C_shared) <= 48 * 1024,
         "static shared memory: 48 KiB");
 
@@ -290,7 +295,7 @@ gemm(int M, int N, int K,
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages
         // (warp_specialize producers=1 consumers=2)
-        gg_fewer_registers<24>();
+        gg_fewer_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == CONSUMERS) {
             int stage = 0;
             int phase = 1;
@@ -311,14 +316,14 @@ gemm(int M, int N, int K,
     } else {
         // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1 consumers=2)
-        gg_more_registers<104>();
+        gg_more_registers<CONSUMER_REGISTERS>();
 
         // the thread's position in a tile (tile m=128 n=64 k=32; warp_tile m=64 n=64;
         // tensor_core via=wgmma)
         const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
         const int thread_m = (warp % (BM / WM)) * WM + lane / LN;
         const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * PN;
-        const int first_warp = gg_uniform(tid / 128) * 4;
+        const int first_warp = gg_uniform(tid / WARPGROUP) * (WARPGROUP / 32);
         const int warpgroup_m = (first_warp % (BM / WM)) * WM;
         const int warpgroup_n = (first_warp / (BM / WM)) * WN;
 
@@ -379,7 +384,7 @@ gemm(int M, int N, int K,
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 if (threadIdx.x == 0) gg_await_boxes<1>();
-                gg_sync_warps(1, CONSUMERS);
+                gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);
 
                 // stage it in shared memory (cache_shared A[m, k] B[n, k] C[m, n];
                 // vectorize C width=2)
@@ -409,13 +414,13 @@ gemm(int M, int N, int K,
                     }
                 }
                 gg_fence_async();
-                gg_sync_warps(1, CONSUMERS);
+                gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);
 
                 // store it with TMA, which does not write outside the tensor
                 // (cache_shared A[m, k] B[n, k] C[m, n]; vectorize C width=2;
                 // async_copy A B C via=tma)
                 if (threadIdx.x == 0) {
-                    for (int box_m = 0; box_m < (BM / WM) * LM; box_m += LM) {
+                    for (int box_m = 0; box_m < C_ROWS; box_m += LM) {
                         gg_store_box_2d(C_map, C_shared[reg_m % 2][box_m], tile_n,
                             tile_m + (box_m / LM) * WM + box_m % LM + reg_m * LM);
                     }
@@ -534,7 +539,7 @@ cudaError_t launch_gemm(int M, int N, int K,
         error = gg_encode_map(B_map, gg_FLOAT16, {B, {K, N}, {2LL * ldb}}, {BK, BN},
             gg_SWIZZLE_64B);
     if (error == cudaSuccess)
-        error = gg_encode_map(C_map, gg_FLOAT16, {C, {N, M}, {2LL * ldc}}, {BN, 8},
+        error = gg_encode_map(C_map, gg_FLOAT16, {C, {N, M}, {2LL * ldc}}, {BN, LM},
             gg_SWIZZLE_128B);
     if (error != cudaSuccess) return error;
     const long long blocks = tiles < 2 * multiprocessors ? tiles : 2 * multiprocessors;

@@ -104,6 +104,7 @@ constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IM = 16, IN = 8, IK = 16;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
 constexpr int A_VEC = 8, B_VEC = 8, C_SHARED_VEC = 2, C_VEC = 4;  // elements of a vector access
+constexpr int C_ROWS = (BM / WM) * LM;  // rows of C in shared memory at a time
 constexpr int STAGES = 3;  // tiles in shared memory
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // rows between a thread's copies
@@ -112,7 +113,7 @@ constexpr int A_VECTORS = BM / A_STEP, B_VECTORS = BK / B_STEP;  // a thread's c
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
-static_assert(THREADS * C_VEC == (BM / WM) * LM * BN, "the threads copy whole tiles");
+static_assert(THREADS * C_VEC == C_ROWS * BN, "the threads copy whole tiles");
 static_assert(THREADS % (BK / A_VEC) == 0 && A_VECTORS * A_STEP == BM,
     "the threads copy whole tiles of A");
 static_assert(THREADS % (BN / B_VEC) == 0 && B_VECTORS * B_STEP == BK,
@@ -175,7 +176,7 @@ gemm(int M, int N, int K,
     // double_buffer A B stages=3; tensor_core via=mma)
     __shared__ alignas(16) unsigned short A_shared[STAGES][BM][BK];
     __shared__ alignas(16) unsigned short B_shared[STAGES][BK][BN];
-    __shared__ alignas(16) float C_shared[(BM / WM) * LM][BN];
+    __shared__ alignas(16) float C_shared[C_ROWS][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) + sizeof(C_shared) <= 48 * 1024,
         "static shared memory: 48 KiB");
 

@@ -127,7 +127,10 @@ constexpr int TM = 4, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory
-constexpr int CONSUMERS = LM * LN, THREADS = CONSUMERS + 128;
+constexpr int WARPGROUP = 128;  // threads of a warpgroup
+constexpr int CONSUMERS = LM * LN;  // threads of all consumers
+constexpr int CONSUMER_BARRIER = 1;  // named barrier of the consumers; 0 is __syncthreads
+constexpr int THREADS = CONSUMERS + WARPGROUP;
 constexpr int STAGE_BYTES = BK * BM * 4 + BK * BN * 4;  // bytes of the tiles in a stage
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
@@ -228,7 +231,7 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             if (threadIdx.x == 0) gg_await_boxes<0>();
-            gg_sync_warps(1, CONSUMERS);
+            gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);
 
             // stage it in shared memory (cache_shared A[k, m] B[k, n] C[m, n];
             // vectorize C width=4)
@@ -249,7 +252,7 @@ gemm(int M, int N, int K,
                 }
             }
             gg_fence_async();
-            gg_sync_warps(1, CONSUMERS);
+            gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);
 
             // store it with TMA, which does not write outside the tensor
             // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4;

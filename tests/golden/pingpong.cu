@@ -145,7 +145,13 @@ constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the blo
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory
 constexpr int GROUP = 2;  // block rows in a group
-constexpr int CONSUMER = LM * LN, CONSUMERS = 2 * CONSUMER, THREADS = CONSUMERS + 128;
+constexpr int WARPGROUP = 128;  // threads of a warpgroup
+constexpr int CONSUMER_GROUPS = 2;  // consumers that alternate
+constexpr int CONSUMER = LM * LN;  // threads of a consumer
+constexpr int CONSUMERS = CONSUMER_GROUPS * CONSUMER;  // threads of all consumers
+constexpr int CONSUMER_BARRIER = 1;  // named barrier of the consumers; 0 is __syncthreads
+constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;  // registers of a thread
+constexpr int THREADS = CONSUMERS + WARPGROUP;
 constexpr int STAGE_BYTES = BK * BM * 4 + BK * BN * 4;  // bytes of the tiles in a stage
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
@@ -183,7 +189,7 @@ gemm(int M, int N, int K,
     // warp_specialize producers=1 consumers=2 order=pingpong)
     __shared__ alignas(128) float A_shared[STAGES][BK][BM];
     __shared__ alignas(128) float B_shared[STAGES][BK][BN];
-    __shared__ alignas(128) float C_shared[4][LM][BN];
+    __shared__ alignas(128) float C_shared[CONSUMER_GROUPS * 2][LM][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) + sizeof(C_shared) <= 48 * 1024,
         "static shared memory: 48 KiB");
 
@@ -193,13 +199,13 @@ gemm(int M, int N, int K,
     // warp_specialize producers=1 consumers=2 order=pingpong)
     __shared__ alignas(8) unsigned long long full[STAGES];
     __shared__ alignas(8) unsigned long long empty[STAGES];
-    __shared__ alignas(8) unsigned long long turn[2];
+    __shared__ alignas(8) unsigned long long turn[CONSUMER_GROUPS];
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; ++stage) {
             gg_init_barrier(full[stage], 1);
             gg_init_barrier(empty[stage], CONSUMER / 32);
         }
-        for (int consumer = 0; consumer < 2; ++consumer)
+        for (int consumer = 0; consumer < CONSUMER_GROUPS; ++consumer)
             gg_init_barrier(turn[consumer], CONSUMER / 32);
         gg_fence_barrier_init();
     }
@@ -212,7 +218,7 @@ gemm(int M, int N, int K,
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages
         // (warp_specialize producers=1 consumers=2 order=pingpong)
-        gg_fewer_registers<24>();
+        gg_fewer_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == CONSUMERS) {
             int stage = 0;
             int phase = 1;
@@ -233,7 +239,7 @@ gemm(int M, int N, int K,
     } else {
         // the consumers: alternate: multiply full stages, then run the epilogue
         // (warp_specialize producers=1 consumers=2 order=pingpong)
-        gg_more_registers<240>();
+        gg_more_registers<CONSUMER_REGISTERS>();
         const int consumer = threadIdx.x / CONSUMER;
 
         // the thread's position in a tile (tile m=32 n=64 k=8; register_block m=4 n=4)
@@ -251,7 +257,7 @@ gemm(int M, int N, int K,
 
         // each of the consumer's tiles (persistent)
         const int first_tile = blockIdx.x + consumer * gridDim.x;
-        for (int own_tile = first_tile; own_tile < tiles; own_tile += 2 * gridDim.x) {
+        for (int own_tile = first_tile; own_tile < tiles; own_tile += CONSUMER_GROUPS * gridDim.x) {
             int tile_m, tile_n;
             tile_at(own_tile, blocks_m, blocks_n, tile_m, tile_n);
 
@@ -305,7 +311,7 @@ gemm(int M, int N, int K,
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 if (tid == 0) gg_await_boxes<1>();
-                gg_sync_warps(1 + consumer, CONSUMER);
+                gg_sync_warps(CONSUMER_BARRIER + consumer, CONSUMER);
 
                 // stage it in shared memory (cache_shared A[k, m] B[k, n] C[m, n];
                 // vectorize C width=4)
@@ -327,7 +333,7 @@ gemm(int M, int N, int K,
                     }
                 }
                 gg_fence_async();
-                gg_sync_warps(1 + consumer, CONSUMER);
+                gg_sync_warps(CONSUMER_BARRIER + consumer, CONSUMER);
 
                 // store it with TMA, which does not write outside the tensor
                 // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4;

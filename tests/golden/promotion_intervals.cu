@@ -182,7 +182,10 @@ constexpr int IK = 16;  // step of one instruction
 constexpr int VEC = 2;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory
 constexpr int PROMOTE = 64;  // promotion interval, in terms
-constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
+constexpr int WARPGROUP = 128;  // threads of a warpgroup
+constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32;  // threads of all consumers
+constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 232;  // registers of a thread
+constexpr int THREADS = CONSUMERS + WARPGROUP;
 constexpr int STAGE_BYTES = BM * BK * 2 + BN * BK * 2;  // bytes of the tiles in a stage
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
@@ -234,7 +237,7 @@ gemm(int M, int N, int K,
 
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages (warp_specialize producers=1)
-        gg_fewer_registers<24>();
+        gg_fewer_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == CONSUMERS) {
             int stage = 0;
             int phase = 1;
@@ -255,14 +258,14 @@ gemm(int M, int N, int K,
     } else {
         // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1)
-        gg_more_registers<232>();
+        gg_more_registers<CONSUMER_REGISTERS>();
 
         // the thread's position in a tile (tile m=64 n=32 k=32; warp_tile m=64 n=32;
         // tensor_core via=wgmma promote=64)
         const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
         const int thread_m = (warp % (BM / WM)) * WM + lane / LN;
         const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * PN;
-        const int first_warp = gg_uniform(tid / 128) * 4;
+        const int first_warp = gg_uniform(tid / WARPGROUP) * (WARPGROUP / 32);
         const int warpgroup_m = (first_warp % (BM / WM)) * WM;
         const int warpgroup_n = (first_warp / (BM / WM)) * WN;
 

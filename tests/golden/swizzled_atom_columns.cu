@@ -202,11 +202,16 @@ constexpr int IM = 16, IN = 8, IK = 16;  // tile of one instruction
 constexpr int FM = WM / IM, FN = WN / IN;  // fragments of a warp
 constexpr int VEC = 2;  // elements of a vector access
 constexpr int A_ATOM = 64, B_ATOM = 64, C_ATOM = 64;  // elements of a swizzle atom's row
-constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
+constexpr int C_ROWS = (BM / WM) * LM;  // rows of C in shared memory at a time
+constexpr int WARPGROUP = 128;  // threads of a warpgroup
+constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32;  // threads of all consumers
+constexpr int CONSUMER_BARRIER = 1;  // named barrier of the consumers; 0 is __syncthreads
+constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 240;  // registers of a thread
+constexpr int THREADS = CONSUMERS + WARPGROUP;
 constexpr int STAGE_BYTES = BK * BM * 2 + BN * BK * 2;  // bytes of the tiles in a stage
 constexpr int SHARED_BYTES = 2 * (BM / A_ATOM) * BK * A_ATOM * sizeof(unsigned short) +
     2 * (BK / B_ATOM) * BN * B_ATOM * sizeof(unsigned short) +
-    (BN / C_ATOM) * ((BM / WM) * LM) * C_ATOM * sizeof(unsigned short);
+    (BN / C_ATOM) * C_ROWS * C_ATOM * sizeof(unsigned short);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
@@ -225,7 +230,7 @@ gemm(int M, int N, int K,
         shared_memory_1024);
     auto *const B_shared = reinterpret_cast<unsigned short(*)[BK / B_ATOM][BN][B_ATOM]>(
         shared_memory_1024 + 2 * sizeof(A_shared[0]));
-    auto *const C_shared = reinterpret_cast<unsigned short(*)[(BM / WM) * LM][C_ATOM]>(
+    auto *const C_shared = reinterpret_cast<unsigned short(*)[C_ROWS][C_ATOM]>(
         shared_memory_1024 + 2 * sizeof(A_shared[0]) + 2 * sizeof(B_shared[0]));
 
     // mbarriers of each stage: full, a tile has arrived; empty, all warps have read it
@@ -248,7 +253,7 @@ gemm(int M, int N, int K,
 
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages (warp_specialize producers=1)
-        gg_fewer_registers<24>();
+        gg_fewer_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == CONSUMERS) {
             int stage = 0;
             int phase = 1;
@@ -269,7 +274,7 @@ gemm(int M, int N, int K,
     } else {
         // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1)
-        gg_more_registers<240>();
+        gg_more_registers<CONSUMER_REGISTERS>();
 
         // the thread's position in the tile (tile m=128 n=128 k=128; warp_tile m=64 n=32;
         // tensor_core via=mma)
@@ -328,7 +333,7 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             if (threadIdx.x == 0) gg_await_boxes<0>();
-            gg_sync_warps(1, CONSUMERS);
+            gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);
 
             // stage it in shared memory (cache_shared A[k, m] B[n, k] C[m, n];
             // vectorize C width=2; fuse_epilogue relu(acc + bias[n]))
@@ -357,13 +362,13 @@ gemm(int M, int N, int K,
                 }
             }
             gg_fence_async();
-            gg_sync_warps(1, CONSUMERS);
+            gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);
 
             // store it with TMA, which does not write outside the tensor
             // (cache_shared A[k, m] B[n, k] C[m, n]; vectorize C width=2;
             // async_copy A B C via=tma)
             if (threadIdx.x == 0) {
-                for (int box_m = 0; box_m < (BM / WM) * LM; box_m += LM) {
+                for (int box_m = 0; box_m < C_ROWS; box_m += LM) {
                     for (int box_n = 0; box_n < BN; box_n += C_ATOM) {
                         gg_store_box_2d(C, C_shared[box_n / C_ATOM][box_m], tile_n + box_n,
                             tile_m + (box_m / LM) * WM + box_m % LM + reg_m * LM);
@@ -475,13 +480,13 @@ cudaError_t launch_gemm(int M, int N, int K,
         if (error == cudaSuccess) ready = device;
     }
     if (error == cudaSuccess)
-        error = gg_encode_map(A_map, gg_BFLOAT16, {A, {M, K}, {2LL * lda}}, {64, BK},
+        error = gg_encode_map(A_map, gg_BFLOAT16, {A, {M, K}, {2LL * lda}}, {A_ATOM, BK},
             gg_SWIZZLE_128B);
     if (error == cudaSuccess)
-        error = gg_encode_map(B_map, gg_BFLOAT16, {B, {K, N}, {2LL * ldb}}, {64, BN},
+        error = gg_encode_map(B_map, gg_BFLOAT16, {B, {K, N}, {2LL * ldb}}, {B_ATOM, BN},
             gg_SWIZZLE_128B);
     if (error == cudaSuccess)
-        error = gg_encode_map(C_map, gg_BFLOAT16, {C, {N, M}, {2LL * ldc}}, {64, 8},
+        error = gg_encode_map(C_map, gg_BFLOAT16, {C, {N, M}, {2LL * ldc}}, {C_ATOM, LM},
             gg_SWIZZLE_128B);
     if (error != cudaSuccess) return error;
     gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(

@@ -190,7 +190,10 @@ constexpr int CLUSTER_M = 2, CLUSTER_N = 1;  // blocks of a cluster along m and 
 constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
 // bit mask of the blocks that share the first block's tile
 constexpr int B_BLOCKS = (1 << CLUSTER) - 1;
-constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
+constexpr int WARPGROUP = 128;  // threads of a warpgroup
+constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32;  // threads of all consumers
+constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 232;  // registers of a thread
+constexpr int THREADS = CONSUMERS + WARPGROUP;
 constexpr int STAGE_BYTES = BM * BK * 2 + BN * BK * 2;  // bytes of the tiles in a stage
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
@@ -249,7 +252,7 @@ gemm(int M, int N, int K,
 
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages (warp_specialize producers=1)
-        gg_fewer_registers<24>();
+        gg_fewer_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == CONSUMERS) {
             // the first row that this block multicasts to its cluster, in each shared tile
             // (cluster m=2)
@@ -274,7 +277,7 @@ gemm(int M, int N, int K,
     } else {
         // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1)
-        gg_more_registers<232>();
+        gg_more_registers<CONSUMER_REGISTERS>();
 
         // the thread's position in a tile (tile m=64 n=32 k=64; warp_tile m=32 n=16;
         // tensor_core via=mma)

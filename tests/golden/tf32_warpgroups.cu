@@ -168,7 +168,10 @@ constexpr int IK = 8;  // step of one instruction
 constexpr int VEC = 2;  // elements of a vector access
 constexpr int A_ATOM = 32, B_ATOM = 32;  // elements of a swizzle atom's row
 constexpr int PROMOTE = 32;  // promotion interval, in terms
-constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
+constexpr int WARPGROUP = 128;  // threads of a warpgroup
+constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32;  // threads of all consumers
+constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 232;  // registers of a thread
+constexpr int THREADS = CONSUMERS + WARPGROUP;
 constexpr int STAGE_BYTES = BM * BK * 4 + BN * BK * 4;  // bytes of the tiles in a stage
 constexpr int SHARED_BYTES = 2 * (BK / A_ATOM) * BM * A_ATOM * sizeof(float) +
     2 * (BK / B_ATOM) * BN * B_ATOM * sizeof(float);
@@ -217,7 +220,7 @@ gemm(int M, int N, int K,
 
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages (warp_specialize producers=1)
-        gg_fewer_registers<24>();
+        gg_fewer_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == CONSUMERS) {
             int stage = 0;
             int phase = 1;
@@ -238,14 +241,14 @@ gemm(int M, int N, int K,
     } else {
         // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1)
-        gg_more_registers<232>();
+        gg_more_registers<CONSUMER_REGISTERS>();
 
         // the thread's position in the tile (tile m=64 n=32 k=64; warp_tile m=64 n=32;
         // tensor_core via=wgmma promote=32)
         const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
         const int thread_m = (warp % (BM / WM)) * WM + lane / LN;
         const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * PN;
-        const int first_warp = gg_uniform(tid / 128) * 4;
+        const int first_warp = gg_uniform(tid / WARPGROUP) * (WARPGROUP / 32);
         const int warpgroup_m = (first_warp % (BM / WM)) * WM;
         const int warpgroup_n = (first_warp / (BM / WM)) * WN;
 
@@ -411,10 +414,10 @@ cudaError_t launch_gemm(int M, int N, int K,
         if (error == cudaSuccess) ready = device;
     }
     if (error == cudaSuccess)
-        error = gg_encode_map(A_map, gg_FLOAT32, {A, {K, M}, {4LL * lda}}, {32, BM},
+        error = gg_encode_map(A_map, gg_FLOAT32, {A, {K, M}, {4LL * lda}}, {A_ATOM, BM},
             gg_SWIZZLE_128B);
     if (error == cudaSuccess)
-        error = gg_encode_map(B_map, gg_FLOAT32, {B, {K, N}, {4LL * ldb}}, {32, BN},
+        error = gg_encode_map(B_map, gg_FLOAT32, {B, {K, N}, {4LL * ldb}}, {B_ATOM, BN},
             gg_SWIZZLE_128B);
     if (error != cudaSuccess) return error;
     gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(

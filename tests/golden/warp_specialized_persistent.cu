@@ -102,7 +102,9 @@ constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the blo
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory
 constexpr int GROUP = 2;  // block rows in a group
-constexpr int CONSUMERS = LM * LN, THREADS = CONSUMERS + 128;
+constexpr int WARPGROUP = 128;  // threads of a warpgroup
+constexpr int CONSUMERS = LM * LN;  // threads of all consumers
+constexpr int THREADS = CONSUMERS + WARPGROUP;
 constexpr int STAGE_BYTES = BK * BM * 4 + BK * BN * 4;  // bytes of the tiles in a stage
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");

@@ -193,7 +193,9 @@ constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IK = 16;  // step of one instruction
 constexpr int FM = 2;  // instructions per warpgroup along m
 constexpr int VEC = 2;  // elements of a vector access
+constexpr int C_ROWS = (BM / WM) * LM;  // rows of C in shared memory at a time
 constexpr int STAGES = 3;  // tiles in shared memory
+constexpr int WARPGROUP = 128;  // threads of a warpgroup
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int STAGE_BYTES = BM * BK * 2 + BN * BK * 2;  // bytes of the tiles in a stage
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
@@ -210,7 +212,7 @@ gemm(int M, int N, int K,
     // double_buffer A B stages=3; tensor_core via=wgmma)
     __shared__ alignas(512) unsigned short A_shared[STAGES][BM][BK];
     __shared__ alignas(512) unsigned short B_shared[STAGES][BN][BK];
-    __shared__ alignas(128) unsigned short C_shared[(BM / WM) * LM][BN];
+    __shared__ alignas(128) unsigned short C_shared[C_ROWS][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) + sizeof(C_shared) <= 48 * 1024,
         "static shared memory: 48 KiB");
 
@@ -224,7 +226,7 @@ gemm(int M, int N, int K,
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp % (BM / WM)) * WM + lane / LN;
     const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * TN;
-    const int first_warp = gg_uniform(tid / 128) * 4;
+    const int first_warp = gg_uniform(tid / WARPGROUP) * (WARPGROUP / 32);
     const int warpgroup_m = (first_warp % (BM / WM)) * WM;
     const int warpgroup_n = (first_warp / (BM / WM)) * WN;
 
@@ -333,7 +335,7 @@ gemm(int M, int N, int K,
         // (cache_shared A[m, k] B[n, k] C[m, n]; vectorize C width=2;
         // async_copy A B C via=tma)
         if (tid == 0) {
-            for (int box_m = 0; box_m < (BM / WM) * LM; box_m += LM) {
+            for (int box_m = 0; box_m < C_ROWS; box_m += LM) {
                 gg_store_box_2d(C, C_shared[box_m], tile_n,
                     tile_m + (box_m / LM) * WM + box_m % LM + reg_m * LM);
             }
@@ -437,7 +439,7 @@ cudaError_t launch_gemm(int M, int N, int K,
         error = gg_encode_map(B_map, gg_FLOAT16, {B, {K, N}, {2LL * ldb}}, {BK, BN},
             gg_SWIZZLE_64B);
     if (error == cudaSuccess)
-        error = gg_encode_map(C_map, gg_FLOAT16, {C, {N, M}, {2LL * ldc}}, {BN, 8},
+        error = gg_encode_map(C_map, gg_FLOAT16, {C, {N, M}, {2LL * ldc}}, {BN, LM},
             gg_SWIZZLE_NONE);
     if (error != cudaSuccess) return error;
     gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(

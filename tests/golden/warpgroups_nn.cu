@@ -233,7 +233,10 @@ constexpr int CLUSTER_M = 2, CLUSTER_N = 1;  // blocks of a cluster along m and 
 constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
 // bit mask of the blocks that share the first block's tile
 constexpr int B_BLOCKS = (1 << CLUSTER) - 1;
-constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32, THREADS = CONSUMERS + 128;
+constexpr int WARPGROUP = 128;  // threads of a warpgroup
+constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32;  // threads of all consumers
+constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 104;  // registers of a thread
+constexpr int THREADS = CONSUMERS + WARPGROUP;
 constexpr int STAGE_BYTES = BM * BK * 2 + BK * BN * 2;  // bytes of the tiles in a stage
 constexpr int SHARED_BYTES = 2 * BM * BK * sizeof(unsigned short) +
     2 * (BN / B_ATOM) * BK * B_ATOM * sizeof(unsigned short);
@@ -297,7 +300,7 @@ gemm(int M, int N, int K,
     if (threadIdx.x >= CONSUMERS) {
         // the producer: load tiles into empty stages
         // (warp_specialize producers=1 consumers=2)
-        gg_fewer_registers<24>();
+        gg_fewer_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == CONSUMERS) {
             // the first row that this block multicasts to its cluster, in each shared tile
             // (cluster m=2)
@@ -324,14 +327,14 @@ gemm(int M, int N, int K,
     } else {
         // the consumers: multiply full stages, then run the epilogue
         // (warp_specialize producers=1 consumers=2)
-        gg_more_registers<104>();
+        gg_more_registers<CONSUMER_REGISTERS>();
 
         // the thread's position in a tile (tile m=64 n=128 k=64; warp_tile m=64 n=64;
         // tensor_core via=wgmma)
         const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
         const int thread_m = (warp % (BM / WM)) * WM + lane / LN;
         const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * PN;
-        const int first_warp = gg_uniform(tid / 128) * 4;
+        const int first_warp = gg_uniform(tid / WARPGROUP) * (WARPGROUP / 32);
         const int warpgroup_m = (first_warp % (BM / WM)) * WM;
         const int warpgroup_n = (first_warp / (BM / WM)) * WN;
 

@@ -215,10 +215,12 @@ constexpr int IK = 16;  // step of one instruction
 constexpr int FM = 2;  // instructions per warpgroup along m
 constexpr int VEC = 2;  // elements of a vector access
 constexpr int A_ATOM = 64;  // elements of a swizzle atom's row
+constexpr int C_ROWS = (BM / WM) * LM;  // rows of C in shared memory at a time
+constexpr int WARPGROUP = 128;  // threads of a warpgroup
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int STAGE_BYTES = BK * BM * 2 + BN * BK * 2;  // bytes of the tiles in a stage
 constexpr int SHARED_BYTES = 2 * (BM / A_ATOM) * BK * A_ATOM * sizeof(unsigned short) +
-    2 * BN * BK * sizeof(unsigned short) + ((BM / WM) * LM) * BN * sizeof(unsigned short);
+    2 * BN * BK * sizeof(unsigned short) + C_ROWS * BN * sizeof(unsigned short);
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
@@ -250,7 +252,7 @@ gemm(int M, int N, int K,
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp % (BM / WM)) * (WM / FM) + lane / LN;
     const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * PN;
-    const int first_warp = gg_uniform(tid / 128) * 4;
+    const int first_warp = gg_uniform(tid / WARPGROUP) * (WARPGROUP / 32);
     const int warpgroup_m = (first_warp % (BM / WM)) * (WM / FM);
     const int warpgroup_n = (first_warp / (BM / WM)) * WN;
 
@@ -366,7 +368,7 @@ gemm(int M, int N, int K,
         // (cache_shared A[k, m] B[n, k] C[m, n]; vectorize C width=2;
         // async_copy A B C via=tma)
         if (tid == 0) {
-            for (int box_m = 0; box_m < (BM / WM) * LM; box_m += LM) {
+            for (int box_m = 0; box_m < C_ROWS; box_m += LM) {
                 gg_store_box_2d(C, C_shared[box_m], tile_n,
                     tile_m + (box_m / LM) * (WM / FM) + box_m % LM + (reg_m / (TM / FM)) * (BM /
                     FM) + (reg_m % (TM / FM)) * LM);
@@ -476,13 +478,13 @@ cudaError_t launch_gemm(int M, int N, int K,
         if (error == cudaSuccess) ready = device;
     }
     if (error == cudaSuccess)
-        error = gg_encode_map(A_map, gg_BFLOAT16, {A, {M, K}, {2LL * lda}}, {64, BK},
+        error = gg_encode_map(A_map, gg_BFLOAT16, {A, {M, K}, {2LL * lda}}, {A_ATOM, BK},
             gg_SWIZZLE_128B);
     if (error == cudaSuccess)
         error = gg_encode_map(B_map, gg_BFLOAT16, {B, {K, N}, {2LL * ldb}}, {BK, BN},
             gg_SWIZZLE_64B);
     if (error == cudaSuccess)
-        error = gg_encode_map(C_map, gg_BFLOAT16, {C, {N, M}, {2LL * ldc}}, {BN, 8},
+        error = gg_encode_map(C_map, gg_BFLOAT16, {C, {N, M}, {2LL * ldc}}, {BN, LM},
             gg_SWIZZLE_128B);
     if (error != cudaSuccess) return error;
     gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(

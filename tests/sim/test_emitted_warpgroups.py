@@ -167,7 +167,7 @@ PLANTS = {
     "a stage is copied to that is read yet": ("alone, four warpgroups", WAIT, "", 1),
     "the slice is not fenced from its reads": (
         "staged output",
-        "gg_sync_warps(1, CONSUMERS);",
+        "gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);",
         "",
         1,
     ),

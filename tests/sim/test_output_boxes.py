@@ -53,7 +53,7 @@ def test_every_order_is_right(name: str) -> None:
 
 FENCE, COMMIT = "gg_fence_async();\n", "gg_commit_boxes();"
 AWAIT = "if (tid == 0) gg_await_boxes<0>();"
-MEET, SYNC = "gg_sync_warps(1, CONSUMERS);", "__syncthreads();"
+MEET, SYNC = "gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);", "__syncthreads();"
 FREED = f"if (threadIdx.x == 0) gg_await_boxes<1>();\n                {MEET}"
 """Before a slice of two is written again."""
 STORE = "gg_store_box_2d(C_map, C_shared[box_m], tile_n, tile_m + box_m * TM + reg_m);"

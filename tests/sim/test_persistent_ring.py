@@ -222,13 +222,13 @@ PLANTS = {
     ),
     "no barrier of the consumers before the slice of the next tile": (
         "a producer, slices of C",
-        "gg_sync_warps(1, CONSUMERS);",
-        "if (reg_m > 0) gg_sync_warps(1, CONSUMERS);",
+        "gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);",
+        "if (reg_m > 0) gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);",
         1,
     ),
     "the block's barrier in a role": (
         "a producer, slices of C",
-        "gg_sync_warps(1, CONSUMERS);",
+        "gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);",
         "__syncthreads();",
         1,
     ),

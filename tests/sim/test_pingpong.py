@@ -163,7 +163,12 @@ PLANTS = {
     ),
     "the parity of the turn does not turn": (ONE, "turn_phase ^= 1;", "", 1),
     "both take the same tile": (ONE, "blockIdx.x + consumer * gridDim.x", "blockIdx.x", 1),
-    "each takes each tile": (ONE, "own_tile += 2 * gridDim.x", "own_tile += gridDim.x", 1),
+    "each takes each tile": (
+        ONE,
+        "own_tile += CONSUMER_GROUPS * gridDim.x",
+        "own_tile += gridDim.x",
+        1,
+    ),
     "the second consumer's first tile is the third": (
         ONE,
         "blockIdx.x + consumer * gridDim.x",
@@ -210,14 +215,14 @@ PLANTS = {
     ),
     "consumers share a named barrier": (
         SLICES,
-        "gg_sync_warps(1 + consumer,",
-        "gg_sync_warps(1,",
+        "gg_sync_warps(CONSUMER_BARRIER + consumer,",
+        "gg_sync_warps(CONSUMER_BARRIER,",
         2,
     ),
     "consumers wait for each other at a barrier": (
         SLICES,
-        "gg_sync_warps(1 + consumer, CONSUMER)",
-        "gg_sync_warps(1, CONSUMERS)",
+        "gg_sync_warps(CONSUMER_BARRIER + consumer, CONSUMER)",
+        "gg_sync_warps(CONSUMER_BARRIER, CONSUMERS)",
         2,
     ),
     "consumers share their slices": (
@@ -250,12 +255,17 @@ PLANTS = {
         "if (threadIdx.x == 0) {",
         1,
     ),
-    "the producer keeps its registers": (ONE, "gg_fewer_registers<24>();", "", 1),
-    "a consumer takes too many registers": (ONE, "<240>", "<248>", 1),
+    "the producer keeps its registers": (ONE, "gg_fewer_registers<PRODUCER_REGISTERS>();", "", 1),
+    "a consumer takes too many registers": (
+        ONE,
+        "CONSUMER_REGISTERS = 240",
+        "CONSUMER_REGISTERS = 248",
+        1,
+    ),
     "the producer skips the second consumer's tiles": (
         ONE,
         "own_tile < tiles; own_tile += gridDim.x",
-        "own_tile < tiles; own_tile += 2 * gridDim.x",
+        "own_tile < tiles; own_tile += CONSUMER_GROUPS * gridDim.x",
         1,
     ),
 }

@@ -66,7 +66,9 @@ def test_every_order_is_right(name: str) -> None:
 def test_registers_are_shared_out_where_consumers_gain_some() -> None:
     text = emitted("registers").text
     assert "__launch_bounds__(THREADS, 4)" in text
-    assert "gg_fewer_registers<24>();" in text and "gg_more_registers<104>();" in text
+    assert "PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 104;" in text
+    assert "gg_fewer_registers<PRODUCER_REGISTERS>();" in text
+    assert "gg_more_registers<CONSUMER_REGISTERS>();" in text
 
 
 FULL = "while (!gg_try_wait(full[stage], phase)) {}"
@@ -127,8 +129,18 @@ PLANTS = {
     ),
     "the barriers are not fenced": ("three stages", "gg_fence_barrier_init();", "", 1),
     "no barrier after their initialization": ("three stages", "__syncthreads();", "", 1),
-    "the producer keeps its registers": ("registers", "gg_fewer_registers<24>();", "", 1),
-    "consumers take too many registers": ("registers", "<104>", "<112>", 1),
+    "the producer keeps its registers": (
+        "registers",
+        "gg_fewer_registers<PRODUCER_REGISTERS>();",
+        "",
+        1,
+    ),
+    "consumers take too many registers": (
+        "registers",
+        "CONSUMER_REGISTERS = 104",
+        "CONSUMER_REGISTERS = 112",
+        1,
+    ),
 }
 
 
