@@ -33,9 +33,17 @@ def texts_of(name: str) -> tuple[str, ...]:
     return tuple(text for text in FUNCTIONS if name_of(text) == name)
 
 
+def _called(text: str) -> set[str]:
+    code = re.sub(r"//.*", "", text)
+    return set(re.findall(r"\b(?:gg_\w+|copy\d+)\b", code))
+
+
 def with_functions(text: str) -> str:
     """``text`` under all overloads of the ``gg_*`` functions that it calls."""
-    called = set(re.findall(r"\b(?:gg_\w+|copy\d+)\b", text))
+    called = _called(text)
+    for each in FUNCTIONS:
+        if name_of(each) in called:
+            called |= _called(each)
     texts = [each for each in FUNCTIONS if name_of(each) in called]
     missing = called - {name_of(each) for each in texts}
     assert not missing, missing

@@ -12,6 +12,10 @@ from gemmgen.base.record import record
 FILES = Path(__file__).parent / "intrinsics"
 
 
+_HELPERS = ("shared",)
+"""Files of functions that others call."""
+
+
 @record
 class DeviceFunction:
     """One function: its file, and the text of each ``$name`` in it."""
@@ -24,6 +28,11 @@ class DeviceFunction:
         return Template(_source(self.file)).substitute(dict(self.names)).rstrip("\n")
 
     @property
+    def needs(self) -> tuple[DeviceFunction, ...]:
+        """The functions that it calls: they come before it."""
+        return tuple(map(DeviceFunction, _needed(self.file)))
+
+    @property
     def name(self) -> str:
         """The name by which kernels call it."""
         return Template(_declared_name(self.file)).substitute(dict(self.names))
@@ -32,6 +41,13 @@ class DeviceFunction:
 @cache
 def _source(file: str) -> str:
     return (FILES / f"{file}.cuh").read_text(encoding="utf-8")
+
+
+@cache
+def _needed(file: str) -> tuple[str, ...]:
+    """The helpers that a file's function calls."""
+    others = (helper for helper in _HELPERS if helper != file)
+    return tuple(helper for helper in others if f"gg_{helper}(" in _source(file))
 
 
 @cache

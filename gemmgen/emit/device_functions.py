@@ -35,6 +35,10 @@ TENSOR_MAP = DeviceFunction("tensor_map")
 """The type of tensor maps, which is not a function."""
 
 
+SHARED = DeviceFunction("shared")
+"""What functions of TMA, mbarriers and wgmma call, each for its operands in shared memory."""
+
+
 def called(body: object) -> list[str]:
     """The texts of the functions that a kernel's lowered body calls, in a fixed order."""
     nodes = tuple(inside(body))
@@ -42,7 +46,8 @@ def called(body: object) -> list[str]:
     issued = [node for node in nodes if isinstance(node, Instruction)]
     found |= {function_of(node) for node in issued if not node.row.builtin}
     found |= {policy for node in issued if (policy := policy_of(node))}
-    ours = [each for each in found if each.file in _FIRST]
+    ours = {each for each in found if each.file in _FIRST}
+    ours |= {helper for each in ours for helper in each.needs}
     return [each.text() for each in sorted(ours, key=_place)]
 
 
@@ -105,7 +110,6 @@ def _load_box(rank: int, hinted: bool, shared: bool = False) -> DeviceFunction:
     more = _hint(hinted, 3 + rank)
     if hinted:  # else the lines would be too long
         more["hint"] += '"\n' + 17 * " " + '"'
-        more["input"] = ",\n" + 20 * " " + '"l"(policy)'
     return _of_box("load_box", rank, 3, **more)
 
 
@@ -234,6 +238,7 @@ def _of_row(name: str) -> tuple[DeviceFunction, ...]:
 
 
 FUNCTIONS: tuple[DeviceFunction, ...] = (
+    SHARED,
     *dict.fromkeys(_copy(dtype, width) for dtype in STORED for width in widths(dtype)),
     DeviceFunction("hilbert"),
     *map(

@@ -34,6 +34,11 @@ struct alignas(128) gg_tensor_map {
     unsigned long long words[16];
 };
 
+// cvta.to.shared: the address by which PTX instructions take shared memory.
+__device__ __forceinline__ unsigned gg_shared(const void *pointer) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
 // Copies 4 contiguous elements in one access.
 __device__ __forceinline__ void copy4(float *target, const float *source) {
     *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
@@ -41,8 +46,8 @@ __device__ __forceinline__ void copy4(float *target, const float *source) {
 
 // mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
 __device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                 :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory");
 }
 
 // fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
@@ -52,19 +57,17 @@ __device__ __forceinline__ void gg_fence_barrier_init() {
 
 // mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
 __device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 :: "r"(at), "r"(bytes) : "memory");
+                 :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory");
 }
 
 // mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
     asm volatile("{\n.reg .pred done;\n"
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
                  "selp.b32 %0, 1, 0, done;\n}"
-                 : "=r"(ended) : "r"(at), "r"(parity) : "memory");
+                 : "=r"(ended) : "r"(gg_shared(&barrier)), "r"(parity) : "memory");
     return ended != 0;
 }
 
@@ -81,15 +84,13 @@ __device__ __forceinline__ void gg_launch_dependents() {
 
 // cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
 // memory; elements outside the tensor are zeros.  The barrier counts the bytes.
-__device__ __forceinline__ void gg_load_box_2d(
-    void *target, const gg_tensor_map &map, unsigned long long &barrier,
-    int i0, int i1)
+__device__ __forceinline__ void gg_load_box_2d(void *target, const gg_tensor_map &map,
+    unsigned long long &barrier, int i0, int i1)
 {
-    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
                  ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
-                 :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
+                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
+                    "r"(i0), "r"(i1) : "memory");
 }
 
 // fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.

@@ -40,6 +40,11 @@ struct alignas(128) gg_tensor_map {
     unsigned long long words[16];
 };
 
+// cvta.to.shared: the address by which PTX instructions take shared memory.
+__device__ __forceinline__ unsigned gg_shared(const void *pointer) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
 // mov.b32: bf16 bits to float: they are its upper half.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits) {
     float number;
@@ -56,8 +61,8 @@ __device__ __forceinline__ unsigned short gg_to_bf16(float number) {
 
 // mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
 __device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                 :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory");
 }
 
 // fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
@@ -67,26 +72,23 @@ __device__ __forceinline__ void gg_fence_barrier_init() {
 
 // mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
 __device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 :: "r"(at), "r"(bytes) : "memory");
+                 :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory");
 }
 
 // mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
     asm volatile("{\n.reg .pred done;\n"
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
                  "selp.b32 %0, 1, 0, done;\n}"
-                 : "=r"(ended) : "r"(at), "r"(parity) : "memory");
+                 : "=r"(ended) : "r"(gg_shared(&barrier)), "r"(parity) : "memory");
     return ended != 0;
 }
 
 // mbarrier.arrive: one arrival; releases this thread's earlier accesses to the waiters.
 __device__ __forceinline__ void gg_arrive(unsigned long long &barrier) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory");
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(gg_shared(&barrier)) : "memory");
 }
 
 // bar.sync: named barrier `number` for `threads` threads, which are whole warps.
@@ -108,27 +110,23 @@ __device__ __forceinline__ void gg_more_registers() {
 
 // cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
 // memory; elements outside the tensor are zeros.  The barrier counts the bytes.
-__device__ __forceinline__ void gg_load_box_2d(
-    void *target, const gg_tensor_map &map, unsigned long long &barrier,
-    int i0, int i1)
+__device__ __forceinline__ void gg_load_box_2d(void *target, const gg_tensor_map &map,
+    unsigned long long &barrier, int i0, int i1)
 {
-    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
                  ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
-                 :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
+                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
+                    "r"(i0), "r"(i1) : "memory");
 }
 
 // cp.async.bulk.tensor: TMA stores a box of shared memory to a tensor, from these coordinates on;
 // elements outside the tensor are not written.
-__device__ __forceinline__ void gg_store_box_2d(
-    const gg_tensor_map &map, const void *source,
-    int i0, int i1)
+__device__ __forceinline__ void gg_store_box_2d(const gg_tensor_map &map,
+    const void *source, int i0, int i1)
 {
-    const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(source));
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
                  " [%0, {%2, %3}], [%1];"
-                 :: "l"(&map), "r"(from), "r"(i0), "r"(i1) : "memory");
+                 :: "l"(&map), "r"(gg_shared(source)), "r"(i0), "r"(i1) : "memory");
 }
 
 // fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.
@@ -185,10 +183,10 @@ __device__ __forceinline__ void gg_mma_m16n8k16_bf16(
 __device__ __forceinline__ void gg_stmatrix_x4(
     unsigned short *row, const unsigned short *pairs)
 {
-    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(row));
     const unsigned *const held = reinterpret_cast<const unsigned *>(pairs);
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
-                 :: "r"(to), "r"(held[0]), "r"(held[1]), "r"(held[2]), "r"(held[3]) : "memory");
+                 :: "r"(gg_shared(row)),
+                    "r"(held[0]), "r"(held[1]), "r"(held[2]), "r"(held[3]) : "memory");
 }
 
 // ---- kernel ----

@@ -44,6 +44,11 @@ struct alignas(128) gg_tensor_map {
     unsigned long long words[16];
 };
 
+// cvta.to.shared: the address by which PTX instructions take shared memory.
+__device__ __forceinline__ unsigned gg_shared(const void *pointer) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
 // Copies 2 contiguous elements in one access.
 __device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source) {
     *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source);
@@ -72,8 +77,8 @@ __device__ __forceinline__ unsigned short gg_to_bf16(float number) {
 
 // mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
 __device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(arrivals) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                 :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory");
 }
 
 // fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
@@ -83,29 +88,26 @@ __device__ __forceinline__ void gg_fence_barrier_init() {
 
 // mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
 __device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 :: "r"(at), "r"(bytes) : "memory");
+                 :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory");
 }
 
 // mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
     asm volatile("{\n.reg .pred done;\n"
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
                  "selp.b32 %0, 1, 0, done;\n}"
-                 : "=r"(ended) : "r"(at), "r"(parity) : "memory");
+                 : "=r"(ended) : "r"(gg_shared(&barrier)), "r"(parity) : "memory");
     return ended != 0;
 }
 
 // mapa, mbarrier.arrive: one arrival at this barrier in the cluster's block of this rank.
 __device__ __forceinline__ void gg_arrive_at(unsigned long long &barrier, int rank) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("{\n.reg .b32 there;\n"
                  "mapa.shared::cluster.u32 there, %0, %1;\n"
                  "mbarrier.arrive.shared::cluster.b64 _, [there];\n}"
-                 :: "r"(at), "r"(rank) : "memory");
+                 :: "r"(gg_shared(&barrier)), "r"(rank) : "memory");
 }
 
 // barrier.cluster: waits until all threads of the cluster have arrived.
@@ -129,15 +131,13 @@ __device__ __forceinline__ void gg_more_registers() {
 
 // cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
 // memory; elements outside the tensor are zeros.  The barrier counts the bytes.
-__device__ __forceinline__ void gg_load_box_2d(
-    void *target, const gg_tensor_map &map, unsigned long long &barrier,
-    int i0, int i1)
+__device__ __forceinline__ void gg_load_box_2d(void *target, const gg_tensor_map &map,
+    unsigned long long &barrier, int i0, int i1)
 {
-    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
                  ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
-                 :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1) : "memory");
+                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
+                    "r"(i0), "r"(i1) : "memory");
 }
 
 // cp.async.bulk.tensor, multicast: TMA loads a box of a tensor, from these coordinates on, into the
@@ -147,22 +147,17 @@ __device__ __forceinline__ void gg_multicast_box_2d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     int i0, int i1, int blocks)
 {
-    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
                  ".mbarrier::complete_tx::bytes.multicast::cluster"
                  " [%0], [%1, {%3, %4}], [%2], %5;"
-                 :: "r"(to), "l"(&map), "r"(at), "r"(i0), "r"(i1),
+                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)), "r"(i0), "r"(i1),
                     "h"(static_cast<unsigned short>(blocks)) : "memory");
 }
 
 // The matrix descriptor of a K-major wgmma operand with the 128-byte swizzle of TMA; groups of 8
 // rows are `stride` bytes apart.  A step along k adds its bytes / 16.
-__device__ __forceinline__ unsigned long long gg_matrix_128B(const void *first,
-                                                              int stride = 1024)
-{
-    const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(first));
-    return (from & 0x3ffff) >> 4 | 1ULL << 16 |
+__device__ __forceinline__ unsigned long long gg_matrix_128B(const void *first, int stride = 1024) {
+    return (gg_shared(first) & 0x3ffff) >> 4 | 1ULL << 16 |
            static_cast<unsigned long long>(stride >> 4) << 32 | 1ULL << 62;
 }
 
@@ -171,8 +166,8 @@ __device__ __forceinline__ unsigned long long gg_matrix_128B(const void *first,
 __device__ __forceinline__ unsigned long long gg_matrix_128B_mn_major(
     const void *first, int column_bytes)
 {
-    const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(first));
-    return (from & 0x3ffff) >> 4 | static_cast<unsigned long long>(column_bytes >> 4) << 16 |
+    return (gg_shared(first) & 0x3ffff) >> 4 |
+           static_cast<unsigned long long>(column_bytes >> 4) << 16 |
            1024ULL / 16 << 32 | 1ULL << 62;
 }
 

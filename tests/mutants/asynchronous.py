@@ -10,7 +10,7 @@ from .planted import Change
 
 _WAIT = re.compile(r"while \(!gg_try_wait\(([^;{}]*), (\w+|[^,;{}]*\))\)\) \{\}")
 _CALL = re.compile(r"\b(gg_\w+)(?:<[^<>;]*>)?\(([^;{}]*)\);")
-_REGISTERS = re.compile(r"(?<=_registers<)(\d+)(?=>)")
+_REGISTERS = re.compile(r"(?<=_REGISTERS = )(\d+)")
 _STATEMENT = re.compile(
     r"(?<=\n) *(?=(?:gg_|__sync|stage|phase|if \(threadIdx)[^;{}\n]*;\n)[^;\n]*;"
 )
@@ -65,9 +65,9 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def registers(body: str, start: int) -> Iterator[Change]:
+def registers(body: str, _start: int) -> Iterator[Change]:
     """Other registers of a role; the count is a multiple of 8."""
-    for found in _REGISTERS.finditer(body, start):
+    for found in _REGISTERS.finditer(body):
         for other in (int(found[1]) + 8, int(found[1]) - 8, 128):
             yield found.start(), found[1], str(other)
 

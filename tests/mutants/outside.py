@@ -122,7 +122,7 @@ def _operands(code: str) -> Iterator[Change]:
 
 
 def _addresses(code: str) -> Iterator[Change]:
-    for found in re.finditer(r"__cvta_generic_to_shared\((\w+)\)", code):
+    for found in re.finditer(r"(?:__cvta_generic_to_shared|gg_shared)\((&?\w+)\)", code):
         yield found.start(), found[0], f"reinterpret_cast<unsigned long long>({found[1]})"
         yield found.start(1), found[1], f"{found[1]} + 1"
 

@@ -52,7 +52,8 @@ def is_assembled(function: DeviceFunction, arch: str) -> bool:
     if "template" in text:
         instance = INSTANCES[function.file].format(**dict(function.names))
         text += f"\ntemplate __device__ void {instance};"
-    whole = f"{device_functions.TENSOR_MAP.text()}\n{text}\n"
+    needed = [helper.text() for helper in (device_functions.TENSOR_MAP, *function.needs)]
+    whole = "\n".join((*needed, text, ""))
     try:
         compiler.compiler().compile(whole, "", arch, OPTIONS)
     except compiler.CompileError as refused:

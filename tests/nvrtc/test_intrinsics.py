@@ -73,7 +73,8 @@ def test_a_warpgroup_multiplies(n: int, dtype: DType, transposed: tuple[bool, bo
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_a_warp_stores_matrices(count: int, transposed: bool) -> None:
-    text = warpgroup_functions.stmatrix(count, transposed).text()
+    function = warpgroup_functions.stmatrix(count, transposed)
+    text = "\n\n".join(each.text() for each in (*function.needs, function))
     body = "    __shared__ alignas(16) unsigned short rows[64][8];\n"
     body += "    alignas(16) unsigned short pairs[8] = {};\n"
     body += f"    gg_stmatrix_x{count}{'_trans' * transposed}(rows[threadIdx.x], pairs);"

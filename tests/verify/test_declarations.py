@@ -67,7 +67,10 @@ PLANTED = {
     "a wait that may be moved": ('asm volatile("wgmma.wait', 'asm("wgmma.wait'),
     "accumulators that may be read early": ('asm volatile("" : "+f"', 'asm("" : "+f"'),
     "a wait that memory passes": ('0;" ::: "memory"', '0;" ::'),
-    "an arrival that memory passes": ('"r"(at), "r"(rank) : "memory"', '"r"(at), "r"(rank)'),
+    "an arrival that memory passes": (
+        '"r"(gg_shared(&barrier)), "r"(rank) : "memory"',
+        '"r"(at), "r"(rank)',
+    ),
     "registers that are set anywhere": ('asm volatile("setmaxnreg', 'asm("setmaxnreg'),
 }
 

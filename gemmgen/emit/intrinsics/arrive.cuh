@@ -1,5 +1,4 @@
 // mbarrier.arrive: one arrival; releases this thread's earlier accesses to the waiters.
 __device__ __forceinline__ void gg_arrive(unsigned long long &barrier) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory");
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(gg_shared(&barrier)) : "memory");
 }

@@ -1,8 +1,7 @@
 // mapa, mbarrier.arrive: one arrival at this barrier in the cluster's block of this rank.
 __device__ __forceinline__ void gg_arrive_at(unsigned long long &barrier, int rank) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("{\n.reg .b32 there;\n"
                  "mapa.shared::cluster.u32 there, %0, %1;\n"
                  "mbarrier.arrive.shared::cluster.b64 _, [there];\n}"
-                 :: "r"(at), "r"(rank) : "memory");
+                 :: "r"(gg_shared(&barrier)), "r"(rank) : "memory");
 }

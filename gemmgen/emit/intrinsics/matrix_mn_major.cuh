@@ -3,7 +3,7 @@
 __device__ __forceinline__ unsigned long long gg_matrix_${bytes}B_mn_major(
     const void *first, int column_bytes)
 {
-    const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(first));
-    return (from & 0x3ffff) >> 4 | static_cast<unsigned long long>(column_bytes >> 4) << 16 |
+    return (gg_shared(first) & 0x3ffff) >> 4 |
+           static_cast<unsigned long long>(column_bytes >> 4) << 16 |
            ${group}ULL / 16 << 32 | ${mode}ULL << 62;
 }

@@ -5,11 +5,9 @@ __device__ __forceinline__ void gg_multicast_box_${rank}d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     $parameters, int blocks$parameter)
 {
-    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(target));
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     asm volatile("cp.async.bulk.tensor.${rank}d.shared::cluster.global.tile"
                  ".mbarrier::complete_tx::bytes.multicast::cluster$hint"
                  " [%0], [%1, {$numbers}], [%2], $blocks$policy;"
-                 :: "r"(to), "l"(&map), "r"(at), $operands,
+                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)), $operands,
                     "h"(static_cast<unsigned short>(blocks))$input : "memory");
 }

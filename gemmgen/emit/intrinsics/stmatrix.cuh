@@ -3,8 +3,8 @@
 __device__ __forceinline__ void gg_stmatrix_x$count$suffix(
     unsigned short *row, const unsigned short *pairs)
 {
-    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(row));
     const unsigned *const held = reinterpret_cast<const unsigned *>(pairs);
     asm volatile("stmatrix.sync.aligned.m8n8.x$count$trans.shared.b16 [%0], {$numbers};"
-                 :: "r"(to), $inputs : "memory");
+                 :: "r"(gg_shared(row)),
+                    $inputs : "memory");
 }

@@ -1,10 +1,9 @@
 // mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
-    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(&barrier));
     int ended;
     asm volatile("{\n.reg .pred done;\n"
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
                  "selp.b32 %0, 1, 0, done;\n}"
-                 : "=r"(ended) : "r"(at), "r"(parity) : "memory");
+                 : "=r"(ended) : "r"(gg_shared(&barrier)), "r"(parity) : "memory");
     return ended != 0;
 }
