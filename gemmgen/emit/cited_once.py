@@ -1,4 +1,4 @@
-"""A role's directives are cited by the comment that begins it, and by none within it."""
+"""A directive is cited by the comment that begins a section, and by none within that."""
 
 from __future__ import annotations
 
@@ -12,32 +12,43 @@ from gemmgen.ir.warp_roles import WarpRole, WarpRoles
 Body = tuple[Node, ...]
 
 
-def cited_once(body: Body, by_role: frozenset[str] = frozenset()) -> Body:
-    """``body`` without the citations of blocks that come from no other directives than the role
-    around them."""
-    found = tuple(_node(node, by_role) for node in body)
+def cited_once(
+    body: Body, around: frozenset[str] = frozenset(), above: frozenset[str] = frozenset()
+) -> Body:
+    """``body`` whose blocks do not cite the directives that the comments ``around`` them cite.
+
+    The comment of a role is around all that the role does, and that of a block with braces around
+    the block.  A block without braces only has its comment ``above`` its statements: it is around
+    what these nest in loops and branches, not around another comment below it.
+    """
+    found = tuple(_node(node, around, above) for node in body)
     return body if all(map(is_, found, body)) else found
 
 
-def _node(node: Node, by_role: frozenset[str]) -> Node:
+def _node(node: Node, around: frozenset[str], above: frozenset[str]) -> Node:
+    nested = around | above
     match node:
         case Block():
-            origins = () if by_role.issuperset(node.origins) else node.origins
-            inner = cited_once(node.body, by_role)
+            origins = tuple(origin for origin in node.origins if origin not in around)
+            cited = above.union(origins)
+            if node.scoped:
+                inner = cited_once(node.body, around | cited)
+            else:
+                inner = cited_once(node.body, around, cited)
             changed = origins != node.origins or inner is not node.body
             return replace(node, origins=origins, body=inner) if changed else node
         case For():
-            inner = cited_once(node.body, by_role)
+            inner = cited_once(node.body, nested)
             return node if inner is node.body else replace(node, body=inner)
         case If():
-            then, other = cited_once(node.body, by_role), cited_once(node.otherwise, by_role)
+            then, other = cited_once(node.body, nested), cited_once(node.otherwise, nested)
             changed = then is not node.body or other is not node.otherwise
             return replace(node, body=then, otherwise=other) if changed else node
         case WarpRoles():
-            return WarpRoles(tuple(map(_role, node.roles)))
+            return WarpRoles(tuple(_role(role, nested) for role in node.roles))
         case _:
             return node
 
 
-def _role(role: WarpRole[Node]) -> WarpRole[Node]:
-    return replace(role, body=cited_once(role.body, frozenset(role.origins)))
+def _role(role: WarpRole[Node], around: frozenset[str]) -> WarpRole[Node]:
+    return replace(role, body=cited_once(role.body, around.union(role.origins)))

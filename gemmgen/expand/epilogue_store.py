@@ -68,7 +68,8 @@ def epilogue_drain(kernel: Kernel) -> tuple[Timed, ...]:
     outward = copy_outward(kernel)
     if outward is None or outward.mode != "tma":
         return ()
-    return (Block(LAST, outward.origins, _has_left(outward)),)
+    by_engine = tuple(o for o in outward.origins if o.startswith("async_copy"))
+    return (Block(LAST, by_engine, _has_left(outward)),)
 
 
 def _slice(final: Map, outward: Copy, row: Expr, stage: Stage = None) -> tuple[Timed, ...]:

@@ -8,6 +8,8 @@ _CITATION = re.compile(r"\(([^()]*(?:\([^()]*\)[^()]*)*)\)$")
 _ROLE = re.compile(r"// the (producer|consumers): ")
 _WALK = "// each of the "
 """Begins the comment over a persistent block's loop over its tiles."""
+_EPILOGUE = "// the epilogue: "
+"""Begins the comment over an epilogue that takes several steps."""
 _CONTRACTION = re.compile(r"for \(int (?:tile_)?k\b")
 
 
@@ -15,10 +17,11 @@ def blame(text: str, line: int) -> str:
     """The directives that the comment over ``line`` (from 1) cites, such as ``double_buffer A B``.
 
     A comment applies to what follows it at its own depth, up to an empty line or the loops over k,
-    and to everything nested in that.  What a role does for each of its tiles under a comment that
-    cites nothing belongs to the role, whose first comment cites its directives.  Code under no
-    comment belongs to the block tile: what the comment over ``tile_m`` cites, or the ``gemm`` line
-    if nothing is tiled or the epilogue is plain.
+    and to everything nested in that.  Where a comment within a section cites nothing, the section's
+    does; a step of the epilogue has what the epilogue cites and its own.  What a role does for each
+    of its tiles under a comment that cites nothing belongs to the role, whose first comment cites
+    its directives.  Code under no comment belongs to the block tile: what the comment over
+    ``tile_m`` cites, or the ``gemm`` line if nothing is tiled or the epilogue is plain.
     """
     lines = text.split("\n")
     at = line - 1
@@ -34,13 +37,14 @@ def blame(text: str, line: int) -> str:
             continue
         elif _depth(lines[i]) < depth:
             depth = _depth(lines[i])
-            passed = _CONTRACTION.match(above) is not None
+            passed = _CONTRACTION.match(above) is not None and not uncited
         elif _CONTRACTION.match(above):
             passed = True
         if above.startswith("//") and not passed and _depth(lines[i]) == depth:
             cited = _citation(lines, i)
             if cited:
-                return (uncited and above.startswith(_WALK) and _role(lines, i)) or cited
+                role = _role(lines, i) if uncited and above.startswith(_WALK) else ""
+                return role or "; ".join(filter(None, (_epilogue(lines, i), cited)))
             if above.endswith("the epilogue"):
                 return _gemm(lines)
             uncited = True
@@ -62,6 +66,23 @@ def _role(lines: list[str], at: int) -> str:
                 while lines[last + 1].strip().startswith("//"):
                     last += 1
                 return _citation(lines, last)
+    return ""
+
+
+def _epilogue(lines: list[str], at: int) -> str:
+    """What the comment over an epilogue cites, if ``at`` begins one of its steps; else ""."""
+    depth = _depth(lines[at])
+    for i in range(at - 1, -1, -1):
+        if not lines[i].strip() or _depth(lines[i]) >= depth:
+            continue
+        depth, above = _depth(lines[i]), i - 1
+        if lines[above].strip().startswith("#"):
+            above -= 1
+        last = above
+        while lines[above].strip().startswith("//"):
+            if lines[above].strip().startswith(_EPILOGUE):
+                return _citation(lines, last)
+            above -= 1
     return ""
 
 

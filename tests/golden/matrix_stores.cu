@@ -381,8 +381,7 @@ gemm(int M, int N, int K,
                 if (threadIdx.x == 0) gg_await_boxes<1>();
                 gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);
 
-                // stage it in shared memory (cache_shared A[m, k] B[n, k] C[m, n];
-                // vectorize C width=2)
+                // stage it in shared memory (vectorize C width=2)
                 {
                     const int slice_m = (warp % (BM / WM)) * LM + lane % 8;
                     const int slice_n = (lane / 8) * 8;
@@ -411,8 +410,7 @@ gemm(int M, int N, int K,
                 gg_fence_async();
                 gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);
 
-                // store it with TMA, which does not write outside the tensor
-                // (cache_shared A[m, k] B[n, k] C[m, n]; vectorize C width=2;
+                // store it with TMA, which does not write outside the tensor (vectorize C width=2;
                 // async_copy A B C via=tma)
                 if (threadIdx.x == 0) {
                     for (int box_m = 0; box_m < C_ROWS; box_m += LM) {
@@ -425,8 +423,7 @@ gemm(int M, int N, int K,
         }
 
         // the block must not exit before TMA has read shared memory
-        // (cache_shared A[m, k] B[n, k] C[m, n]; vectorize C width=2;
-        // async_copy A B C via=tma)
+        // (async_copy A B C via=tma)
         if (threadIdx.x == 0) gg_await_boxes<0>();
     }
 }

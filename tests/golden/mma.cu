@@ -279,8 +279,7 @@ gemm(int M, int N, int K,
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         __syncthreads();
 
-        // stage it in shared memory (cache_shared A[m, k] B[k, n] C[m, n];
-        // vectorize C width=4)
+        // stage it in shared memory (vectorize C width=4)
         {
             const int slice_m = (thread_m / WM) * LM + thread_m % WM;
             const int m = tile_m + thread_m + reg_m * LM;
@@ -299,8 +298,7 @@ gemm(int M, int N, int K,
         }
         __syncthreads();
 
-        // store it: adjacent threads write a row (cache_shared A[m, k] B[k, n] C[m, n];
-        // vectorize C width=4)
+        // store it: adjacent threads write a row (vectorize C width=4)
         {
             const int C_m = tid / (BN / C_VEC), C_n = (tid % (BN / C_VEC)) * C_VEC;
             const int m = tile_m + (C_m / LM) * WM + C_m % LM + reg_m * LM;

@@ -304,15 +304,13 @@ gemm(int M, int N, int K,
             stage = (stage + steps) % STAGES;
 
             // the epilogue: one row of each micro-tile at a time
-            // (cache_shared A[k, m] B[k, n] C[m, n]; register_block m=4 n=4; double_buffer C;
-            // warp_specialize producers=1 consumers=2 order=pingpong)
+            // (cache_shared A[k, m] B[k, n] C[m, n]; register_block m=4 n=4; double_buffer C)
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 if (tid == 0) gg_await_boxes<1>();
                 gg_sync_warps(CONSUMER_BARRIER + consumer, CONSUMER);
 
-                // stage it in shared memory (cache_shared A[k, m] B[k, n] C[m, n];
-                // vectorize C width=4)
+                // stage it in shared memory (vectorize C width=4)
                 {
                     const int slice_m = thread_m / TM;
                     const int m = tile_m + thread_m + reg_m;
@@ -333,8 +331,7 @@ gemm(int M, int N, int K,
                 gg_fence_async();
                 gg_sync_warps(CONSUMER_BARRIER + consumer, CONSUMER);
 
-                // store it with TMA, which does not write outside the tensor
-                // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4;
+                // store it with TMA, which does not write outside the tensor (vectorize C width=4;
                 // async_copy A B C via=tma)
                 if (tid == 0) {
                     for (int box_m = 0; box_m < LM; ++box_m) {
@@ -347,8 +344,7 @@ gemm(int M, int N, int K,
         }
 
         // the block must not exit before TMA has read shared memory
-        // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4;
-        // async_copy A B C via=tma)
+        // (async_copy A B C via=tma)
         if (tid == 0) gg_await_boxes<0>();
     }
 }

@@ -257,7 +257,7 @@ gemm(int M, int N, int K,
                 }
             }
             if ((k + IK) % PROMOTE == 0) {
-                // promote the partial accumulators to f32 (tensor_core via=mma promote=16)
+                // promote the partial accumulators to f32
                 #pragma unroll
                 for (int reg_m = 0; reg_m < TM; ++reg_m) {
                     #pragma unroll

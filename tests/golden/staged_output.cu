@@ -150,8 +150,7 @@ gemm(int M, int N, int K,
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         __syncthreads();
 
-        // stage it in shared memory (cache_shared A[k, m] B[k, n] C[m, n];
-        // vectorize C width=4)
+        // stage it in shared memory (vectorize C width=4)
         {
             const int slice_m = thread_m / TM;
             const int m = tile_m + thread_m + reg_m;
@@ -170,8 +169,7 @@ gemm(int M, int N, int K,
         }
         __syncthreads();
 
-        // store it: adjacent threads write a row (cache_shared A[k, m] B[k, n] C[m, n];
-        // vectorize C width=4)
+        // store it: adjacent threads write a row (vectorize C width=4)
         {
             const int C_m = tid / (BN / VEC), C_n = (tid % (BN / VEC)) * VEC;
             #pragma unroll

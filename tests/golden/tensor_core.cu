@@ -328,7 +328,6 @@ gemm(int M, int N, int K,
         __syncwarp();
 
         // read it back, one contiguous vector per lane
-        // (vectorize A.global B.global C width=8)
         #pragma unroll
         for (int vector = 0; vector < IM * (WN / VEC) / 32; ++vector) {
             const int slot = vector * 32 + lane;

@@ -272,7 +272,7 @@ gemm(int M, int N, int K,
                     B_matrix + ((k / B_ATOM) * BN * (B_ATOM * 4) + (k % B_ATOM) * 4) / 16,
                     k % PROMOTE > 0);
                 if ((k + IK) % PROMOTE == 0) {
-                    // promote the partial accumulators to f32 (tensor_core via=wgmma promote=32)
+                    // promote the partial accumulators to f32
                     gg_wgmma_commit();
                     gg_wgmma_end(part);
                     #pragma unroll

@@ -257,8 +257,7 @@ gemm(int M, int N, int K,
                 if (threadIdx.x == 0) gg_await_boxes<1>();
                 gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);
 
-                // stage it in shared memory (cache_shared A[k, m] B[k, n] C[m, n];
-                // vectorize C width=4)
+                // stage it in shared memory (vectorize C width=4)
                 {
                     const int slice_m = thread_m / TM;
                     const int m = tile_m + thread_m + reg_m;
@@ -278,8 +277,7 @@ gemm(int M, int N, int K,
                 gg_fence_async();
                 gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);
 
-                // store it with TMA, which does not write outside the tensor
-                // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4;
+                // store it with TMA, which does not write outside the tensor (vectorize C width=4;
                 // async_copy A B C via=tma)
                 if (threadIdx.x == 0) {
                     for (int box_m = 0; box_m < LM; ++box_m) {
@@ -292,8 +290,7 @@ gemm(int M, int N, int K,
         }
 
         // the block must not exit before TMA has read shared memory
-        // (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4;
-        // async_copy A B C via=tma)
+        // (async_copy A B C via=tma)
         if (threadIdx.x == 0) gg_await_boxes<0>();
     }
 }

@@ -305,8 +305,8 @@ gemm(int M, int N, int K,
         if (tid == 0) gg_await_boxes<0>();
         __syncthreads();
 
-        // stage it in shared memory (cache_shared A[m, k] B[n, k] C[m, n];
-        // vectorize C width=2; fuse_epilogue relu(acc + bias[n]))
+        // stage it in shared memory (vectorize C width=2;
+        // fuse_epilogue relu(acc + bias[n]))
         {
             const int slice_m = (thread_m / WM) * LM + thread_m % WM;
             const int m = tile_m + thread_m + reg_m * LM;
@@ -327,8 +327,7 @@ gemm(int M, int N, int K,
         gg_fence_async();
         __syncthreads();
 
-        // store it with TMA, which does not write outside the tensor
-        // (cache_shared A[m, k] B[n, k] C[m, n]; vectorize C width=2;
+        // store it with TMA, which does not write outside the tensor (vectorize C width=2;
         // async_copy A B C via=tma)
         if (tid == 0) {
             for (int box_m = 0; box_m < C_ROWS; box_m += LM) {
@@ -340,8 +339,7 @@ gemm(int M, int N, int K,
     }
 
     // the block must not exit before TMA has read shared memory
-    // (cache_shared A[m, k] B[n, k] C[m, n]; vectorize C width=2;
-    // async_copy A B C via=tma)
+    // (async_copy A B C via=tma)
     if (tid == 0) gg_await_boxes<0>();
 }
 

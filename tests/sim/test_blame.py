@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from emitted_kernels import checked, emitted
 
+from gemmgen.pipeline import compile_source
+from gemmgen.schedule.read import read_source
 from gemmgen.sim.citations import blame
 from gemmgen.sim.shared_symbols import unravel
 
@@ -49,6 +53,21 @@ def test_a_section_is_cited_by_the_comment_that_begins_it() -> None:
     assert text.count(f"({role})") == 2  # the producer and the consumers
     assert blame(text, line_of(text, "while (!gg_try_wait(turn[consumer]")) == role
     assert blame(text, line_of(text, "phase = (phase + (stage + steps)")) == role
+
+
+def test_a_step_of_the_epilogue_has_what_the_epilogue_cites_and_its_own() -> None:
+    text = emitted("staged_output").text
+    cached = "cache_shared A[k, m] B[k, n] C[m, n]"
+    assert "// stage it in shared memory (vectorize C width=4)\n" in text
+    found = blame(text, line_of(text, "copy4(&C_shared[slice_m]"))
+    assert found.startswith(f"{cached}; ") and found.endswith("; vectorize C width=4")
+
+
+def test_a_comment_within_a_section_that_cites_nothing_has_what_the_section_cites() -> None:
+    schedule = Path(__file__).parents[1] / "golden" / "promotion_mma.sched"
+    text = compile_source(read_source(str(schedule))).text
+    assert "// promote the partial accumulators to f32\n" in text
+    assert blame(text, line_of(text, "+= part[")).startswith("tensor_core via=mma promote=")
 
 
 def test_a_kernel_without_comments_comes_from_its_gemm() -> None:
