@@ -35,12 +35,18 @@ def emit(kernel: LoweredKernel, what: str, schedule: str, types: ElementTypes = 
 def emit_header(
     kernel: LoweredKernel, what: str, schedule: str, types: ElementTypes = "bits"
 ) -> str:
-    """A C++ header that declares the launcher of ``emit``'s text, under the same comment."""
+    """A C++ header that declares the launcher of ``emit``'s text, under the same comment and one of
+    what it returns."""
+    launcher = launcher_view(kernel, types)
     view: View = {
         "comment": _comment(kernel.interface, what, schedule, types),
         "includes": includes(kernel.interface, types),
         "name": kernel.interface.name,
         "parameters": launcher_rows(kernel.interface, types),
+        "misaligned": launcher["misaligned"],
+        "mapped": kernel.interface.maps[:1],
+        "most": kernel.interface.most_tiles,
+        "counted": "tiles" if kernel.interface.parts == 1 else "tiles and slices of them",
     }
     return laid_out(printed("header.j2", view)) + "\n"
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from cli.running import EXAMPLES, gemmgen
+from golden.test_golden import GOLDEN
+from pipeline.running import emitted
 
 import gemmgen as package
 from gemmgen.base.errors import UsageError
@@ -73,6 +75,19 @@ def test_a_header_declares_what_the_file_defines(tmp_path: Path) -> None:
         assert path.read_text() == header == package.emit_cuda(call[1], types=types, header=True)
         assert gemmgen(*call, "--header", "--check", path).exit_code == 0
         assert gemmgen(*call, "--check", path).exit_code == 1
+
+
+@pytest.mark.by_default("naive", "async_copy", "split_k", "warpgroups", "clusters")
+@pytest.mark.parametrize("name", GOLDEN)
+def test_a_header_names_the_errors_that_the_launcher_returns(name: str) -> None:
+    text = emitted(GOLDEN[name].text).text
+    header = package.emit_cuda(GOLDEN[name].text, header=True)
+    returned = re.findall(r"return (cudaError[A-Z]\w+|cudaSuccess)\b", text)
+    (listed,) = re.findall(r"^// Returns:\n((?://     .*\n)+)// or another", header, re.MULTILINE)
+    assert set(re.findall(r"^//     (\w+) ", listed, re.MULTILINE)) == set(returned)
+    assert max(map(len, header.splitlines())) <= 100
+    (most,) = re.findall(r"more than (\d+) tiles", listed)
+    assert re.search(rf" > {most}\b.*\) return cudaErrorInvalidConfiguration;", text)
 
 
 @pytest.mark.parametrize(
