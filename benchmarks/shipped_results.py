@@ -83,8 +83,10 @@ def warpgroups(path: Path) -> Iterator[Timed]:
         request = Request.of(case["gemm"], tuple(case["shape"]), dtype=data["dtype"])
         for row in case["plans"]:
             m, n, k, consumers, pingpong, along_m, along_n, parts, *_, us = row
-            form = WarpgroupForm((m, n, k), consumers, bool(pingpong), (along_m, along_n), parts)
-            plan = WarpgroupPlan(form, request, timed_sizes(request, row[:-1]))
+            sizes, cluster = timed_sizes(request, row[:-1]), (along_m, along_n)
+            tile, alternate = (m, n, k), bool(pingpong)
+            form = WarpgroupForm(tile, consumers, alternate, cluster, parts, sizes.swapped)
+            plan = WarpgroupPlan(form, request, sizes)
             yield timed(plan.text, request.shape, us, case["torch"], data)
 
 

@@ -5,8 +5,8 @@ fits the cost model to.
     python benchmarks/warpgroup_data.py --named --dtype f16 --json FILE
     python benchmarks/warpgroup_data.py --dtype e4m3 --json FILE
 
-With ``--named`` the shapes are the named ones of ``default_path.py``, with ``--rows`` C has few
-rows.  Otherwise shapes and storage orders are drawn as by ``default_path.py``.  Of each shape the
+With ``--named`` the shapes are the named ones of ``default_path.py``, with ``--few-rows`` those of
+few rows there, with ``--rows`` C has up to so many.  Otherwise shapes and storage orders are drawn as by ``default_path.py``.  Of each shape the
 ``--first`` plans that ``suggest`` ranks first, and as many with swapped operands, are timed, since
 a choice among thousands finds the plans whose estimates err most, and others at random among those
 that it expects to take up to ``--within`` times as long; some of them with other stages, without
@@ -35,7 +35,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from default_path import MOST_ERROR, NAMED, ORDERS, graph, microseconds
+from default_path import FEW_ROWS, MOST_ERROR, NAMED, ORDERS, graph, microseconds
 
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plan import WarpgroupPlan
@@ -196,8 +196,8 @@ def shapes(
     asked: argparse.Namespace, draw: random.Random
 ) -> Iterator[tuple[tuple[int, int, int], str]]:
     """Extents with a storage order."""
-    if asked.named:
-        yield from ((shape, "TN") for shape in NAMED)
+    if asked.named or asked.few_rows:
+        yield from ((shape, "TN") for shape in (NAMED if asked.named else FEW_ROWS))
         return
     orders, step = (list(ORDERS), 8) if asked.dtype in ("bf16", "f16") else (["TN"], 16)
     for _ in range(asked.count if asked.rows else 0):
@@ -217,6 +217,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--count", type=int, default=120)
     parser.add_argument("--named", action="store_true")
+    parser.add_argument("--few-rows", action="store_true")
     parser.add_argument("--rows", type=int, help="C has up to this many rows, and n, k to 16384")
     parser.add_argument("--dtype", choices=tuple(TYPES), default="bf16")
     parser.add_argument("--plans", type=int, default=22)
