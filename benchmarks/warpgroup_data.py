@@ -6,11 +6,11 @@ fits the cost model to.
     python benchmarks/warpgroup_data.py --dtype e4m3 --json FILE
 
 With ``--named`` the shapes are the named ones of ``default_path.py``, with ``--few-rows`` those of
-few rows there, with ``--rows`` C has up to so many.  Otherwise shapes and storage orders are drawn as by ``default_path.py``.  Of each shape the
-``--first`` plans that ``suggest`` ranks first, and as many with swapped operands, are timed, since
-a choice among thousands finds the plans whose estimates err most, and others at random among those
-that it expects to take up to ``--within`` times as long; some of them with other stages, without
-persistence or with C stored directly.
+few rows there, with ``--rows`` C has up to so many.  Otherwise shapes and storage orders are drawn
+as by ``default_path.py``.  Of each shape the ``--first`` plans that ``suggest`` ranks first, and as
+many with swapped operands, are timed, since a choice among thousands finds the plans whose
+estimates err most, and others at random among those that it expects to take up to ``--within``
+times as long; some of them with other stages, without persistence or with C stored directly.
 PyTorch is timed before, between and after them: ``torch.mm``, and of bytes ``_scaled_mm`` with its
 fast accumulators and ``_int_mm``, whose shapes are multiples of 16, A[m, k] * B[n, k].  Graphs are
 replayed; wrong results are left out.  Kernels are compiled while others are timed.  It ends after
