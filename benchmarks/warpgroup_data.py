@@ -48,6 +48,8 @@ PLANS = (
     "tile rows columns k, consumers, pingpong, cluster rows columns, parts, persistent, staged, "
     "stages, 1 if operands are swapped, 1 if split K is beside a producer, us"
 )
+CODE = 2
+"""The version of the emitted code (``shipped_results.py``)."""
 PIECE = 6
 """Plans between two readings of PyTorch."""
 TYPES = {x: x for x in ("bf16", "f16")} | {"e4m3": "A=e4m3 B=e4m3 C=bf16", "i8": "A=i8 B=i8 C=i32"}
@@ -264,6 +266,7 @@ def written(found: list[dict[str, Any]], dtype: str) -> str:
         "cuda": here.cuda,
         "date": datetime.now(UTC).date().isoformat(),
         "dtype": dtype,
+        "code": CODE,
         "plans": PLANS,
     }
     head = json.dumps(about)[:-1]
