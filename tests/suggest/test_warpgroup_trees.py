@@ -48,6 +48,7 @@ def plans(timed: Timed) -> list[WarpgroupPlan]:
                 x.pingpong,
                 x.cluster,
                 x.parts,
+                x.swapped,
             ),
             timed.request,
             x,

@@ -146,7 +146,9 @@ def _snug_tiles(request: Request) -> Iterator[tuple[int, int, int, bool]]:
     (traits, *_), columns = _atoms(request), set[int]()
     for count in SHARES:
         side = -(-ceil(n / count) // PATTERN) * PATTERN
-        side += PATTERN if traits.columns(side) < side else 0
+        row = side * BYTES[_operands(request)[1]]  # in shared memory, if B is contiguous along n
+        narrow = request.along["b"] == "n" and row % (2 * VECTOR)
+        side += PATTERN if traits.columns(side) < side or narrow else 0
         columns |= {side} if NARROWEST <= side <= WIDEST else set()
     for rows, consumers, alternate in SNUG:
         if rows <= _reach(m):
