@@ -141,7 +141,7 @@ OF_FEW = {
     ),
 }
 OF_SPLIT = {
-    "others' sums before they are written": (
+    "partial accumulators before they are written": (
         "gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);\n        const bool counted_last",
         "const bool counted_last",
     ),
@@ -153,11 +153,11 @@ OF_SPLIT = {
         "gg_sync_warps_or(CONSUMER_BARRIER, CONSUMERS,",
         "gg_sync_warps_or(CONSUMER_BARRIER, CONSUMERS - 32,",
     ),
-    "an or of nothing": ("setp.ne.b32 own, %3, 0", "setp.eq.b32 own, %3, 2"),
+    "a value that is never true": ("setp.ne.b32 own, %3, 0", "setp.eq.b32 own, %3, 2"),
     "places of the producer's threads": ("* CONSUMERS + tid", "* THREADS + tid"),
     "a part of another size": ("own_part * chunk_k", "own_part * (chunk_k - BK)"),
     "the last block is another": ("PARTS - 1) == PARTS - 1", "PARTS - 1) == PARTS - 2"),
-    "no block leaves": ("if (!is_last) return;", ""),
+    "every block stays": ("if (!is_last) return;", ""),
     "a part left out": ("other_part = 1;", "other_part = 2;"),
 }
 LEAVE = "// a block must not exit while others arrive at its barriers (cluster m=2)"
