@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import field
 from typing import Literal
 
@@ -105,6 +107,36 @@ class Ledger:
     ranges: dict[object, Range] = field(default_factory=dict[object, Range])
     quiet: list[bool] = field(default_factory=list[bool])
     counted: dict[Fact, int] = field(default_factory=dict[Fact, int])
+
+    @contextmanager
+    def silent(self) -> Generator[None]:
+        """While nothing is added."""
+        self.quiet.append(True)
+        try:
+            yield
+        finally:
+            self.quiet.pop()
+
+    def mark(self) -> Ledger:
+        """A copy, for ``reset``."""
+        return Ledger(
+            dict(self.goals),
+            list(self.violations),
+            dict(self.ranges),
+            self.quiet,
+            dict(self.counted),
+        )
+
+    def reset(self, mark: Ledger) -> None:
+        """Removes what was added since ``mark``."""
+        for own, old in (
+            (self.goals, mark.goals),
+            (self.ranges, mark.ranges),
+            (self.counted, mark.counted),
+        ):
+            own.clear()
+            own.update(old)  # type: ignore[arg-type]  # the same field of both
+        self.violations[:] = mark.violations
 
     def goal(self, goal: Goal) -> None:
         if self.quiet:

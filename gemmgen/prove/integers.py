@@ -75,7 +75,7 @@ def _chosen(theory: Theory, condition: Condition, yes: Polynomial, no: Polynomia
 
 def divided(theory: Theory, x: Polynomial, y: Polynomial) -> tuple[Polynomial, Polynomial]:
     """``x / y`` and ``x % y``, rounded down."""
-    divisor = y.number()
+    divisor = y.plain
     if divisor == 0:
         raise Unsupported("a division by zero")
     if divisor is None and y.concrete and x.concrete:
@@ -184,10 +184,13 @@ def _quotient(form: Polynomial, by: Polynomial) -> Polynomial | None:
 
 
 def named(theory: Theory, form: Polynomial, name: str) -> Polynomial:
-    """``form``, or a symbol in its place if it has products of symbols, with its bounds."""
-    if not form.uniform or all(len(monomial) < 2 for monomial in form.terms):
+    """``form``, or a symbol in its place: a count of tiles, or a new one with its bounds if it
+    has products of symbols."""
+    if not form.uniform or form.concrete:
         return form
     key = ("=", polynomials.signature(form))
+    if key not in theory.shared_names and all(len(monomial) < 2 for monomial in form.terms):
+        return form
     if key not in theory.shared_names:
         own = theory.symbol(name)
         theory.defined(own, conditions.is_zero(polynomials.subtract(own, form)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from gemmgen.ir.control import For
 from gemmgen.ir.thread_code import Node
@@ -11,7 +12,7 @@ from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Total
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.polynomials import Polynomial
-from gemmgen.prove.state import WalkScope, WalkState
+from gemmgen.prove.state import WalkScope, WalkState, depth_of
 from gemmgen.prove.walk_context import WalkContext
 
 Body = Callable[[list[WalkState], WalkScope], list[WalkState]]
@@ -95,15 +96,58 @@ class _Loop:
         return self.body([state], inner)
 
     def run(self, entry: WalkState) -> list[WalkState]:
-        quiet = self.context.ledger.quiet
-        quiet.append(True)
-        invariant = self._invariant(entry)
-        quiet.pop()
-        self.context.exact = False
-        self.context.periods.append((self.by, len(invariant)))
+        context = self.context
+        self._forget_ended(entry)
+        was_exact, context.exact = context.exact, False
+        heads, weaker, wrong = [entry.copy()], 0, None
+        for period in range(1, LONGEST_PERIOD + 1):
+            with context.ledger.silent():
+                while len(heads) < 3 * period + 1:
+                    trip = polynomials.fixed(len(heads) - 1)
+                    heads.append(self._main(heads[-1], trip, entry))
+            if not invariants.grows_regularly(heads, period):
+                continue
+            before, mark = len(context.free), context.mark()
+            try:
+                ends = self._ends(heads, period, entry)
+            except Unsupported as problem:
+                wrong = wrong or problem
+            else:
+                if len(context.free) == before:
+                    context.periods.append((self.by, period))
+                    return [self._joined(entry, ends)]
+                weaker = weaker or period
+            context.reset(mark)
+        if not weaker:
+            context.exact = was_exact
+            raise wrong or Unsupported("what a loop carries has no period that was found")
+        context.periods.append((self.by, weaker))
+        return [self._joined(entry, self._ends(heads, weaker, entry))]
+
+    def _ends(self, heads: list[WalkState], period: int, entry: WalkState) -> list[WalkState]:
+        """The states at the ends of the loop, by an invariant with this period; what its trips
+        show is in the ledger."""
+        context = self.context
+        found = [invariants.guessed(context, heads, r, period, self.trip) for r in range(period)]
+        for each in found:
+            each.path, each.mask = entry.path, entry.mask
+        zero = partial(polynomials.substituted, name=self.name, by=polynomials.ZERO)
+        invariants.weaken(context, found[0], entry, zero)
+        mark = context.mark()
+        while True:
+            ends, changed = self._round(found, entry)
+            if not changed:
+                return ends
+            context.reset(mark)
+
+    def _round(self, found: list[WalkState], entry: WalkState) -> tuple[list[WalkState], bool]:
+        """One trip from each state of an invariant: the ends of the loop, and whether the
+        invariant had to be weakened."""
         ends: list[WalkState] = []
+        changed = False
         after = polynomials.add(self.trip, polynomials.fixed(1))
-        for r, head in enumerate(invariant):
+        next_ = partial(polynomials.substituted, name=self.name, by=after)
+        for r, head in enumerate(found):
             gone = head.copy()
             gone.path = (*entry.path, conditions.negated(self.goes_on(self.trip)))
             ends.append(gone)
@@ -115,45 +159,14 @@ class _Loop:
                     ends.append(out)
                 elif out.left:
                     raise Unsupported(f"trip {r} goes on after a break")
-        return [self._joined(entry, ends)]
+                else:
+                    following = found[(r + 1) % len(found)]
+                    changed |= invariants.weaken(self.context, following, out, next_)
+        return ends, changed
 
     def _can_go_on(self, state: WalkState, after: Polynomial) -> bool:
         claim = conditions.negated(self.goes_on(after))
         return self.context.theory.ask(state.path, claim).status != "proved"
-
-    def _invariant(self, entry: WalkState) -> list[WalkState]:
-        """The state before each trip, for each remainder of its number by the period."""
-        heads, partial, wrong = [entry.copy()], None, None
-        for period in range(1, LONGEST_PERIOD + 1):
-            while len(heads) < 3 * period + 1:
-                heads.append(self._main(heads[-1], polynomials.fixed(len(heads) - 1), entry))
-            if not invariants.grows_regularly(heads, period):
-                continue
-            try:
-                found, forgot = self._weakest(heads, period, entry)
-            except Unsupported as problem:
-                wrong = wrong or problem
-                continue
-            if not forgot:
-                return found
-            partial = partial or found
-        if partial is None:
-            raise wrong or Unsupported("what a loop carries has no period that was found")
-        return partial
-
-    def _weakest(
-        self, heads: list[WalkState], period: int, entry: WalkState
-    ) -> tuple[list[WalkState], bool]:
-        """An invariant for a period, and whether an integer had to be forgotten for it."""
-        found = [
-            invariants.guessed(self.context, heads, r, period, self.trip) for r in range(period)
-        ]
-        for each in found:
-            each.path, each.mask = entry.path, entry.mask
-        before = len(self.context.free)
-        while self._weakened(found, entry):
-            pass
-        return found, len(self.context.free) > before
 
     def _main(self, head: WalkState, trip: Polynomial, entry: WalkState) -> WalkState:
         """The state after one trip that no break ended."""
@@ -165,30 +178,20 @@ class _Loop:
         out.path = entry.path
         return out
 
+    def _forget_ended(self, state: WalkState) -> None:
+        """Removes the variables of scopes that have ended."""
+        depth = self.scope.depth
+        state.slots = {key: value for key, value in state.slots.items() if depth_of(key) <= depth}
+        state.registers = {
+            place: value for place, value in state.registers.items() if depth_of(place[0]) <= depth
+        }
+
     def _forget_inner(self, state: WalkState, entry: WalkState) -> None:
         """Removes the variables of the body."""
         state.slots = {key: value for key, value in state.slots.items() if key in entry.slots}
         state.registers = {
             key: value for key, value in state.registers.items() if key in entry.registers
         }
-
-    def _weakened(self, found: list[WalkState], entry: WalkState) -> bool:
-        context, zero = self.context, polynomials.ZERO
-        after = polynomials.add(self.trip, polynomials.fixed(1))
-        changed = invariants.weaken(
-            context, found[0], entry, lambda form: polynomials.substituted(form, self.name, zero)
-        )
-        for r, head in enumerate(found):
-            for out in self.once(head, self.trip):
-                if out.left:
-                    continue
-                changed |= invariants.weaken(
-                    context,
-                    found[(r + 1) % len(found)],
-                    out,
-                    lambda form: polynomials.substituted(form, self.name, after),
-                )
-        return changed
 
     # ---- the end ----
 

@@ -8,6 +8,7 @@ solver: its divisions, remainders and exclusive ors are those of NumPy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,12 +21,22 @@ ONE: Monomial = ()
 
 
 class Polynomial:
-    """The sum of ``terms``: a coefficient, or a vector with one for each thread, by monomial."""
+    """The sum of ``terms``: a coefficient, or a vector with one for each thread, by monomial.
 
-    __slots__ = ("terms",)
+    ``plain`` is the integer that it is in all threads; None if there is no such.
+    """
+
+    __slots__ = ("plain", "terms")
 
     def __init__(self, terms: dict[Monomial, Coefficient]):
         self.terms = terms
+        self.plain: int | None = None
+        if not terms:
+            self.plain = 0
+        elif len(terms) == 1:
+            value = terms.get(ONE)
+            if isinstance(value, int):
+                self.plain = value
 
     def __repr__(self) -> str:
         return text(self)
@@ -38,7 +49,7 @@ class Polynomial:
     @property
     def concrete(self) -> bool:
         """Whether it has no symbol."""
-        return all(monomial == ONE for monomial in self.terms)
+        return self.plain is not None or (len(self.terms) == 1 and ONE in self.terms)
 
     @property
     def uniform(self) -> bool:
@@ -50,15 +61,19 @@ class Polynomial:
         return {name for monomial in self.terms for name in monomial}
 
     def number(self) -> int | None:
-        """The integer that it is in all threads; None if there is no such."""
-        value = self.constant
-        return value if isinstance(value, int) and self.concrete else None
+        """``plain``."""
+        return self.plain
 
 
 def fixed(value: Coefficient) -> Polynomial:
     """An integer, or one for each thread."""
     value = _tidy(value)
-    return Polynomial({} if isinstance(value, int) and value == 0 else {ONE: value})
+    return _plain(value) if isinstance(value, int) else Polynomial({ONE: value})
+
+
+@lru_cache(1 << 14)
+def _plain(value: int) -> Polynomial:
+    return Polynomial({ONE: value} if value else {})
 
 
 def symbol(name: str) -> Polynomial:
@@ -84,6 +99,8 @@ def _added(terms: dict[Monomial, Coefficient], monomial: Monomial, value: Coeffi
 
 
 def add(left: Polynomial, right: Polynomial) -> Polynomial:
+    if left.plain is not None and right.plain is not None:
+        return _plain(left.plain + right.plain)
     if not right.terms:
         return left
     terms = dict(left.terms)
@@ -94,6 +111,8 @@ def add(left: Polynomial, right: Polynomial) -> Polynomial:
 
 def scale(form: Polynomial, by: Coefficient) -> Polynomial:
     if isinstance(by, int):
+        if form.plain is not None:
+            return _plain(form.plain * by)
         if by == 1:
             return form
         if by == 0:
@@ -148,6 +167,8 @@ def same(left: Polynomial, right: Polynomial) -> bool:
     """Whether they are equal in all threads, term by term."""
     if left is right:
         return True
+    if left.plain is not None or right.plain is not None:
+        return left.plain == right.plain
     if left.terms.keys() != right.terms.keys():
         return False
     for monomial, value in left.terms.items():

@@ -114,6 +114,11 @@ class WalkState:
         )
 
 
+def depth_of(key: str) -> int:
+    """The depth of the scope that a variable's key belongs to."""
+    return int(key.rpartition("@")[2])
+
+
 def is_integer(value: object) -> bool:
     return isinstance(value, Polynomial | ChosenInteger)
 

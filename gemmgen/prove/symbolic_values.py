@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import cast
 
@@ -194,6 +195,17 @@ COMPARED: dict[str, Callable[[Polynomial, Polynomial], Condition]] = {
 }
 
 
+INTEGER_OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.floordiv,
+    "%": operator.mod,
+    "^": operator.xor,
+    "<<": operator.lshift,
+}
+
+
 def _binary(
     context: WalkContext, state: WalkState, scope: WalkScope, expr: Binary
 ) -> tuple[Value, bool]:
@@ -228,6 +240,8 @@ def _check_range(
 def _arithmetic(
     context: WalkContext, state: WalkState, op: str, x: Polynomial, y: Polynomial
 ) -> Polynomial:
+    if x.plain is not None and y.plain is not None and (op in "+-*" or y.plain > 0 <= x.plain):
+        return _of_integers(op, x.plain, y.plain)
     match op:
         case "+":
             return polynomials.add(x, y)
@@ -251,6 +265,10 @@ def _arithmetic(
         case _:
             pass
     raise Unsupported(f"the operator {op} of {polynomials.text(x)} and {polynomials.text(y)}")
+
+
+def _of_integers(op: str, x: int, y: int) -> Polynomial:
+    return polynomials.fixed(INTEGER_OPERATORS[op](x, y))
 
 
 def _of_numbers(op: str, left: Data, right: Data) -> Value:

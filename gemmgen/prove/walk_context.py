@@ -63,6 +63,7 @@ class WalkContext:
         self.aligned: dict[str, int] = {}
         self.theory.samples = [*drawn(self.interface, given)]
         self.sizes = {p.name: self._size(p, given) for p in self.interface.params if _is_size(p)}
+        self.long = {p.name for p in self.interface.params if p.kind == "stride"}
         self._require()
         self.output = next(p for p in self.interface.tensors if p.written)
         letters = dict.fromkeys(x for p in self.interface.tensors for x in p.indices)
@@ -127,9 +128,13 @@ class WalkContext:
                 self._count(polynomials.add(count, polynomials.fixed(1)), f"tiles along {name}")
             )
         counts += [self.sizes[name] for _, name in self.interface.batches]
-        total = counts[0]
-        for count in counts[1:]:
+        total = polynomials.fixed(1)
+        most = polynomials.fixed(self.interface.most_tiles)
+        for i, count in enumerate(counts):
             total = polynomials.multiply(total, count)
+            for each in counts[: i + 1]:
+                if not each.concrete:
+                    self.theory.defined(each, conditions.at_least(most, total))
         self.theory.limits += [one for one in counts if not one.concrete]
         block = self.theory.symbol("blockIdx.x")
         self.theory.known(block, conditions.not_negative(block))
@@ -195,6 +200,16 @@ class WalkContext:
 
     # ---- what is found ----
 
+    def mark(self) -> tuple[Ledger, int]:
+        """What was found until now, for ``reset``."""
+        return self.ledger.mark(), len(self.stores)
+
+    def reset(self, mark: tuple[Ledger, int]) -> None:
+        """Forgets what was found since ``mark``."""
+        ledger, stores = mark
+        self.ledger.reset(ledger)
+        del self.stores[stores:]
+
     def statement(self) -> int:
         """The number of the statement that is walked."""
         if not self.statements or self.statements[-1] is not self.where:
@@ -221,6 +236,8 @@ class WalkContext:
     def check(self, state: WalkState, fact: Fact, wrong: bool | Bools, about: str) -> bool:
         """A check of known numbers: whether no thread is ``wrong``."""
         self.ledger.count(fact)
+        if wrong is False:
+            return True
         if state.mask is not None:
             wrong = wrong & state.mask
         if not np.any(wrong):
@@ -236,8 +253,8 @@ class WalkContext:
         self.ledger.violated(KnownViolation(fact, about, state.path, thread, self.where, sure))
 
     def ranged(self, state: WalkState, form: Polynomial, path: tuple[Condition, ...]) -> None:
-        """``form`` must fit 32 bits."""
-        if not form.concrete:
+        """``form`` must fit 32 bits, unless it has a stride, which is a long long."""
+        if not form.concrete and not form.symbols & self.long:
             self.ledger.ranged(Range(form, (*state.path, *path), state.mask, self.where))
 
 
