@@ -19,7 +19,7 @@ OTHER = "'"
 
 def check(context: WalkContext, tile: Sequence[Polynomial], where: Where) -> None:
     """Adds the goals for the ``tile`` of a block, its index along each extent."""
-    for own, count in zip(tile, context.counts, strict=True):
+    for own, count in zip(tile, context.grid.counts, strict=True):
         for claim in (conditions.not_negative(own), conditions.less(own, count)):
             about = "a block has a tile that does not exist"
             _goal(context, claim, (), where, about, own)
@@ -58,7 +58,7 @@ def _check_injective(context: WalkContext, tile: Sequence[Polynomial], where: Wh
         )
     known = [_equal(own, primed(own)) for own in tile]
     known += _lemmas(context, names, other)
-    (block,) = context.block.symbols
+    (block,) = context.grid.tile.symbols
     left = [name for name in names if name != block]
     moved = True
     while moved and left:
@@ -71,8 +71,8 @@ def _check_injective(context: WalkContext, tile: Sequence[Polynomial], where: Wh
                 left.remove(name)
                 moved = True
     about = "two blocks have the same tile"
-    claim = _equal(context.block, primed(context.block))
-    _goal(context, claim, tuple(known), where, about, context.block)
+    claim = _equal(context.grid.tile, primed(context.grid.tile))
+    _goal(context, claim, tuple(known), where, about, context.grid.tile)
 
 
 def _equal(left: Polynomial, right: Polynomial) -> Condition:
@@ -81,7 +81,7 @@ def _equal(left: Polynomial, right: Polynomial) -> Condition:
 
 def _between(context: WalkContext, tile: Sequence[Polynomial]) -> list[str]:
     """The symbols that depend on the block's number, in the order in which they were made."""
-    (block,) = context.block.symbols
+    (block,) = context.grid.tile.symbols
     theory, depends = context.theory, {block}
     found: list[str] = []
     for name in theory.facts:

@@ -42,6 +42,13 @@ class ScalarArgument:
 
 
 @record
+class IndexNumber:
+    """An index among numbers (``float(n)``)."""
+
+    form: Polynomial
+
+
+@record
 class Total:
     """The sum of the products with the element of C at ``at``, for the contracted index from
     ``low`` to ``high`` (exclusive), and for those in ``extra``; ``base`` numbers the operation
@@ -83,7 +90,17 @@ class UnknownData:
     certain: bool = False
 
 
-Data = Number | TensorElement | ScalarArgument | Total | Pick | Apply | Kept | UnknownData
+Data = (
+    Number
+    | IndexNumber
+    | TensorElement
+    | ScalarArgument
+    | Total
+    | Pick
+    | Apply
+    | Kept
+    | UnknownData
+)
 
 ZERO = Number(0.0)
 
@@ -93,6 +110,8 @@ def with_forms(data: Data, function: Callable[[Polynomial], Polynomial]) -> Data
     match data:
         case TensorElement(tensor, at):
             return TensorElement(tensor, _place(at, function))
+        case IndexNumber(form):
+            return IndexNumber(function(form))
         case Total(at, low, high, extra):
             return Total(
                 _place(at, function), function(low), function(high), tuple(map(function, extra))
@@ -130,6 +149,8 @@ def skeleton(data: Data) -> tuple[object, ...]:
     match data:
         case Number(value):
             return ("number", value)
+        case IndexNumber(form):
+            return ("index", polynomials.skeleton(form))
         case TensorElement(tensor, at):
             return (tensor, *(polynomials.skeleton(form) for _, form in at))
         case ScalarArgument(name):
@@ -158,6 +179,8 @@ def same(left: Data, right: Data) -> bool:
     if left is right:
         return True
     match left, right:
+        case IndexNumber(form), IndexNumber(other_form):
+            return polynomials.same(form, other_form)
         case TensorElement(tensor, at), TensorElement(other, there):
             return tensor == other and same_place(at, there)
         case Total(), Total():
@@ -293,6 +316,8 @@ def shown(data: Data, thread: int) -> str:
             return reason
         case Number(value):
             return str(value)
+        case IndexNumber(form):
+            return _shown(form, thread)
         case ScalarArgument(name):
             return name
         case Pick(_, yes, no):

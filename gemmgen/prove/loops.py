@@ -35,6 +35,8 @@ def loop(
         after = _unrolled(node, state, scope, body, start, distance, by)
     elif by is not None and by > 0:
         after = _Loop(context, node, scope, body, start, stop, by).run(state)
+    elif polynomials.same(step, context.grid.blocks):
+        after = _over_tiles(context, node, state, scope, body, start, stop)
     else:
         raise Unsupported(f"a loop by {polynomials.text(step)}")
     for each in after:
@@ -59,6 +61,55 @@ def _unrolled(
         inner.names[node.variable] = polynomials.add(start, polynomials.fixed(at))
         states = body(states, inner)
     return states
+
+
+def _over_tiles(
+    context: WalkContext,
+    node: For[Node],
+    entry: WalkState,
+    scope: WalkScope,
+    body: Body,
+    start: Polynomial,
+    stop: Polynomial,
+) -> list[WalkState]:
+    """A persistent block's loop over its tiles: one trip, for any tile.
+
+    Each number of a tile is that of one block's trip: the block's own, and every gridDim.x-th from
+    there on.  Nothing is known of what a trip leaves but what holds before the first, too.
+    """
+    grid = context.grid
+    if not polynomials.same(start, grid.block):
+        raise Unsupported(f"a loop over tiles from {polynomials.text(start)} on")
+    all_tiles = conditions.is_zero(polynomials.subtract(stop, grid.tiles))
+    context.claim(entry, "coverage", all_tiles, "a tile has no block")
+    depth = scope.depth
+    entry.slots = {key: value for key, value in entry.slots.items() if depth_of(key) <= depth}
+
+    def once(head: WalkState) -> list[WalkState]:
+        state = head.copy()
+        going = conditions.less(grid.tile, stop)
+        state.path, state.left = (*state.path, going), False
+        context.ranged(state, polynomials.add(grid.tile, grid.blocks), ())
+        inner = scope.inner()
+        inner.names[node.variable] = grid.tile
+        return body([state], inner)
+
+    if context.bounded:
+        outs = once(entry)
+        for out in outs:
+            out.path = entry.path
+        return outs
+    context.exact = False
+    known, mark = entry.copy(), context.mark()
+    while True:
+        changed = False
+        for out in once(known):
+            if out.left:
+                raise Unsupported("a loop over tiles that is left early")
+            changed |= invariants.weaken(context, known, out, lambda form: form)
+        if not changed:
+            return [known]
+        context.reset(mark)
 
 
 class _Loop:

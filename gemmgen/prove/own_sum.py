@@ -6,8 +6,18 @@ from itertools import product
 
 from gemmgen.ir.problem import Problem
 from gemmgen.prove import conditions, data, polynomials
-from gemmgen.prove.data import Apply, Data, Pick, TensorElement, Total, UnknownData
+from gemmgen.prove.data import (
+    Apply,
+    Data,
+    IndexNumber,
+    Pick,
+    ScalarArgument,
+    TensorElement,
+    Total,
+    UnknownData,
+)
 from gemmgen.prove.goals import Goal, KnownViolation
+from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.products import settled
 from gemmgen.prove.state import WalkState
 from gemmgen.prove.stored_formula import EpilogueFormula
@@ -59,6 +69,8 @@ class _Stored:
                 return Apply(name, tuple(map(self.resolved, arguments)))
             case Total():
                 self._total(value)
+            case IndexNumber(form):
+                return self._letter(form)
             case TensorElement():
                 self._same_place(f"an element of {value.tensor}", value.at)
             case UnknownData(reason, certain):
@@ -66,6 +78,14 @@ class _Stored:
             case _:
                 pass
         return value
+
+    def _letter(self, form: Polynomial) -> Data:
+        """An index of the element of C, by its letter."""
+        for letter, own in self.store.at:
+            if polynomials.same(form, own):
+                return ScalarArgument(letter)
+        self.violate("an index is used that is none of the element's own")
+        return UnknownData("an index")
 
     def _never(self, condition: conditions.Condition) -> bool:
         claim = conditions.negated(condition)

@@ -16,7 +16,7 @@ def multiply_add(
 ) -> Data:
     """``left * right + sum_``: a longer sum, if these are elements of the two tensors whose
     products are summed."""
-    left, right = (settled(context, state, each) for each in (left, right))
+    left, right = (settled(context, state, widened(each)) for each in (left, right))
     if not (_is_operand(context, left) and _is_operand(context, right)):
         return Apply("fmaf", (left, right, sum_))
     for each in (left, right, sum_):
@@ -35,6 +35,13 @@ def multiply_add(
     if conditions.at_least(step, context.extent(context.contracted[0])) is conditions.YES:
         return sum_  # both elements are outside, so that the product is 0
     return _longer(context, state, sum_, at, step)
+
+
+def widened(value: Data) -> Data:
+    """``value`` before it was converted from the type that it is stored in."""
+    while isinstance(value, Apply) and value.name.startswith("from_"):
+        (value,) = value.arguments
+    return value
 
 
 def _with_zero(context: WalkContext, state: WalkState, other: Data, sum_: Data) -> Data:

@@ -9,7 +9,7 @@ from typing import cast
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 from gemmgen.prove import conditions, data, element_accesses, integers, polynomials
 from gemmgen.prove.conditions import Condition, Flag, Integer, Truth
-from gemmgen.prove.data import Apply, Data, Number, ScalarArgument
+from gemmgen.prove.data import Apply, Data, IndexNumber, Number, ScalarArgument
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.products import multiply_add
@@ -72,10 +72,7 @@ def number(context: WalkContext, state: WalkState, scope: WalkScope, expr: Expr)
 
 def as_data(found: Value) -> Data:
     if isinstance(found, Polynomial):
-        own = found.number()
-        if own is not None:
-            return Number(float(own))
-        raise Unsupported("an index among numbers")
+        return IndexNumber(found) if found.plain is None else Number(float(found.plain))
     if isinstance(found, (*CONDITIONS, conditions.ChosenInteger)):
         raise Unsupported("a truth among numbers")
     return found
@@ -283,6 +280,6 @@ def _of_numbers(op: str, left: Data, right: Data) -> Value:
 
 
 def _call(context: WalkContext, state: WalkState, function: str, own: list[Data]) -> Data:
-    if function == "fmaf" or function == "fma":
+    if function in ("fmaf", "fma", "mad"):
         return multiply_add(context, state, own[0], own[1], own[2])
     return Apply(function, tuple(own))

@@ -85,10 +85,11 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
         case Leave(condition):
             test = symbolic_values.truth(context, state, scope, condition)
             return [_assumed(state, conditions.negated(test))]
-        case Define(name, value, _, _):
-            _define(
-                context, state, scope, name, symbolic_values.value(context, state, scope, value)
-            )
+        case Define(name, value, kind, _):
+            found = symbolic_values.value(context, state, scope, value)
+            if kind in ("float", "double", "i32"):
+                found = symbolic_values.as_data(found)
+            _define(context, state, scope, name, found)
         case Assign(target, value):
             _assign(
                 context, state, scope, target, symbolic_values.value(context, state, scope, value)

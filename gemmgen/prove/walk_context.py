@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from typing import cast
 
@@ -18,7 +17,7 @@ from gemmgen.prove import conditions, polynomials
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Place, ScalarArgument
 from gemmgen.prove.goals import Fact, Goal, KnownViolation, Ledger, Range, Where
-from gemmgen.prove.integers import Unsupported, bound, divided, number_in
+from gemmgen.prove.launch_grid import grid_of
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.samples import drawn
 from gemmgen.prove.shared_state import Events, new_cells
@@ -45,7 +44,7 @@ class WalkContext:
     ``exact``: no loop of unknown length came before, whose invariant may say less than is so;
     ``periods`` has the step and the period of each such loop; ``stopped`` says why the walk
     did not come to the end.  Nothing is known of symbols in
-    ``free`` but their range.
+    ``free`` but their range.  ``bounded``: it looks for violations of some trips, not for a proof.
     """
 
     def __init__(self, kernel: LoweredKernel, seconds: float, given: Mapping[str, int]):
@@ -71,7 +70,8 @@ class WalkContext:
         self.factors = [
             p.name for p in self.interface.tensors if set(self.contracted) & set(p.indices)
         ]
-        self.block, self.blocks = self._grid()
+        self.grid = grid_of(self.interface, self.theory, self.sizes)
+        self.bounded = bool(given)
 
     # ---- what is assumed ----
 
@@ -113,64 +113,6 @@ class WalkContext:
         if not self.sizes[name].concrete:
             self.theory.known(self.sizes[name], condition)
 
-    def _grid(self) -> tuple[Polynomial, Polynomial]:
-        """The block's number, and how many blocks there are."""
-        if self.interface.cluster or self.interface.resident:
-            kind = "clusters" if self.interface.cluster else "persistent blocks"
-            raise Unsupported(f"{kind}: the walk has one tile for each block")
-        if self.interface.parts > 1:
-            raise Unsupported("split_k: partial sums in a workspace")
-        counts: list[Polynomial] = []
-        for name, size in self.interface.tiles:
-            whole = polynomials.add(self.sizes[name], polynomials.fixed(-1))
-            count, _ = divided(self.theory, whole, polynomials.fixed(size))
-            counts.append(
-                self._count(polynomials.add(count, polynomials.fixed(1)), f"tiles along {name}")
-            )
-        counts += [self.sizes[name] for _, name in self.interface.batches]
-        total = polynomials.fixed(1)
-        most = polynomials.fixed(self.interface.most_tiles)
-        for i, count in enumerate(counts):
-            total = polynomials.multiply(total, count)
-            for each in counts[: i + 1]:
-                if not each.concrete:
-                    self.theory.defined(each, conditions.at_least(most, total))
-        self.theory.limits += [one for one in counts if not one.concrete]
-        block = self.theory.symbol("blockIdx.x")
-        self.theory.known(block, conditions.not_negative(block))
-        self.theory.known(
-            block, conditions.less(block, polynomials.fixed(self.interface.most_tiles))
-        )
-        self.theory.defined(
-            block,
-            conditions.less(block, total),
-            conditions.at_least(polynomials.fixed(self.interface.most_tiles), total),
-        )
-        self._draw_blocks(block, total)
-        self.counts = counts
-        return block, total
-
-    def _draw_blocks(self, block: Polynomial, total: Polynomial) -> None:
-        """A block of each sampled call."""
-        dice = random.Random(0)
-
-        def drawn_block(sample: Mapping[str, int]) -> int | None:
-            count = number_in(sample, total)
-            return None if not count or count < 1 else dice.randrange(count)
-
-        self.theory.valued(block, drawn_block)
-
-    def _count(self, form: Polynomial, name: str) -> Polynomial:
-        """A name for a count of tiles, so that products of counts stay products of symbols."""
-        if form.concrete:
-            return form
-        own = self.theory.symbol(name)
-        self.theory.known(own, conditions.is_zero(polynomials.subtract(own, form)))
-        self.theory.valued(own, lambda sample: number_in(sample, form))
-        bound(self.theory, own)
-        self.theory.shared_names[("=", polynomials.signature(form))] = own
-        return own
-
     # ---- names ----
 
     def scope(self) -> WalkScope:
@@ -184,8 +126,8 @@ class WalkContext:
         names |= {
             "threadIdx.x": polynomials.fixed(self.every % x),
             "threadIdx.y": polynomials.fixed(self.every // x),
-            "blockIdx.x": self.block,
-            "gridDim.x": self.blocks,
+            "blockIdx.x": self.grid.block,
+            "gridDim.x": self.grid.blocks,
         }
         names |= {one.name: polynomials.fixed(one.value) for one in self.kernel.constants}
         names |= {one.name: SharedPlace(one.name) for one in self.kernel.shared}

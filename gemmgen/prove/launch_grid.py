@@ -1,0 +1,90 @@
+"""The grid of a launch: how many tiles and blocks there are, and the numbers of one of each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from gemmgen.base.record import record
+from gemmgen.ir.interface import Interface
+from gemmgen.prove import conditions, polynomials
+from gemmgen.prove.integers import ONE, Unsupported, bound, divided, number_in
+from gemmgen.prove.polynomials import Polynomial
+from gemmgen.prove.theory import Theory
+
+
+@record
+class LaunchGrid:
+    """``counts`` of tiles along each extent, then of matrices; ``tiles`` is their product.
+
+    ``block`` is a block's number, of ``blocks``.  ``tile`` is the number that a tile's indices are
+    computed from: the block's own, unless a block has several tiles.
+    """
+
+    counts: tuple[Polynomial, ...]
+    tiles: Polynomial
+    block: Polynomial
+    blocks: Polynomial
+    tile: Polynomial
+
+
+def grid_of(interface: Interface, theory: Theory, sizes: Mapping[str, Polynomial]) -> LaunchGrid:
+    """The grid of a launch, with what is known of it in ``theory``."""
+    if interface.cluster:
+        raise Unsupported("clusters: blocks that share tiles")
+    if interface.parts > 1:
+        raise Unsupported("split_k: partial sums in a workspace")
+    counts = [_count(theory, sizes[name], size, name) for name, size in interface.tiles]
+    counts += [sizes[name] for _, name in interface.batches]
+    most, total = polynomials.fixed(interface.most_tiles), ONE
+    for i, count in enumerate(counts):
+        total = polynomials.multiply(total, count)
+        for each in counts[: i + 1]:
+            if not each.concrete:
+                theory.defined(each, conditions.at_least(most, total))
+    theory.limits += [one for one in counts if not one.concrete]
+    if not interface.resident:
+        block = _number(theory, "blockIdx.x", total, most)
+        return LaunchGrid(tuple(counts), total, block, total, block)
+    blocks = theory.symbol("gridDim.x")
+    theory.known(blocks, conditions.at_least(blocks, ONE), conditions.at_least(most, blocks))
+    theory.defined(blocks, conditions.at_least(total, blocks))
+    _draw(theory, blocks, total, 1)
+    block = _number(theory, "blockIdx.x", blocks, most)
+    return LaunchGrid(tuple(counts), total, block, blocks, _number(theory, "tile", total, most))
+
+
+def _number(theory: Theory, name: str, count: Polynomial, most: Polynomial) -> Polynomial:
+    """A number from 0 to ``count``, exclusive."""
+    own = theory.symbol(name)
+    theory.known(own, conditions.not_negative(own), conditions.less(own, most))
+    theory.defined(own, conditions.less(own, count), conditions.at_least(most, count))
+    _draw(theory, own, count, 0)
+    return own
+
+
+def _draw(theory: Theory, own: Polynomial, count: Polynomial, least: int) -> None:
+    """A number of each sampled call."""
+    dice = random.Random(0)
+
+    def drawn(sample: Mapping[str, int]) -> int | None:
+        most = number_in(sample, count)
+        return None if not most or most < 1 else dice.randrange(most) + least
+
+    theory.valued(own, drawn)
+
+
+def _count(theory: Theory, extent: Polynomial, size: int, name: str) -> Polynomial:
+    """How many tiles there are along an extent, under a name, so that products of counts stay
+    products of symbols."""
+    last = polynomials.add(extent, polynomials.fixed(-1))
+    quotient, _ = divided(theory, last, polynomials.fixed(size))
+    form = polynomials.add(quotient, ONE)
+    if form.concrete:
+        return form
+    own = theory.symbol(f"tiles along {name}")
+    theory.known(own, conditions.is_zero(polynomials.subtract(own, form)))
+    theory.valued(own, lambda sample: number_in(sample, form))
+    bound(theory, own)
+    theory.shared_names["=", polynomials.signature(form)] = own
+    return own
