@@ -84,7 +84,8 @@ class Discharge:
                 outcome.worse("unknown", f"the solver does not know whether {goal.about}")
             elif verdict.status == "refuted":
                 finding = _finding(goal, verdict)
-                finding.certain = not self.context.free.keys() & verdict.values.keys()
+                free = self.context.free.keys() & verdict.values.keys()
+                finding.certain = goal.certain and not free
                 outcome.worse("refuted" if finding.certain else "unknown", goal.about, finding)
 
     def _without_weaker(self, goals: Sequence[Goal], outcome: FactOutcome) -> list[Goal]:

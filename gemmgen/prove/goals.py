@@ -59,7 +59,8 @@ class Where:
 class Goal:
     """``claim`` must hold wherever ``path`` does, in the threads of ``mask``.
 
-    ``address`` is what the statement accesses there.
+    ``address`` is what the statement accesses there.  If it is not ``certain`` that a violation
+    does harm, it refutes nothing.
     """
 
     fact: Fact
@@ -69,6 +70,7 @@ class Goal:
     where: Where
     about: str
     address: tuple[str, tuple[Polynomial, ...]] = ("", ())
+    certain: bool = True
 
 
 @record

@@ -168,7 +168,8 @@ def settled(context: WalkContext, state: WalkState, value: Data) -> Data:
         what = "0" if zero else data.shown(leaf, 0)
         about = f"{what} in place of an element of {first.tensor} that is inside it"
         address = (first.tensor, tuple(form for _, form in first.at))
-        context.claim(state, "products", never, about, address)
+        certain = not isinstance(leaf, UnknownData) or (leaf.certain and context.exact)
+        context.claim(state, "products", never, about, address, certain=certain)
     return first
 
 

@@ -134,9 +134,14 @@ def _extents(context: WalkContext) -> Iterator[dict[str, int]]:
     if len(context.contracted) != 1:
         return
     name = context.interface.extent(context.contracted[0])
+    pitches = {
+        step for tensor in context.interface.tensors for step in context.interface.steps(tensor)
+    }
+    if name in pitches:
+        return  # where it is a number, an address does not show its row
     step, period = max(context.periods, default=(8, 2))
     rules = context.interface.requirements
-    for value in (1, step, step + 1, (period + 2) * step + 1, (period + 2) * step, 0):
+    for value in (1, step, step + 1, (period + 2) * step + 1, (period + 2) * step):
         own = [rule for rule in rules if getattr(rule, "name", "") == name]
         if all(rule.holds({name: value}) for rule in own if not hasattr(rule, "bound")):
             yield {name: value}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import cast
 
@@ -174,7 +173,11 @@ def _select(
 
 
 def _logic(context: WalkContext, state: WalkState, scope: WalkScope, expr: Binary) -> Value:
-    left = truth(context, state, scope, expr.left)
+    first = value(context, state, scope, expr.left)
+    if not isinstance(first, CONDITIONS):
+        second = number(context, state, scope, expr.right)
+        return Apply(expr.op, (as_data(first), second))
+    left = first
     short = left if expr.op == "&&" else conditions.negated(left)
     if isinstance(short, Truth) and short.value is False:
         return left
@@ -193,13 +196,13 @@ COMPARED: dict[str, Callable[[Polynomial, Polynomial], Condition]] = {
 
 
 INTEGER_OPERATORS: dict[str, Callable[[int, int], int]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.floordiv,
-    "%": operator.mod,
-    "^": operator.xor,
-    "<<": operator.lshift,
+    "+": int.__add__,
+    "-": int.__sub__,
+    "*": int.__mul__,
+    "/": int.__floordiv__,
+    "%": int.__mod__,
+    "^": int.__xor__,
+    "<<": int.__lshift__,
 }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.instruction import Instruction
+from gemmgen.ir.instruction_table import NO_VALUE
 from gemmgen.ir.thread_code import (
     Advance,
     Invoke,
@@ -332,6 +333,8 @@ def _instruction(
                 shared_state.wait(cells, pending, context.statement())
         case "copy_async":
             _copy(context, node, state, scope)
+        case _ if node.row.effect in NO_VALUE:
+            pass
         case _:
             raise Unsupported(f"the instruction {node.name}")
 

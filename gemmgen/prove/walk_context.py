@@ -170,10 +170,11 @@ class WalkContext:
         about: str,
         address: tuple[str, tuple[Polynomial, ...]] = ("", ()),
         path: tuple[Condition, ...] = (),
+        certain: bool = True,
     ) -> None:
         """A goal at this point."""
         full = (*state.path, *path)
-        self.ledger.goal(Goal(fact, claim, full, state.mask, self.where, about, address))
+        self.ledger.goal(Goal(fact, claim, full, state.mask, self.where, about, address, certain))
 
     def check(self, state: WalkState, fact: Fact, wrong: bool | Bools, about: str) -> bool:
         """A check of known numbers: whether no thread is ``wrong``."""
