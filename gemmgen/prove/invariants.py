@@ -17,7 +17,7 @@ from gemmgen.prove import conditions, data, polynomials, shared_state
 from gemmgen.prove.conditions import ChosenInteger
 from gemmgen.prove.data import Data, Number, Total, UnknownData
 from gemmgen.prove.polynomials import Polynomial
-from gemmgen.prove.shared_state import NONE, Cells
+from gemmgen.prove.shared_state import NEVER, NONE, Cells
 from gemmgen.prove.state import Value, WalkState
 from gemmgen.prove.walk_context import WalkContext
 
@@ -163,7 +163,7 @@ def _any(context: WalkContext, key: str, value: Value, other: Value | None) -> V
 
 
 def _implied_value(context: WalkContext, other: Value | None, value: Value, change: Change) -> bool:
-    if value is CHANGES or value is other:
+    if value is CHANGES:
         return True
     if isinstance(value, Polynomial) and isinstance(other, Polynomial) and len(value.terms) == 1:
         name = next(iter(value.symbols), "")
@@ -181,8 +181,8 @@ def _implied_value(context: WalkContext, other: Value | None, value: Value, chan
 
 def _implied(other: Data | None, value: Data, change: Change) -> bool:
     """Whether ``other`` is what ``value`` claims; no sum is the sum over no index."""
-    if other is None or value is other:
-        return value is other
+    if other is None:
+        return False
     claimed = data.with_forms(value, change)
     if isinstance(other, Number) and other.value == 0.0 and isinstance(claimed, Total):
         return polynomials.same(claimed.low, claimed.high) and not claimed.extra
@@ -195,8 +195,8 @@ def _weaken_cells(context: WalkContext, known: Cells, other: Cells, change: Chan
     lost: Ints | None = None
     pairs = np.stack([known.event, other.event])
     for mine, theirs in np.unique(pairs, axis=1).T:
-        value = context.events.values[int(mine)]
-        if value is CHANGES:
+        value = NEVER if mine == NONE else context.events.values[int(mine)]
+        if value is CHANGES or mine == theirs == NONE:
             continue
         where = np.flatnonzero((known.event == mine) & (other.event == theirs))
         claimed = data.with_forms(data.taken(value, known.place[where]), change)

@@ -16,7 +16,7 @@ def multiply_add(
 ) -> Data:
     """``left * right + sum_``: a longer sum, if these are elements of the two tensors whose
     products are summed."""
-    left, right = (settled(context, state, widened(each)) for each in (left, right))
+    left, right = (settled(context, state, each) for each in (left, right))
     if not (_is_operand(context, left) and _is_operand(context, right)):
         return Apply("fmaf", (left, right, sum_))
     for each in (left, right, sum_):
@@ -35,13 +35,6 @@ def multiply_add(
     if conditions.at_least(step, context.extent(context.contracted[0])) is conditions.YES:
         return sum_  # both elements are outside, so that the product is 0
     return _longer(context, state, sum_, at, step)
-
-
-def widened(value: Data) -> Data:
-    """``value`` before it was converted from the type that it is stored in."""
-    while isinstance(value, Apply) and value.name.startswith("from_"):
-        (value,) = value.arguments
-    return value
 
 
 def _with_zero(context: WalkContext, state: WalkState, other: Data, sum_: Data) -> Data:
@@ -168,7 +161,7 @@ def settled(context: WalkContext, state: WalkState, value: Data) -> Data:
         what = "0" if zero else data.shown(leaf, 0)
         about = f"{what} in place of an element of {first.tensor} that is inside it"
         address = (first.tensor, tuple(form for _, form in first.at))
-        certain = not isinstance(leaf, UnknownData) or (leaf.certain and context.exact)
+        certain = not isinstance(leaf, UnknownData)  # it may never be used
         context.claim(state, "products", never, about, address, certain=certain)
     return first
 

@@ -285,4 +285,6 @@ def _of_numbers(op: str, left: Data, right: Data) -> Value:
 def _call(context: WalkContext, state: WalkState, function: str, own: list[Data]) -> Data:
     if function in ("fmaf", "fma", "mad"):
         return multiply_add(context, state, own[0], own[1], own[2])
+    if function.startswith("from_"):  # from the type that it is stored in: the same number
+        return own[0]
     return Apply(function, tuple(own))

@@ -114,7 +114,7 @@ def _changes(tree: Any) -> Iterator[tuple[str, Any]]:
             yield f"{_shown(tree)}: other sum", Call("fmaf", (a, c, b))
             yield f"{_shown(tree)}: no product", c
         case If(_, body, ()):
-            yield f"if {_shown(tree.condition)}: always", If(Int(1), body)
+            yield f"if {_shown(tree.condition)}: always", If(Binary("<", Int(0), Int(1)), body)
         case Wide(operand):
             yield f"{_shown(tree)}: 32 bits", operand
         case _:
