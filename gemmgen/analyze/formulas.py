@@ -42,7 +42,7 @@ def formulas_of(
 ) -> tuple[Formula, ...]:
     """Of the reads of A and B, hop by hop, and of the writes of C: of a launch, and on average of
     one of its ``blocks``, and of a block's step along k."""
-    problem = program.problem
+    problem = program.problem.written
     operands = (problem.b.name, problem.a.name)
     mnk = products_of(problem)
     what = f"global reads of {problem.a.name} and {problem.b.name}"
@@ -71,7 +71,7 @@ def formulas_of(
 def _of_block(program: Program, what: str, counted: float, depth: int) -> Formula:
     """``K(BM + BN)``; of blocks that share a tile each has a part of K, and of blocks of a cluster
     each asks for its share of a tile."""
-    problem, work = program.problem, program.main.work
+    problem, work = program.problem.written, program.main.work
     (rows, m), (columns, n) = (
         _share(program, letter, other)
         for letter, other in ((problem.m, problem.n), (problem.n, problem.m))
@@ -95,7 +95,7 @@ def _of_step(
 ) -> Iterable[Formula]:
     """``2*BM*BN*BK`` where each multiply-add reads its factors, and with elements in registers
     ``BM*BN*BK(1/TM + 1/TN)``: of each block, whenever it goes on along k."""
-    pipeline, problem, work = pipeline_of(program.main), program.problem, program.main.work
+    pipeline, problem, work = pipeline_of(program.main), program.problem.written, program.main.work
     if pipeline is None:
         return
     letters = problem.m, problem.n, problem.k
@@ -137,7 +137,7 @@ def _parts(program: Program, launch: LaunchCounts, shape: Shape) -> Iterable[For
     work = program.main.work
     if work.parts == 1:
         return
-    problem = program.problem
+    problem = program.problem.written
     results = elements_of(problem)
     elements = float(shape[0] * shape[1] * prod(shape[3:]))
     for write in (True, False):
@@ -160,7 +160,7 @@ def total(launch: LaunchCounts, buffers: Iterable[str], *, write: bool) -> Count
 def _sharing(program: Program, operand: str, *, shared: bool = True) -> tuple[str, int]:
     """For how many products an element is read once: the extent, by its name, of the tile, or the
     tiles of a cluster, that share it, along the letter that the operand does not have."""
-    problem, kernel = program.problem, program.main
+    problem, kernel = program.problem.written, program.main
     letter = problem.n if operand == problem.a.name else problem.m
     if shared and tile_of(kernel, operand):
         name, blocks = names.block(letter).name, clusters.along(kernel.work, letter)

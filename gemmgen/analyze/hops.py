@@ -33,7 +33,7 @@ class Hop:
 
 def hops_of(e: Explanation) -> tuple[Hop, ...]:
     """Of A and B from global memory to the multiply-adds, and of C back, and to its reader."""
-    problem = e.kernel.program.problem
+    problem = e.kernel.program.problem.written
     found = [hop for operand in (problem.a, problem.b) for hop in _inwards(e, operand)]
     for write in (True, False):
         traffic = _traffic(e, problem.c.name, write=write)

@@ -115,7 +115,7 @@ def _order(e: Explanation, shared: SharedStrips) -> str:
 
 def _accuracy(e: Explanation) -> Iterator[tuple[str, str]]:
     """The error bound of split f32, at this K."""
-    arithmetic, problem = e.kernel.lowered.interface.arithmetic, e.kernel.program.problem
+    arithmetic, problem = e.kernel.lowered.interface.arithmetic, e.kernel.program.problem.written
     if arithmetic.products > 1:
         units = arithmetic.split_share(e.shape[2]) * 2**24
         yield (
@@ -127,7 +127,7 @@ def _accuracy(e: Explanation) -> Iterator[tuple[str, str]]:
 
 def _operations(e: Explanation) -> Iterator[tuple[str, str]]:
     """The operations one by one, and what C would be read and written without fusion."""
-    work, problem, depth = e.operations, e.kernel.program.problem, e.shape[2]
+    work, problem, depth = e.operations, e.kernel.program.problem.written, e.shape[2]
     a, b, c = problem.a.name, problem.b.name, problem.c.name
     yield (
         "",

@@ -38,7 +38,7 @@ _PASS = 104.0
 def draw(scene: Scene) -> Drawing:
     """Boxes for the levels; arrows have the elements of each operand and how often each is used."""
     e = explain(scene.kernel.emitted.schedule, scene.shape(USUAL), scene.gpu, pads=False)
-    problem = scene.problem
+    problem = scene.written
     meanings = {problem.a.name: A, problem.b.name: B, problem.c.name: C}
     hops = hops_of(e)
     levels = [x for x in (*LEVELS, ARITHMETIC) if any(x in (h.source, h.target) for h in hops)]

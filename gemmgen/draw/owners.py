@@ -8,6 +8,8 @@ followed back to that warp.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from gemmgen.analyze.accesses import Rows, Site
@@ -15,6 +17,7 @@ from gemmgen.base.record import record
 from gemmgen.draw.recorded import Values, dense, positions, record_block
 from gemmgen.draw.scene import Scene
 from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.buffers import Buffer, slice_pieces
 from gemmgen.ir.edit import contraction, tile_of
 from gemmgen.ir.lane_matrices import MATRIX, ROWS
 from gemmgen.ir.target import WARP
@@ -95,21 +98,32 @@ class _Followed:
                 self._read.setdefault(thread, []).extend(words)
 
     def see_boxes(self, site: Site, rows: Rows) -> None:
-        """TMA stores whole boxes of the slice to C, each in the order of its rows."""
+        """TMA stores whole boxes of the slice to C, each in the order of its rows, unswizzled."""
         elements = [
             first + e
             for first, length in zip(rows.first.tolist(), rows.length.tolist(), strict=True)
             for e in range(length)
         ]
         if site.buffer == self._slice:
-            self._leaving = [self._staged[element] for element in elements]
+            self._leaving = [self._staged[self._place(element)] for element in elements]
         elif site.write and site.buffer == self._scene.problem.c.name:
             self._stored |= dict(zip(elements, self._leaving, strict=True))
 
     @property
     def _slice(self) -> str:
-        staged = tile_of(self._scene.main, self._scene.problem.c.name)
-        return staged.name if staged else ""
+        return self._staging.name if self._staging else ""
+
+    @cached_property
+    def _staging(self) -> Buffer | None:
+        return tile_of(self._scene.main, self._scene.problem.c.name)
+
+    def _place(self, element: int) -> int:
+        """Where an element of the slice lies that would be number ``element`` without a swizzle."""
+        assert self._staging is not None
+        row, column = divmod(element, self._staging.row)
+        if self._staging.swizzle is None:
+            return element
+        return row * self._staging.row + self._staging.swizzle.column(row, column)
 
     @property
     def _lanes_known(self) -> bool:
@@ -118,11 +132,14 @@ class _Followed:
 
     def _store_matrices(self, site: Site, first: Ints) -> None:
         """A lane addresses a row of a matrix; the row's elements belong to the lanes that hold
-        them."""
+        them.  Where a lane's neighbours lie across the slice's rows, matrices are transposed."""
+        assert self._staging is not None
+        transposed = slice_pieces(self._scene.main.spread, self._staging.letters[0]) > 0
         for warp, rows in enumerate(first.reshape(-1, WARP).tolist()):
             for named, start in enumerate(rows):
                 for column in range(site.width if start >= 0 else 0):
-                    lane, _ = MATRIX.owner(named % ROWS, column)
+                    at = (column, named % ROWS) if transposed else (named % ROWS, column)
+                    lane, _ = MATRIX.owner(*at)
                     self._staged[start + column] = warp * WARP + lane, 0
 
     def _store(self, site: Site, first: Ints) -> None:
@@ -146,7 +163,7 @@ class _Followed:
                         target[start + e] = (warp * WARP, count // accesses)
 
     def owners(self, values: Values) -> Owners:
-        problem, work, main = self._scene.problem, self._scene.main.work, self._scene.main
+        problem, work, main = self._scene.written, self._scene.main.work, self._scene.main
         tile = work.size(problem.m), work.size(problem.n)
         threads, fragments = np.full(tile, NO_THREAD), np.full(tile, NO_THREAD)
         position = positions(self._scene, problem.c, values)

@@ -39,6 +39,11 @@ class Scene:
         return self.kernel.program.problem
 
     @property
+    def written(self) -> Problem:
+        """The problem with the roles of the ``gemm`` line, where instructions have others."""
+        return self.problem.written
+
+    @property
     def step(self) -> int | None:
         """Elements of a step along k; None if k is not tiled."""
         pipeline = pipeline_of(self.main)
@@ -68,7 +73,7 @@ class Scene:
     def _tiles(self, tiles: int, steps: int) -> Shape:
         """This many tiles along both sides of C."""
         problem, work, step = self.problem, self.main.work, self.step
-        wanted = {letter: tiles * work.size(letter) for letter in (problem.m, problem.n)}
+        wanted = {letter: tiles * work.size(letter) for letter in problem.letters[:2]}
         wanted[problem.k] = steps * work.parts * step if step else UNTILED
         return self._assumed(wanted)
 

@@ -66,7 +66,7 @@ def _roles(scene: Scene, y: float) -> Iterator[Mark]:
 
 
 def _panels(scene: Scene, found: Owners) -> Iterator[Panel]:
-    c, letters = scene.problem.c.name, (scene.problem.m, scene.problem.n)
+    c, letters = scene.problem.c.name, (scene.written.m, scene.written.n)
     if found.warps.max() > 0:
 
         def of_warp(number: int, where: str) -> Cell:

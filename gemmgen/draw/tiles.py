@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def draw(scene: Scene) -> Drawing:
 
 
 def _layout(scene: Scene) -> _Layout:
-    problem, work, shape = scene.problem, scene.main.work, scene.shape()
+    problem, work, shape = scene.written, scene.main.work, scene.shape()
     sizes = [work.size(problem.m), work.size(problem.n)]
     tall, wide = (max(48.0, _TILE * size / max(sizes)) for size in sizes)
     m, n = cut(shape[0], sizes[0], tall), cut(shape[1], sizes[1], wide)
@@ -75,7 +75,8 @@ def _layout(scene: Scene) -> _Layout:
         cut(shape[2], step, steps * pixels, ragged_first=early) for pixels in (_ACROSS, _DOWN)
     )
     row, column = (x.parts[min(1, x.count - 1)] for x in (m, n))
-    block, start, stop = _block(scene, row.begin, column.begin)
+    begin = {problem.m: row.begin, problem.n: column.begin}
+    block, start, stop = _block(scene, begin)
     before = across.count * step - shape[2] if early else 0
     own = {problem.m: range(row.number, row.number + 1)}
     own[problem.n] = range(column.number, column.number + 1)
@@ -87,13 +88,14 @@ def _layout(scene: Scene) -> _Layout:
     return _Layout(scene, block, range(max(start, 0), stop), own, (a, b, c))
 
 
-def _block(scene: Scene, m: int, n: int) -> tuple[int, int, int]:
-    """The first block whose tile begins at (m, n), and its range of k, as its own first lines
-    compute them."""
+def _block(scene: Scene, begin: Mapping[str, int]) -> tuple[int, int, int]:
+    """The first block whose tile begins there, and its range of k, as its own first lines compute
+    them."""
+    first, second = (begin[letter] for letter, _ in scene.main.work.tile)
     lowered, shape = scene.kernel.lowered, scene.shape()
     values = arguments_of(lowered.interface, scene.problem, shape)
-    for blocks, (rows, columns), _, ranges in origins_of(lowered, values):
-        found = np.flatnonzero((rows == m) & (columns == n))
+    for blocks, (down, across), _, ranges in origins_of(lowered, values):
+        found = np.flatnonzero((down == first) & (across == second))
         if found.size:
             start, stop = (int(edge[found[0]]) for edge in ranges) if ranges else (0, shape[2])
             return int(blocks[found[0]]), start, min(stop, shape[2])
@@ -120,7 +122,7 @@ def _own(
     at: tuple[float, float, float, float],
 ) -> Cell:
     """A part that the block computes, or reads."""
-    scene, problem = layout.scene, layout.scene.problem
+    scene, problem = layout.scene, layout.scene.written
     letters = problem.matrix(matrix.tensor.letters)
     where = ", ".join(_range(letter, parts[letter]) for letter in letters)
     step = parts.get(problem.k)
@@ -141,7 +143,7 @@ def _range(letter: str, part: Part) -> str:
 
 def _around(scene: Scene, matrix: _Matrix) -> Iterator[Mark]:
     """A matrix's name, an arrow along what is contiguous, dots where parts are left out."""
-    letters = scene.problem.matrix(matrix.tensor.letters)
+    letters = scene.written.matrix(matrix.tensor.letters)
     written = f"[{', '.join(letters)}]" if letters else ""
     yield Label(matrix.x, matrix.y - 28, f"{matrix.tensor.name}{written}", size="large")
     x, y = matrix.x, matrix.y - 8
@@ -164,7 +166,7 @@ def _first(layout: _Layout, letter: str, along: Cut) -> Part:
 def _dimensions(layout: _Layout) -> Iterator[Mark]:
     """The extents of the block's tiles, beside its strips."""
     a, b, _ = layout.matrices
-    scene, problem = layout.scene, layout.scene.problem
+    scene, problem = layout.scene, layout.scene.written
     row, column = _first(layout, problem.m, a.down), _first(layout, problem.n, b.across)
     yield Label(
         a.x + a.across.length + 8,
@@ -184,8 +186,8 @@ def _dimensions(layout: _Layout) -> Iterator[Mark]:
 def _lines_of_a_thread(layout: _Layout) -> Iterator[Mark]:
     """Without tiles along k: the row of A and the column of B that one element needs."""
     a, b, c = layout.matrices
-    row = _first(layout, layout.scene.problem.m, a.down)
-    column = _first(layout, layout.scene.problem.n, b.across)
+    row = _first(layout, layout.scene.written.m, a.down)
+    column = _first(layout, layout.scene.written.n, b.across)
     y, x = a.y + row.at, b.x + column.at
     yield Cell(a.x, y, a.across.length, 16, A, "", "a row of A, read by one thread", strong=True)
     yield Cell(x, b.y, 16, b.down.length, B, "", "a column of B, read by one thread", strong=True)
@@ -194,7 +196,7 @@ def _lines_of_a_thread(layout: _Layout) -> Iterator[Mark]:
 
 def _notes(layout: _Layout) -> tuple[str, ...]:
     """The description, with its numbers."""
-    scene, problem, work = layout.scene, layout.scene.problem, layout.scene.main.work
+    scene, problem, work = layout.scene, layout.scene.written, layout.scene.main.work
     bm, bn = work.size(problem.m), work.size(problem.n)
     m, n, k = scene.shape()[:3]
     a, b, c = problem.a, problem.b, problem.c
@@ -222,7 +224,8 @@ def _notes(layout: _Layout) -> tuple[str, ...]:
             f"It reads {of_k}(BM + BN) = {depth} x ({bm} + {bn}) = {depth * (bm + bn)} elements."
         )
         if work.cluster:
-            rows, columns = (count for _, count in work.cluster)
+            counts = dict(work.cluster)
+            rows, columns = counts[problem.m], counts[problem.n]
             asked = depth * (bm // columns + bn // rows)
             found.append(
                 f"Blocks of a cluster, {rows} x {columns} of them, share these: each loads "

@@ -51,14 +51,18 @@ def instruction_of(scene: Scene) -> InstructionTile:
 
 
 def instruction_tiles(scene: Scene) -> Drawing:
-    """A's tile to the left, B's above, the accumulators where they meet, cut into instruction
-    tiles; numbers are the order along k."""
+    """The tile of the instruction's rows to the left (A's, unless operands are exchanged), that of
+    its columns above, the accumulators where they meet, cut into instruction tiles; numbers are the
+    order along k."""
     tile, step = instruction_of(scene), scene.step
     assert step is not None
     work, problem = scene.main.work, scene.problem
     m, n = work.size(problem.m) // tile.m, work.size(problem.n) // tile.n
     steps = step // tile.k
     groups = owners(scene).warps // WARPS
+    if problem.swapped:  # rows of instructions go down
+        groups = groups.T
+    beside, above = (B, A) if problem.swapped else (A, B)
     wide = max(_CELL * 2, 320.0 / n)
     left = _LEFT + _CELL * steps + _BETWEEN
     top = _TOP + _CELL * steps + _BETWEEN
@@ -71,11 +75,11 @@ def instruction_tiles(scene: Scene) -> Drawing:
         for row in range(m):
             about = f"wgmma {at}: {problem.a.name}, {tile.m} x {tile.k}"
             box = (_LEFT + at * _CELL, top + row * _CELL * 2, _CELL, _CELL * 2)
-            marks.append(Cell(*box, A, str(at), about))
+            marks.append(Cell(*box, beside, str(at), about))
         for column in range(n):
             about = f"wgmma {at}: {problem.b.name}, {tile.k} x {tile.n}"
             box = (left + column * wide, _TOP + at * _CELL, wide, _CELL)
-            marks.append(Cell(*box, B, str(at), about))
+            marks.append(Cell(*box, above, str(at), about))
     for row in range(m):
         for column in range(n):
             group = int(groups[row * tile.m, column * tile.n])
@@ -84,13 +88,13 @@ def instruction_tiles(scene: Scene) -> Drawing:
             marks.append(Cell(*box, warp(group), f"warpgroup {group}", about))
     accumulators = tile.m * tile.n // (WARPS * 32)
     pieces = m * n // len({int(g) for g in groups.reshape(-1)})
-    name = f"m{tile.m}n{tile.n}k{tile.k}"
+    name, (first, second) = f"m{tile.m}n{tile.n}k{tile.k}", problem.factors
     each = f"{steps * pieces} wgmma {name} per warpgroup"
     products = contraction(scene.main).products
     each += f" for each of {products} products of terms" if products > 1 else ""
     description = (
-        f"A step of {step} along k is {each}. Descriptors name A and B in shared memory; "
-        f"a thread holds {accumulators * pieces} accumulators."
+        f"A step of {step} along k is {each}. Descriptors name {first.name} and {second.name} in "
+        f"shared memory; a thread holds {accumulators * pieces} accumulators."
     )
     title = f"{scene.kernel.emitted.name}: the instruction tiles of a step"
     return Drawing(title, description, left + wide * n + 16, top + _CELL * 2 * m + 16, tuple(marks))
@@ -114,7 +118,7 @@ def core_matrices(scene: Scene) -> Drawing:
     marks: list[Mark] = []
     sentences: list[str] = []
     y, width = 0.0, 0.0
-    for operand, meaning in ((scene.problem.a, A), (scene.problem.b, B)):
+    for operand, meaning in ((scene.written.a, A), (scene.written.b, B)):
         buffer = _tile(scene, operand)
         plain, stored = _groups(buffer, swizzled=False), _groups(buffer, swizzled=True)
         x = _LEFT

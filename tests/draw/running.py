@@ -38,7 +38,7 @@ def arguments(scene: Scene, kind: Callable[[DType], object]) -> dict[str, object
 
 def of_tile(scene: Scene, values: Ints) -> Ints:
     """The first tile of ``values``, which are shaped as C is, by (m, n)."""
-    problem, work = scene.problem, scene.main.work
+    problem, work = scene.written, scene.main.work
     found = values
     for at in reversed([i for i, x in enumerate(problem.c.letters) if x in problem.batch]):
         found = found.take(0, at)

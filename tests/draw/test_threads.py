@@ -29,13 +29,13 @@ NO_THREAD = -1
 OF_TENSOR_CORES = ("best/large_f16", "tensor_core")
 _LEAVES = re.compile(r"^async_copy\b.* C\b.*via=tma", re.MULTILINE)
 BY_ENGINE = [name for name in ALL if _LEAVES.search(path_of(name).read_text())]
-BY_MATRICES = [name for name in BY_ENGINE if name.startswith("best/bf16_")]
-"""stmatrix: a lane writes what other lanes have."""
+BY_MATRICES = ["hopper/few_rows", *(n for n in BY_ENGINE if n.startswith("best/bf16_"))]
+"""stmatrix: a lane writes what other lanes have; of the first one's, columns are rows of C."""
 
 
 def warps(drawing: Drawing, shape: tuple[int, ...], problem: Scene) -> Ints:
     """The warp of each element as drawn; 0 where the block has one."""
-    m, n = problem.problem.m, problem.problem.n
+    m, n = problem.written.m, problem.written.n
     found = np.full(shape, NO_THREAD)
     for (number, _), ranges in described(drawing, r"warp (\d+)"):
         here = np.ix_(ranges[m], ranges[n])
@@ -49,7 +49,7 @@ def threads(drawing: Drawing, shape: tuple[int, ...], scene: Scene) -> Ints:
     found = np.full(shape, NO_THREAD)
     for (number, name), ranges in described(drawing, r"threads? (\d+)(?: to \d+)?"):
         if name == scene.problem.c.name:
-            here = np.ix_(ranges[scene.problem.m], ranges[scene.problem.n])
+            here = np.ix_(ranges[scene.written.m], ranges[scene.written.n])
             assert (found[here] == NO_THREAD).all(), "drawn twice"
             found[here] = int(number)
     return found
@@ -114,7 +114,10 @@ def had_by(scene: Scene) -> Ints:
     their numbers are exact in bf16; C has nothing else."""
 
     def owners_by(number: str) -> Ints:
-        sums = re.compile(r"\bacc\[reg_m\]\[reg_n \+ matrix_n \* VEC \+ e\]")
+        sums = re.compile(
+            r"\bacc\[reg_m\]\[reg_n \+ matrix_n \* VEC \+ e\]"
+            r"|\bacc\[reg_n \+ matrix_n\]\[piece_m \* PM \+ e\]"
+        )
         own = f"static_cast<float>(threadIdx.x {number})"
         bits = run_text(scene, lambda text: sums.sub(own, text)).astype(STORAGE["bf16"])
         return numbers(bits, "bf16").astype(np.int64)
@@ -130,10 +133,11 @@ def test_lanes_have_the_sums_that_others_write_as_matrices(name: str) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.parametrize("name", ["best/bf16_1024", "hopper/few_rows"])
 def test_a_lane_that_is_taken_for_the_one_that_names_the_row_is_found(
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = scene_of("best/bf16_1024")
+    scene = scene_of(name)
     monkeypatch.setattr(
         owners, "MATRIX", FragmentLayout(((8, "row", 1), (4, "column", 2)), MATRIX.register)
     )
@@ -212,7 +216,7 @@ def test_random_schedules_are_drawn_as_they_run(index: int) -> None:
 
 def check_partition(drawing: Drawing, scene: Scene) -> None:
     """Each accumulator of the tile is one warp's, and each of warp 0's one lane's of its 32."""
-    letters = scene.problem.m, scene.problem.n
+    letters = scene.written.m, scene.written.n
     shape = tuple(map(scene.main.work.size, letters))
     by_warp = warps(drawing, shape, scene)
     assert (by_warp != NO_THREAD).all()

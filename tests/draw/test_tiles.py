@@ -141,3 +141,13 @@ def test_another_block_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "_block", wrong)
     with pytest.raises(AssertionError):
         check(scene, drawn("tiled", "tiles", (70, 80, 100)))
+
+
+def test_exchanged_operands_are_drawn_as_the_gemm_line_has_them() -> None:
+    """Tiles are walked over along m first, where the letters of instructions are n and m."""
+    drawing = drawn("hopper/few_rows", "tiles", (64, 256, 128))
+    block, tile = blocks(drawing)
+    assert (block, tile) == (5, {"m": range(16, 32), "n": range(64, 128)})
+    steps = {(name, ranges["k"]) for (_, name), ranges in described(drawing, STEP)}
+    assert steps == {(name, range(k, k + 64)) for name in "AB" for k in (0, 64)}
+    assert drawing.description.startswith("C is 64 x 256, cut into 16 tiles of 16 x 64")

@@ -40,7 +40,8 @@ def walked(kernel: AnalyzedKernel, tiles: int, role: str = "", outputs: int = 1)
     if spread.registers == 1 and spread.holding == "thread":
         found = [event for event in found if event[0] not in ("multiply", "write")]
     if ATOMS[contraction(kernel.program.main).atom].in_place:
-        found = [event for event in found if event[0] not in ("load", "multiply", "write")]
+        accessed = ("load", "multiply", "write", "reduce")
+        found = [event for event in found if event[0] not in accessed]
     return tidy(found)
 
 

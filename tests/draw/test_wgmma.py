@@ -17,6 +17,7 @@ from tests.draw.reading import drawn, scene_of
         ("hopper/wgmma", (64, 256, 16), 4),
         ("hopper/fp8", (64, 256, 32), 4),
         ("hopper/split_f32", (64, 128, 16), 4),
+        ("hopper/few_rows", (64, 16, 16), 4),
     ],
 )
 def test_a_step_is_cut_into_the_instructions_of_the_text(
@@ -26,8 +27,9 @@ def test_a_step_is_cut_into_the_instructions_of_the_text(
     tile = instruction_of(scene)
     assert (tile.m, tile.n, tile.k) == shape
     drawing = drawn(name, "fragments")
-    of_a = [cell for cell in drawing.cells if re.match(r"wgmma \d+: A, ", cell.about)]
     work, problem = scene.main.work, scene.problem
+    form = rf"wgmma \d+: {problem.a.name}, "
+    of_a = [cell for cell in drawing.cells if re.match(form, cell.about)]
     assert len(of_a) * tile.m * tile.k == work.size(problem.m) * (scene.step or 0)
     groups = [cell for cell in drawing.cells if cell.about.startswith("warpgroup ")]
     area = work.size(problem.m) * work.size(problem.n)

@@ -82,7 +82,7 @@ def complaint(kernel: Emitted, case: Case, text: str = "") -> str | None:
 def check_reference(kernel: Emitted, case: Case, want: Want) -> None:
     """Fails unless what an epilogue should give is what ``want`` computes."""
     given = operands(kernel, case)
-    found = wanted(kernel.program.problem, given.acc, given.tensors, given.scalars).value
+    found = wanted(kernel.program.problem.written, given.acc, given.tensors, given.scalars).value
     own = want(given.acc, given.tensors["C"], given.named)
     result = compare(stored(found, "f32"), own)
     assert result.equal, f"{case}: the reference of the epilogue: {result.text()}"
@@ -103,14 +103,14 @@ class Given:
 
 
 def operands(kernel: Emitted, case: Case) -> Given:
-    tensors, problem = drawn(kernel.interface, case), kernel.program.problem
+    tensors, problem = drawn(kernel.interface, case), kernel.program.problem.written
     acc = Summation.of(kernel.program).sums(tensors[problem.a.name], tensors[problem.b.name])
     return Given(tensors, case.scalars(kernel.interface), acc)
 
 
 def result_of(kernel: Emitted, case: Case) -> F32:
     """What the text computes, as elements in their roles."""
-    interface, problem = kernel.interface, kernel.program.problem
+    interface, problem = kernel.interface, kernel.program.problem.written
     memory = allocated(interface, case, drawn(interface, case))
     compiled = compile_kernel(kernel.text, interface)
     compiled.run(arguments_of(interface, case, memory), order=case.order)
