@@ -77,6 +77,7 @@ EMITTED = _words("""
     landed in_squares tile_on_curve overlap config cluster rank CLUSTER together clusters
     part PROMOTE plane SPLIT tile_at WARPGROUP
     CONSUMER_GROUPS CONSUMER_BARRIER PRODUCER_REGISTERS CONSUMER_REGISTERS
+    counted_last counted_last_of_group
     """)
 """Names that the emitted text uses whatever the schedule; a test reads them off emitted texts."""
 

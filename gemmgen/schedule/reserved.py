@@ -36,7 +36,7 @@ VARIABLES = (
     *("steps", "chunk", "start", "stop"),
     *("warp", "slice", "frag", "box"),
     *("clusters", "rank"),
-    *("warpgroup", "inst", "matrix"),
+    *("warpgroup", "inst", "matrix", "piece"),
 )
 """Prefixes of the emitted text's variables along a letter: ``tile_k``."""
 

@@ -58,6 +58,16 @@ TEMPLATES = {
     "warp_tile {row}=64 {col}=128\ndecompose into=bf16\ntensor_core via=wgmma promote=64\n"
     "swizzle {A} {B}\ndouble_buffer {A} {B} stages=2\nasync_copy {A} {B} via=tma\npersistent\n"
     "warp_specialize producers=1 consumers=2\ncluster {row}=2\n" + _EPILOGUE,
+    "swapped": _LINES
+    + "dtype {A}=f16 {B}=f16 {C}=f16\ntarget sm_90a\n"
+    + "tile {row}=48 {col}=128 {term}=32\ncache_shared {A} {B} {C}\nwarp_tile {row}=48 {col}=64\n"
+    + "tensor_core via=wgmma rows={col}\nswizzle {A} {B} {C}\ndouble_buffer {A} {B}\n"
+    + "async_copy {A} {B} {C} via=tma\nwarp_specialize producers=1\n"
+    + _EPILOGUE,
+    "parts": _LINES
+    + "target sm_90a\ntile {row}=64 {col}=64 {term}=16\ncache_shared {A} {B}\n"
+    + "register_block {row}=8 {col}=4\ndouble_buffer {A} {B}\nasync_copy {A} {B} via=tma\n"
+    + "split_k parts=4 groups=2\nwarp_specialize producers=1\n",
 }
 """Schedules that together use every mechanism which names things."""
 
