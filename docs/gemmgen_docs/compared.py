@@ -14,6 +14,7 @@ class Compared:
 
     ``before`` is another example, or none.  With ``without`` it is the example itself, without
     these statements; if it is timed against another one, ``before`` is that and ``text_of`` itself.
+    ``instead`` are statements in place of its own, and ``named`` says what they are.
     ``shape`` is that of ``gemmgen explain``.  ``page`` is the page that shows it, unless that has
     the example's name.
     """
@@ -23,15 +24,22 @@ class Compared:
     shape: str = "4096"
     page: str = ""
     text_of: str = ""
+    instead: str = ""
+    named: str = ""
 
     def text(self) -> str | None:
         """The schedule that the example is compared with."""
         if self.before is None:
             return None
-        return schedules.without(schedules.text(self.text_of or self.before), *self.without)
+        name = self.text_of or self.before
+        if self.instead:
+            return schedules.replaced(name, self.instead)
+        return schedules.without(schedules.text(name), *self.without)
 
     def called(self) -> str:
         """Its description."""
+        if self.named:
+            return self.named
         if not self.without:
             return f"`{self.before}`"
         left = [schedules.directive(line) for line in schedules.statements(self.text() or "")]
@@ -65,6 +73,17 @@ HOPPER = {
     "hopper/pingpong": Compared("hopper/tma_store"),
     "hopper/overlap_launch": Compared("hopper/tma"),
     "hopper/wgmma": Compared("hopper/cluster"),
+    "hopper/few_rows": Compared(
+        "hopper/wgmma",
+        shape="16x8192x8192",
+        text_of="hopper/few_rows",
+        instead="tile m=64 n=64 k=64\nwarp_tile m=64 n=64\ntensor_core via=wgmma\n"
+        "double_buffer A B stages=12",
+        named="the same without `rows=n`",
+    ),
+    "hopper/split_k": Compared(
+        "hopper/wgmma", ("split_k",), "512x1024x16384", text_of="hopper/split_k"
+    ),
     "hopper/fp8": Compared("hopper/wgmma"),
     "hopper/int8": Compared("hopper/fp8"),
     "hopper/tf32": Compared("hopper/wgmma"),

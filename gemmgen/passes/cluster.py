@@ -7,7 +7,8 @@ all of them (multicast), so that the tile is read once from L2.  A stage is fill
 consumers of all blocks have released it.  It needs ``async_copy via=tma`` for both operands,
 ``warp_specialize``, and ``target sm_90a``, since multicasts may be slow elsewhere.  The last
 clusters may have tiles beyond C: their blocks copy and multiply, and write nothing.  A persistent
-launch has as many clusters as the driver reports to be resident.  ``cluster m=1 n=1`` equals the
+launch has as many clusters as the driver reports to be resident.  With ``split_k`` the blocks of a
+cluster sum the same part of K, and meet once before the reduction.  ``cluster m=1 n=1`` equals the
 directive's absence.
 
     work [m=32, n=32]

@@ -10,6 +10,9 @@ One block reads its tile's parts no faster than a multiprocessor can; ``groups=G
 of parts first, in the last block of each, and then the groups. The launcher takes the workspace and
 the counters; the Python functions allocate them.
 
+With ``warp_specialize`` the consumers reduce, and the producer takes no part in it. Blocks of a
+``cluster`` sum the same part, and share its tiles. ``persistent`` is refused: blocks leave early.
+
 ``within=warp`` is another form: a thread's micro-tile becomes a warp's.  Each lane reads its own k
 elements of a step, contiguous over the lanes (``vectorize`` makes them wide), and shuffles add the
 lanes' accumulators in a fixed order: for matrix-vector products, and few rows.

@@ -13,6 +13,13 @@ bits: for K in the thousands, sums of positive products lose some percent. ``pro
 error small: every N terms the accumulator is added to one in f32, and reset to zero. ``decompose``
 needs ``promote``.
 
+``rows=n`` exchanges the operands of ``via=mma`` and ``via=wgmma`` (swap AB): the second factor's
+letter lies along the instruction's 16 or 64 rows, and the first one's along its columns, in steps
+of 8. So a C with few rows wastes none of the instruction's. Storage orders and results stay the
+same. A C that is contiguous along n has no ``vectorize`` then: threads have neighbors along m.
+``cache_shared C`` with ``async_copy C via=tma`` stores it by ``stmatrix.trans`` (16-bit types) and
+TMA.
+
     accumulator acc[m=32, n=32] f32 spread [m=2x1x16x1, n=1x1x32x1] x=n by_warp
     loop k
       contract acc += A_shared * B_shared

@@ -6,6 +6,7 @@ waits for the whole block in between. The copies end at barriers in shared memor
 ``async_copy via=tma``. How many consumers there are follows from the tile; ``consumers`` (in
 warpgroups of 128 threads) is only checked. On sm_90a the producer gives up registers that the
 consumers take, if these are whole warpgroups. ``producers=0`` equals the directive's absence.
+With ``split_k`` the consumers reduce the parts; with ``cluster`` producers multicast.
 
 With ``order=pingpong`` (as in CUTLASS) two consumer warpgroups of a persistent block alternate:
 each computes a whole tile, and while one runs its epilogue the other runs its main loop.
