@@ -113,8 +113,9 @@ class Discharge:
             if verdict.status == "proved":
                 continue
             sure = one.certain and verdict.status == "refuted"
-            finding = Counterexample(one.about, one.where, verdict.values, one.thread, certain=sure)
-            outcome.worse("refuted" if sure else "unknown", one.about, finding)
+            about = self.context.theory.titled(one.about)
+            finding = Counterexample(about, one.where, verdict.values, one.thread, certain=sure)
+            outcome.worse("refuted" if sure else "unknown", about, finding)
 
     def _ranges(self, outcome: FactOutcome, begin: float) -> None:
         """32-bit results: those that differ in a constant are decided by their ends."""

@@ -15,6 +15,7 @@ from gemmgen.prove.theory import Theory
 
 ONE = polynomials.fixed(1)
 BOUND_SECONDS = 2.0
+LONGEST_TITLE = 45
 
 
 class Unsupported(Exception):
@@ -111,6 +112,7 @@ def _by_number(theory: Theory, x: Polynomial, divisor: int) -> Polynomial:
     key = ("/", polynomials.signature(x), divisor)
     if key not in theory.shared_names:
         q = theory.symbol("quotient")
+        _entitle(theory, q, x, "/", polynomials.fixed(divisor))
         rest = polynomials.subtract(x, polynomials.scale(q, divisor))
         theory.known(
             q, conditions.not_negative(rest), conditions.less(rest, polynomials.fixed(divisor))
@@ -128,6 +130,8 @@ def _by_symbol(theory: Theory, x: Polynomial, y: Polynomial) -> tuple[Polynomial
     key = ("/", polynomials.signature(x), polynomials.signature(y))
     if key not in theory.shared_names:
         q, r = theory.symbol("quotient"), theory.symbol("remainder")
+        _entitle(theory, q, x, "/", y)
+        _entitle(theory, r, x, "%", y)
         whole = polynomials.add(polynomials.multiply(q, y), r)
         law = conditions.is_zero(polynomials.subtract(x, whole))
         positive = conditions.at_least(y, ONE)
@@ -153,6 +157,13 @@ def _by_symbol(theory: Theory, x: Polynomial, y: Polynomial) -> tuple[Polynomial
         theory.shared_names[key] = q
         theory.shared_names[("%", *key[1:])] = r
     return theory.shared_names[key], theory.shared_names[("%", *key[1:])]
+
+
+def _entitle(theory: Theory, own: Polynomial, x: Polynomial, op: str, y: Polynomial) -> None:
+    """Reports show a symbol as ``blockIdx.x / tiles along N``, if that is short."""
+    text = f"({theory.titled(polynomials.text(x))} {op} {polynomials.text(y)})"
+    if len(text) <= LONGEST_TITLE:
+        theory.titles[polynomials.text(own)] = text
 
 
 def _lemmas(theory: Theory, q: Polynomial, x: Polynomial, y: Polynomial) -> None:

@@ -8,6 +8,7 @@ are added, and the question is asked again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from math import gcd
@@ -58,6 +59,7 @@ class Theory:
         self.definitions: dict[str, list[Condition]] = {}
         self.multiples: dict[str, int] = {}
         self.limits: list[Polynomial] = []
+        self.titles: dict[str, str] = {}
         self.samples: list[dict[str, int]] = []
         self.sizes: list[str] = []
         self.shared_names: dict[object, Polynomial] = {}
@@ -76,6 +78,12 @@ class Theory:
             unique = f"{name}.{count}"
         self.facts[unique], self.definitions[unique] = list(facts), list(definitions)
         return polynomials.symbol(unique)
+
+    def titled(self, text: str) -> str:
+        """``text`` with the titles of symbols in place of their names."""
+        names = sorted(self.titles, key=len, reverse=True)
+        found = re.compile("|".join(rf"\b{re.escape(name)}(?![\w.])" for name in names))
+        return found.sub(lambda match: self.titles[match[0]], text) if names else text
 
     def known(self, form: Polynomial, *facts: Condition) -> None:
         """Adds facts of a symbol."""
