@@ -23,7 +23,7 @@ from typing import ClassVar
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import remainder
-from gemmgen.ir.buffers import Buffer
+from gemmgen.ir.buffers import Buffer, slice_height
 from gemmgen.ir.edit import changed_by, copy_outward, edit_buffer, edit_main, fragment_of
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.passes.base import OperandArgument, Stated, micro_tile_line, shared_tile
@@ -88,17 +88,19 @@ def _check_slices(kernel: Kernel, fact: OperandArgument, slice_: Buffer) -> None
     """A tile ends with the last slice buffer, so that the next tile begins with the first: the
     buffer of each row is a constant."""
     letter, stages = slice_.letters[0], fact.value
-    rows = kernel.spread.axis(letter).registers
+    height = slice_height(kernel.spread, letter)
+    rows = kernel.spread.axis(letter).registers // height
     if rows % stages == 0:
         return
+    each, of_them = ("row", "") if height == 1 else (f"{height} rows", " of them")
     most = max(n for n in range(1, stages) if rows % n == 0)
     fewer = f"stages={most}" if most > 1 else f"leave {fact.tensor} out of double_buffer"
     raise Refusal(
         f"double_buffer {fact.tensor}: {stages} slices are not used equally often",
         at=fact.span,
         notes=(
-            f"{fact.tensor} leaves in a slice for each row of a micro-tile, and a thread has "
-            f"{rows} along {letter}: {remainder(rows, stages)}",
+            f"{fact.tensor} leaves in a slice for each {each} of a micro-tile, and a thread has "
+            f"{rows}{of_them} along {letter}: {remainder(rows, stages)}",
         ),
         hint=fewer,
     )

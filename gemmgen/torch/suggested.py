@@ -22,7 +22,7 @@ from gemmgen.torch.siblings import compiled
 if TYPE_CHECKING:
     from gemmgen.explore.suggest.choose import Suggestion
 
-LEAST = 2**21
+LEAST = 2**17
 """Multiply-adds of f32 or f64 below which launch overhead hides the gain of a better schedule."""
 
 
