@@ -125,7 +125,8 @@ def scratch_lines(interface: Interface) -> list[str]:
     """What must be true of the memory that a launch uses in addition to its tensors."""
     lines: list[str] = []
     for param in interface.scratch:
-        size = f"{_tiles(interface)} * {param.item * param.per_tile} bytes"
+        bytes_of_cluster = interface.cluster_blocks * param.item * param.per_tile
+        size = f"{_tiles(interface)} * {bytes_of_cluster} bytes"
         if param.planes is not None:
             own, row = param.planes, unit(param.dtype)
             size = f"{own.count} * {own.rows} * ceil({own.columns} / {row}) * {ALIGNMENT} bytes"

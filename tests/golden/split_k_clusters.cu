@@ -28,8 +28,8 @@
 //     lda % 4 == 0, ldb % 4 == 0, ldc % 4 == 0
 //     A, B, C aligned to 16 bytes
 //     C overlaps none of A, B
-//     workspace: ceil(M / 64) * ceil(N / 128) * 32768 bytes, aligned to 16 bytes
-//     arrived: ceil(M / 64) * ceil(N / 128) * 12 bytes, zeros; each launch leaves zeros
+//     workspace: ceil(M / 64) * ceil(N / 128) * 131072 bytes, aligned to 16 bytes
+//     arrived: ceil(M / 64) * ceil(N / 128) * 48 bytes, zeros; each launch leaves zeros
 //     concurrent launches need separate workspace and arrived
 
 namespace gemm_detail {

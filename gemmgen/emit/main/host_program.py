@@ -212,12 +212,15 @@ def _literal(value: float, dtype: DType) -> str:
 
 
 def _tiles(interface: Interface) -> list[Expr]:
-    """How many tiles cover each extent of C, and how many matrices there are."""
+    """How many tiles, or clusters, cover each extent of C, how many matrices there are, and the
+    tiles of a cluster."""
+    sides = interface.cluster or (1,) * len(interface.tiles)
     found: list[Expr] = []
-    for name, size in interface.tiles:
+    for (name, size), blocks in zip(interface.tiles, sides, strict=True):
         last = Var(name) - 1
-        found.append(last / size + Wide(Int(1)))
-    return [*found, *(Var(name) for _, name in interface.batches)]
+        found.append(last / (size * blocks) + Wide(Int(1)))
+    several = [Int(interface.cluster_blocks)] if interface.cluster else []
+    return [*found, *(Var(name) for _, name in interface.batches), *several]
 
 
 def _scratch_type(param: Param) -> str:
