@@ -127,6 +127,7 @@ PRODUCTS: tuple[DeviceFunction, ...] = (
     ),
     *(multiply(32, types) for types in _OTHER_PRODUCTS),
     multiply(24, _INTEGERS),
+    multiply(24, _HALF_PRODUCTS[0], (True, False)),
     *(multiply(256, types) for types in (_OTHER_PRODUCTS[0], _CUT, _INTEGERS)),
 )
 """Some sizes."""
