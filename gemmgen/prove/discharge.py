@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gemmgen.base.units import numeral
 from gemmgen.ir.interface import INT_MAX
 from gemmgen.prove import conditions, polynomials
 from gemmgen.prove.conditions import All, Condition, NotNegative, Truth
@@ -76,7 +77,7 @@ class Discharge:
             if outcome.status == "refuted":
                 return
             if time.perf_counter() - begin > self.seconds:
-                outcome.worse("unknown", f"not decided in {self.seconds:g} seconds")
+                outcome.worse("unknown", f"not decided in {numeral(self.seconds)} seconds")
                 return
             verdict = self.context.theory.ask(goal.path, goal.claim, goal.mask)
             outcome.queries += verdict.queries

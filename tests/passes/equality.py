@@ -20,8 +20,8 @@ from gemmgen.proof.sums import Summation
 def difference(before: Program, after: Program) -> str | None:
     """Where one of two programs is not their problem on integers, whose sums are exact, or where
     one gives other bits than the other on numbers whose sums are rounded; in words."""
-    problem, programs = after.problem, (before, after)
-    assert before.problem == problem, "a rewrite does not change what is computed"
+    problem, programs = after.problem.written, (before, after)
+    assert before.problem.written == problem, "a rewrite does not change what is computed"
     lowered = tuple(make_concrete(program) for program in programs)
     shapes, ordered = shapes_of(after, lowered), order_of(before) == order_of(after)
 
