@@ -27,7 +27,8 @@ DROPPED = ("pad", "residue", "target")
 
 def tma_reasons(s: Suggestion) -> Iterator[str]:
     """A sentence, if the suggestion compiles with ``async_copy via=tma``."""
-    if not s.settled.asynchronous or not has(s.request.gpu.arch, SINCE["tma"]):
+    is_asynchronous = any(each.name == "async_copy" for each in s.schedule.directives)
+    if not is_asynchronous or not has(s.request.gpu.arch, SINCE["tma"]):
         return
     found = [f"{ratio:.2f} times as long{more}" for more, ratio in _ratios(s)]
     if found:
