@@ -13,7 +13,7 @@ from gemmgen.gpu.tensor_maps import MappedStarter
 from gemmgen.ir.interface import Interface, PrePass
 
 
-class _Layout:
+class _ArgumentLayout:
     """How the arguments of a pre-pass are packed."""
 
     __slots__ = ("offsets", "struct")
@@ -30,7 +30,7 @@ class _Arguments:
 
     __slots__ = ("_table", "memory", "pointers")
 
-    def __init__(self, layout: _Layout) -> None:
+    def __init__(self, layout: _ArgumentLayout) -> None:
         self.memory = bytearray(layout.struct.size)
         start = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         pointers = (start + offset for offset in layout.offsets)
@@ -46,7 +46,7 @@ class _PrePass:
 
     def __init__(self, loaded: Loaded, launch: PrePass, blocks: int, given: Sequence[int]) -> None:
         own = launch.interface
-        self._loaded, self._given, self._layout = loaded, [*given], _Layout(own)
+        self._loaded, self._given, self._layout = loaded, [*given], _ArgumentLayout(own)
         self._places = [at for at, param in enumerate(own.params) if param.kind == "tensor"]
         function = loaded.pre_passes[own.name].ptr
         shape = (function, blocks, 1, 1, *own.block, 1, own.dynamic_shared)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
+
+import numpy as np
 
 from gemmgen.ir.problem import Problem
 from gemmgen.prove import conditions, data, polynomials
@@ -27,7 +30,7 @@ from gemmgen.prove.walk_context import OutputStore, WalkContext
 def check(context: WalkContext, problem: Problem) -> None:
     """Adds the goals for all stores to C to the facts ``products`` and ``formula``."""
     formula = EpilogueFormula(context, problem)
-    for store in context.stores:
+    for store in map(_of_its_threads, context.stores):
         context.where = store.where
         flags = sorted(data.flags_of(store.value))
         for sides in product((False, True), repeat=len(flags)):
@@ -39,6 +42,18 @@ def check(context: WalkContext, problem: Problem) -> None:
                 stored.violate(f"what is stored has no sum: {shown}")
             elif not stored.wrong:
                 formula.check(store, value, chosen)
+
+
+def _of_its_threads(store: OutputStore) -> OutputStore:
+    """``store`` with the numbers of a thread that does it in place of those of threads that do not,
+    which may be anything."""
+    if store.mask is None:
+        return store
+    doing = np.where(store.mask, np.arange(store.mask.size), int(np.argmax(store.mask)))
+    each = partial(polynomials.taken, places=doing)
+    at = tuple((letter, each(form)) for letter, form in store.at)
+    path = tuple(conditions.with_forms(one, each) for one in store.path)
+    return OutputStore(at, data.taken(store.value, doing), path, store.mask, store.where)
 
 
 class _Stored:

@@ -194,7 +194,7 @@ BUGS: dict[Plant, set[str]] = {
     stage_off_by_one: {"race", "meaning", "wrong result", "never written", "under way"},
     pad_off_by_one: {"misaligned", "IRError"},
     swizzle_forgotten_by_reads: {"meaning", "wrong result"},
-    rounds_end_a_tile_early: {"meaning", "wrong result"},
+    rounds_end_a_tile_early: {"meaning", "wrong result", "not waited for"},
     guard_dropped: {"out of bounds", "meaning", "wrong result", "fault", "two owners"},
     first_tile_taken_for_full: {"out of bounds", "meaning", "fault"},
     last_tile_taken_for_any: {"out of bounds", "meaning", "fault"},

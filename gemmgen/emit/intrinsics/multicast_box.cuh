@@ -8,6 +8,7 @@ __device__ __forceinline__ void gg_multicast_box_${rank}d(
     asm volatile("cp.async.bulk.tensor.${rank}d.shared::cluster.global.tile"
                  ".mbarrier::complete_tx::bytes.multicast::cluster$hint"
                  " [%0], [%1, {$numbers}], [%2], $blocks$policy;"
-                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)), $operands,
+                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
+                    $operands,
                     "h"(static_cast<unsigned short>(blocks))$input : "memory");
 }
