@@ -146,7 +146,9 @@ def _matrices(held: Memory, first: int, line: Line) -> npt.NDArray[np.float64]:
 
 
 @cache
-def _elements(lanes: int, count: int, each: int, transposed: bool) -> tuple[tuple[Ints, Ints], ...]:
+def matrix_elements(
+    lanes: int, count: int, each: int, transposed: bool
+) -> tuple[tuple[Ints, Ints], ...]:
     """Of each element that a lane has of ``count`` matrices: the lane that names its row, and its
     column there, of all lanes."""
     lane, found = np.arange(lanes), list[tuple[Ints, Ints]]()
@@ -201,7 +203,9 @@ class CheckedWarps:
         unaligned = named % row_of(matrices.dtype) != 0
         tile.refuse(unaligned, named, mask, "no row of a matrix begins there")
         each = packed(matrices.dtype)
-        for names, column in _elements(self.lanes.count, matrices.count, each, matrices.transposed):
+        for names, column in matrix_elements(
+            self.lanes.count, matrices.count, each, matrices.transposed
+        ):
             yield named[names] + column
 
     def converge(self, mask: Mask) -> None:

@@ -39,7 +39,7 @@ def _count_arrival(node: CountArrival, code: Code) -> Step:
         every = machine.lanes.every(chosen(mask)).astype(np.bool_)
         ones = every if mask is None else every & mask
         found = counters.count(index(mask), cast(int, last(mask)), ones)
-        frame[number] = found & ones if node.alone else found
+        frame[number] = np.logical_and(found, ones) if node.alone else found
 
     return step
 

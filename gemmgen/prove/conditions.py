@@ -230,21 +230,6 @@ def flags_of(condition: Condition) -> set[str]:
             return set()
 
 
-def is_uniform(condition: Condition) -> bool:
-    """Whether it is the same for all threads of a block."""
-    match condition:
-        case Truth(value):
-            return isinstance(value, bool)
-        case NotNegative(form) | IsZero(form) | Multiple(form):
-            return form.uniform
-        case All(parts) | AnyOf(parts):
-            return all(map(is_uniform, parts))
-        case Not(part):
-            return is_uniform(part)
-        case Flag():
-            return True
-
-
 def evaluated(condition: Condition, values: Mapping[str, int]) -> bool | Bools:
     """In which threads it holds for these values of the symbols and the flags."""
     match condition:

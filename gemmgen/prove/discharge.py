@@ -10,8 +10,8 @@ import numpy as np
 
 from gemmgen.base.units import numeral
 from gemmgen.ir.interface import INT_MAX
-from gemmgen.prove import conditions, polynomials
-from gemmgen.prove.conditions import All, Condition, NotNegative, Truth
+from gemmgen.prove import condition_queries, conditions, polynomials
+from gemmgen.prove.conditions import Condition, NotNegative
 from gemmgen.prove.data import numbers
 from gemmgen.prove.goals import Fact, Goal, Range, Where
 from gemmgen.prove.polynomials import Polynomial
@@ -91,7 +91,7 @@ class Discharge:
 
     def _without_weaker(self, goals: Sequence[Goal], outcome: FactOutcome) -> list[Goal]:
         """The goals that neither their paths state nor one claim for all alike ones implies."""
-        left = [goal for goal in goals if not is_stated(goal.path, goal.claim)]
+        left = [goal for goal in goals if not condition_queries.is_stated(goal.path, goal.claim)]
         alike: dict[object, list[Goal]] = {}
         for goal in left:
             if isinstance(goal.claim, NotNegative):
@@ -150,24 +150,6 @@ def _above(form: Polynomial) -> Condition:
 
 def _below(form: Polynomial) -> Condition:
     return conditions.at_least(polynomials.fixed(INT_MAX), form)
-
-
-def is_stated(path: Sequence[Condition], claim: Condition) -> bool:
-    """Whether ``path`` has the claim, or one that differs from it in a constant and is stronger."""
-    if isinstance(claim, Truth):
-        return claim.value is True
-    parts = [each for one in path for each in (one.parts if isinstance(one, All) else (one,))]
-    if isinstance(claim, All):
-        return all(is_stated(path, part) for part in claim.parts)
-    if not isinstance(claim, NotNegative):
-        own = conditions.signature(claim)
-        return any(conditions.signature(part) == own for part in parts)
-    for part in parts:
-        if isinstance(part, NotNegative):
-            apart = polynomials.subtract(claim.form, part.form)
-            if apart.concrete and bool(np.all(np.asarray(apart.constant) >= 0)):
-                return True
-    return False
 
 
 def _symbols(form: Polynomial) -> object:

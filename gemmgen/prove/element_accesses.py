@@ -8,11 +8,9 @@ from typing import cast
 
 import numpy as np
 
-from gemmgen.ir.dtypes import BYTES
-from gemmgen.numerics.operators import Ints
-from gemmgen.prove import conditions, data, polynomials, shared_state
+from gemmgen.prove import conditions, data, polynomials, shared_accesses, shared_state
 from gemmgen.prove.conditions import Condition
-from gemmgen.prove.data import Data, Kept, Place, TensorElement, UnknownData
+from gemmgen.prove.data import Data, Place, TensorElement, UnknownData
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.products import settled
@@ -22,7 +20,6 @@ from gemmgen.prove.state import (
     RegisterPlace,
     SharedPlace,
     WalkState,
-    Write,
     under,
 )
 from gemmgen.prove.walk_context import OutputStore, WalkContext
@@ -40,10 +37,9 @@ def load(
         case GlobalPlace(param, offset):
             return load_global(context, state, GlobalPlace(param, offset), width, valid)
         case SharedPlace():
-            check_shared_alignment(context, state, place, width)
-            return [_load_shared(context, state, place, e) for e in range(width)]
+            return shared_accesses.load(context, state, place, width)
         case RegisterPlace():
-            return [_load_register(context, state, place, e) for e in range(width)]
+            return [load_register(context, state, place, e) for e in range(width)]
         case _:
             raise Unsupported("a read of what is no memory")
 
@@ -53,12 +49,10 @@ def save(context: WalkContext, state: WalkState, place: Binding, values: Sequenc
         case GlobalPlace():
             _save_global(context, state, place, values)
         case SharedPlace():
-            check_shared_alignment(context, state, place, len(values))
-            for e, value in enumerate(values):
-                save_shared(context, state, place, e, value)
+            shared_accesses.save(context, state, place, values)
         case RegisterPlace():
             for e, value in enumerate(values):
-                _save_register(context, state, place, e, value)
+                save_register(context, state, place, e, value)
         case _:
             raise Unsupported("a write of what is no memory")
 
@@ -198,135 +192,12 @@ def _save_global(
             context.stores.append(OutputStore(own, value, state.path, state.mask, context.where))
 
 
-# ---- shared memory ----
-
-
-def shared_cells(context: WalkContext, state: WalkState, place: SharedPlace, e: int) -> Ints | None:
-    """The flat index of each thread's element, ``e`` after ``place``; None where it is outside."""
-    sizes = next(one.sizes for one in context.kernel.shared if one.name == place.name)
-    if len(place.first) != len(sizes):
-        raise Unsupported(f"{len(place.first)} indices of {place.name}")
-    flat, inside = np.zeros(context.threads, np.int64), True
-    for i, (form, size) in enumerate(zip(place.first, sizes, strict=True)):
-        if not form.concrete:
-            raise Unsupported(
-                f"the index {polynomials.text(form)} of {place.name} depends on sizes"
-            )
-        own = np.asarray(form.constant) + (e if i == len(sizes) - 1 else 0)
-        wrong = np.broadcast_to((own < 0) | (own >= size), context.threads)
-        index = own if own.ndim == 0 else own[data.first_thread(wrong)]
-        about = f"index {i} of {place.name} is {index}, of {size}"
-        inside &= context.check(state, "shared bounds", wrong, about)
-        flat = flat * size + own
-    return cast(Ints, flat) if inside else None
-
-
-def check_shared_alignment(
-    context: WalkContext, state: WalkState, place: SharedPlace, width: int
-) -> None:
-    if width == 1:
-        return
-    array = next(one for one in context.kernel.shared if one.name == place.name)
-    flat = np.zeros(context.threads, np.int64)
-    for form, size in zip(place.first, array.sizes, strict=True):
-        if not form.concrete:
-            raise Unsupported(
-                f"the index {polynomials.text(form)} of {place.name} depends on sizes"
-            )
-        flat = flat * size + np.asarray(form.constant)
-    about = f"{place.name} is accessed at no multiple of {width} elements"
-    context.check(state, "alignment", cast("shared_state.Bools", flat % width != 0), about)
-    bytes_ = width * BYTES[array.dtype]
-    short = array.aligned % bytes_ != 0
-    context.check(state, "alignment", short, f"{place.name} is aligned to {array.aligned} bytes")
-
-
-def note_access(
-    context: WalkContext,
-    state: WalkState,
-    name: str,
-    at: Ints,
-    kind: str,
-    asynchronous: bool = False,
-) -> None:
-    """One access of each thread that is here, for races."""
-    cells, threads = state.cells[name], context.active(state)
-    own = at if state.mask is None else at[state.mask]
-    statement = context.statement()
-    if kind == "read":
-        conflict = shared_state.read(cells, own, threads, statement)
-    else:
-        conflict = shared_state.write(cells, own, threads, statement, asynchronous)
-    context.ledger.count("races")
-    if conflict is not None:
-        context.violated(state, "races", described(context, name, conflict), conflict.thread)
-
-
-def described(context: WalkContext, name: str, conflict: shared_state.Conflict) -> str:
-    sizes = next(one.sizes for one in context.kernel.shared if one.name == name)
-    index = "".join(f"[{i}]" for i in np.unravel_index(conflict.cell, sizes))
-    other = "another thread" if conflict.other < 0 else f"thread {conflict.other}"
-    first = context.statements[conflict.first_at].statement if conflict.first_at >= 0 else ""
-    where = f" in `{first}`" if first else ""
-    return f"{name}{index}: thread {conflict.thread} {conflict.what}; the other is {other}{where}"
-
-
-def _load_shared(context: WalkContext, state: WalkState, place: SharedPlace, e: int) -> Data:
-    at = shared_cells(context, state, place, e)
-    if at is None:
-        return UnknownData("an element outside its array", certain=True)
-    note_access(context, state, place.name, at, "read")
-    if state.pending and any(one.name == place.name for one in state.pending):
-        raise Unsupported(f"a read of {place.name} under the condition of a store")
-    return shared_state.content(state.cells[place.name], context.events, at, state.mask)
-
-
-def save_shared(
-    context: WalkContext,
-    state: WalkState,
-    place: SharedPlace,
-    e: int,
-    value: Data,
-    asynchronous: bool = False,
-) -> None:
-    at = shared_cells(context, state, place, e)
-    if at is None:
-        return
-    note_access(context, state, place.name, at, "write", asynchronous)
-    write = Write(place.name, at, value, state.mask, context.where)
-    if state.pending is None:
-        finish(context, state, write)
-    else:
-        state.pending.append(write)
-
-
-def finish(context: WalkContext, state: WalkState, write: Write) -> None:
-    """A store that all threads of its mask do, wherever the state's path holds."""
-    cells = state.cells[write.name]
-    value = write.value
-    if any(isinstance(each, Kept) for each in data.inside(value)):
-        old = shared_state.content(cells, context.events, write.at, write.mask)
-        value = kept(value, old)
-    value = settled(context, state, value)
-    threads = context.every if write.mask is None else context.every[write.mask]
-    shared_state.store(cells, context.events.add(value), write.at[threads], threads)
-
-
-def kept(value: Data, old: Data) -> Data:
-    """``value`` with ``old`` where it is kept."""
-    match value:
-        case Kept():
-            return old
-        case data.Pick(condition, yes, no):
-            return data.pick(condition, kept(yes, old), kept(no, old))
-        case _:
-            return value
-
-
 # ---- registers ----
 
 
-def _register(context: WalkContext, state: WalkState, place: RegisterPlace, e: int) -> int | None:
+def register_number(
+    context: WalkContext, state: WalkState, place: RegisterPlace, e: int
+) -> int | None:
     """The flat index of an element; None if it is outside."""
     if len(place.first) != len(place.sizes):
         raise Unsupported(f"{len(place.first)} indices of {place.key}")
@@ -346,8 +217,8 @@ def _register(context: WalkContext, state: WalkState, place: RegisterPlace, e: i
     return flat
 
 
-def _load_register(context: WalkContext, state: WalkState, place: RegisterPlace, e: int) -> Data:
-    at = _register(context, state, place, e)
+def load_register(context: WalkContext, state: WalkState, place: RegisterPlace, e: int) -> Data:
+    at = register_number(context, state, place, e)
     if at is None:
         return UnknownData("a register outside its array", certain=True)
     return state.registers.get(
@@ -355,9 +226,16 @@ def _load_register(context: WalkContext, state: WalkState, place: RegisterPlace,
     )
 
 
-def _save_register(
+def save_register(
     context: WalkContext, state: WalkState, place: RegisterPlace, e: int, value: Data
 ) -> None:
-    at = _register(context, state, place, e)
+    at = register_number(context, state, place, e)
     if at is not None:
-        state.registers[place.key, at] = settled(context, state, value)
+        keep_register(context, state, place, at, value)
+
+
+def keep_register(
+    context: WalkContext, state: WalkState, place: RegisterPlace, number: int, value: Data
+) -> None:
+    """Each thread's register, by its number in the array, holds ``value`` from here on."""
+    state.registers[place.key, number] = settled(context, state, value)

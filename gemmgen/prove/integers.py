@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from gemmgen.numerics.operators import Ints
-from gemmgen.prove import conditions, polynomials
+from gemmgen.prove import condition_queries, conditions, polynomials
 from gemmgen.prove.conditions import ChosenInteger, Condition, Integer, Truth
 from gemmgen.prove.polynomials import Coefficient, Polynomial
 from gemmgen.prove.theory import Theory
@@ -46,7 +46,7 @@ def choose(theory: Theory, condition: Condition, yes: Integer, no: Integer) -> I
     if isinstance(yes, Polynomial) and isinstance(no, Polynomial):
         if polynomials.same(yes, no):
             return yes
-        if conditions.is_uniform(condition) and yes.uniform and no.uniform:
+        if condition_queries.is_uniform(condition) and yes.uniform and no.uniform:
             key = (
                 "?",
                 conditions.signature(condition),

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from gemmgen.ir.problem import Problem
-from gemmgen.prove import conditions, data, polynomials
+from gemmgen.prove import choices, condition_queries, conditions, data, polynomials
 from gemmgen.prove.data import (
     Apply,
     Data,
@@ -32,11 +32,11 @@ def check(context: WalkContext, problem: Problem) -> None:
     formula = EpilogueFormula(context, problem)
     for store in map(_of_its_threads, context.stores):
         context.where = store.where
-        flags = sorted(data.flags_of(store.value))
+        flags = sorted(choices.flags_of(store.value))
         for sides in product((False, True), repeat=len(flags)):
             chosen = dict(zip(flags, sides, strict=True))
             stored = _Stored(context, store)
-            value = stored.resolved(data.with_flags(store.value, chosen))
+            value = stored.resolved(choices.with_flags(store.value, chosen))
             if not stored.totals:
                 shown = data.shown(store.value, 0)
                 stored.violate(f"what is stored has no sum: {shown}")
@@ -104,6 +104,10 @@ class _Stored:
 
     def _never(self, condition: conditions.Condition) -> bool:
         claim = conditions.negated(condition)
+        if condition_queries.is_stated(self.state.path, claim):
+            return True
+        if condition_queries.is_stated(self.state.path, condition):
+            return False
         return self.context.theory.holds(self.state.path, claim, 1.0)
 
     def _total(self, value: Total) -> None:

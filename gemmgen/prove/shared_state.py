@@ -11,10 +11,13 @@ from typing import cast
 import numpy as np
 
 from gemmgen.base.record import record
+from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove.data import Data, UnknownData, gathered, taken
 
 NONE, SEVERAL = -1, -2
+LANES, MET = -3, -4
+"""Codes of several threads of one warp, which have or have not met since: ``LANES - 2 * warp``."""
 NEVER = UnknownData("an element that no thread has stored", certain=True)
 MIXED = UnknownData("elements that different statements stored")
 
@@ -35,7 +38,9 @@ class Conflict:
 class Cells:
     """An array's elements.  ``event`` is the store whose value each holds and ``place`` the thread
     of that store; ``reader`` and ``writer`` are the threads that accessed it since the last
-    barrier; ``age`` is, of an asynchronous copy in flight, the number of commits since."""
+    barrier, a thread's number or a code; ``age`` is, of an asynchronous copy in flight, the number
+    of commits since.
+    """
 
     event: Ints
     place: Ints
@@ -104,8 +109,7 @@ def read(cells: Cells, at: Ints, threads: Ints, statement: int) -> Conflict | No
     flying = cells.age[at] != NONE
     if flying.any():
         return _conflict(cells, at, threads, flying, "reads it while a copy is in flight to it")
-    writer = cells.writer[at]
-    wrong = (writer != NONE) & (writer != threads)
+    wrong = _apart(cells.writer[at], threads)
     found = (
         _conflict(cells, at, threads, wrong, "reads what the other writes") if wrong.any() else None
     )
@@ -118,9 +122,8 @@ def write(
 ) -> Conflict | None:
     """Notes that ``threads`` write the elements ``at``, or begin to copy to them."""
     flying = cells.age[at] != NONE
-    writer, reader = cells.writer[at], cells.reader[at]
-    wrong = (writer != NONE) & (writer != threads)
-    late = (reader != NONE) & (reader != threads)
+    writer = cells.writer[at]
+    wrong, late = _apart(writer, threads), _apart(cells.reader[at], threads)
     found: Conflict | None = None
     if flying.any():
         found = _conflict(cells, at, threads, flying, "writes it while a copy is in flight to it")
@@ -140,11 +143,35 @@ def write(
     return found
 
 
+def _apart(owner: Ints, threads: Ints) -> Bools:
+    """Which of ``threads`` do not know of the accesses by these owners."""
+    return (owner != NONE) & (owner != threads) & (owner != MET - 2 * (threads // WARP))
+
+
+def _both(owner: Ints, other: Ints) -> Ints:
+    """The owner of elements that both accessed: who knows of both accesses."""
+    warp, same = _warp_of(owner), _warp_of(owner) == _warp_of(other)
+    met, also = owner == MET - 2 * warp, other == MET - 2 * warp
+    of_warp = np.where(met, other, np.where(also, owner, LANES - 2 * warp))
+    joined = np.where(owner == other, owner, np.where(same & (warp >= 0), of_warp, SEVERAL))
+    return np.where(owner == NONE, other, np.where(other == NONE, owner, joined))
+
+
+def _warp_of(owner: Ints) -> Ints:
+    """The warp of a thread, or of a code; -1 of none and of several."""
+    return np.where(owner >= 0, owner // WARP, np.where(owner <= LANES, (LANES - owner) // 2, -1))
+
+
 def _note(who: Ints, by: Ints, at: Ints, threads: Ints, statement: int) -> None:
-    old = who[at]
+    warps = threads // WARP
+    new = _both(who[at], threads)
     who[at] = threads
-    several = (who[at] != threads) | ((old != NONE) & (old != threads))
-    who[at[several]] = SEVERAL
+    together = who[at] != threads  # with another thread, which accesses it in this statement
+    who[at] = warps
+    across = who[at] != warps
+    who[at] = new
+    who[at[together]] = _both(new[together], LANES - 2 * warps[together])
+    who[at[across]] = SEVERAL
     by[at] = statement
 
 
@@ -163,6 +190,14 @@ def meet(cells: Cells) -> None:
     """All threads wait at a barrier."""
     for numbers in (cells.reader, cells.writer, cells.reader_at, cells.writer_at):
         numbers.fill(NONE)
+
+
+def meet_in_warps(cells: Cells, warps: Ints) -> None:
+    """All lanes of each of these warps wait for each other."""
+    for who in (cells.reader, cells.writer):
+        warp = _warp_of(who)
+        here = (warp >= 0) & np.isin(warp, warps)
+        who[here] = MET - 2 * warp[here]
 
 
 def commit(cells: Cells) -> None:
@@ -185,9 +220,7 @@ def join(cells: Cells, other: Cells) -> bool:
     """Adds the other's accesses and copies in flight; whether that changed anything."""
     changed = False
     for own, theirs in ((cells.reader, other.reader), (cells.writer, other.writer)):
-        new = np.where(
-            own == NONE, theirs, np.where((theirs == NONE) | (theirs == own), own, SEVERAL)
-        )
+        new = _both(own, theirs)
         changed |= not np.array_equal(new, own)
         own[:] = new
     for own, theirs in ((cells.reader_at, other.reader_at), (cells.writer_at, other.writer_at)):

@@ -11,7 +11,7 @@ import numpy as np
 from gemmgen.ir.control import Assign, Block, Break, Define, For, If
 from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.instruction import Instruction
-from gemmgen.ir.instruction_table import NO_VALUE
+from gemmgen.ir.lane_matrices import OperandArray
 from gemmgen.ir.thread_code import (
     Advance,
     Invoke,
@@ -24,15 +24,25 @@ from gemmgen.ir.thread_code import (
     contains,
     executes,
 )
+from gemmgen.ir.warp_matrices import (
+    FragmentArray,
+    LoadFragment,
+    MultiplyFragments,
+    StoreFragment,
+)
 from gemmgen.prove import (
+    condition_queries,
     conditions,
     data,
     element_accesses,
+    instructions,
     integers,
     loops,
     polynomials,
-    shared_state,
+    shared_accesses,
     symbolic_values,
+    warp_products,
+    wmma_fragments,
 )
 from gemmgen.prove.conditions import Condition, Truth
 from gemmgen.prove.data import Data, Kept, UnknownData
@@ -112,8 +122,16 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
                 raise Unsupported(f"a moved pointer {tensor}")
             offset = polynomials.scale(offset, -1) if back else offset
             scope.names[tensor] = GlobalPlace(moved.param, polynomials.add(moved.offset, offset))
+        case OperandArray() | FragmentArray():
+            warp_products.registers(state, scope, node)
+        case LoadFragment():
+            wmma_fragments.load(context, node, state, scope)
+        case MultiplyFragments():
+            wmma_fragments.multiply(context, node, state, scope)
+        case StoreFragment():
+            wmma_fragments.store(context, node, state, scope)
         case Instruction():
-            _instruction(context, node, state, scope)
+            instructions.execute(context, node, state, scope)
         case _:
             raise Unsupported(f"the statement {type(node).__name__}")
     return [state]
@@ -157,7 +175,7 @@ def _if(
     ordered = any(
         executes(b, *ORDERING) or contains(b, Leave) or contains(b, Break) for b in bodies
     )
-    if ordered and conditions.is_uniform(test):
+    if ordered and condition_queries.is_uniform(test):
         yes, no = state, state.copy()
         yes.path, no.path = (*yes.path, test), (*no.path, conditions.negated(test))
         return [
@@ -191,7 +209,7 @@ def _merge(
         state.registers[key] = one if one is two else data.pick(test, one, two)
     for write in _merged_writes(test, yes.pending or [], no.pending or []):
         if state.pending is None:
-            element_accesses.finish(context, state, write)
+            shared_accesses.finish(context, state, write)
         else:
             state.pending.append(write)
 
@@ -257,7 +275,7 @@ def _registers(state: WalkState, scope: WalkScope, node: RegisterArray) -> None:
         state.registers[key, i] = fresh
 
 
-# ---- calls, barriers, copies ----
+# ---- calls ----
 
 
 def _invoke(
@@ -304,79 +322,10 @@ def _break(
         state.broken = test.value
         state.left = state.left or test.value
         return [state]
-    if not conditions.is_uniform(test):
+    if not condition_queries.is_uniform(test):
         raise Unsupported("a break of some threads")
     gone = state.copy()
     gone.broken = gone.left = True
     gone.path = (*gone.path, test)
     state.path = (*state.path, conditions.negated(test))
     return [gone, state]
-
-
-def _instruction(
-    context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope
-) -> None:
-    if node.predicate is not None:
-        raise Unsupported(f"the instruction {node.name} with a predicate")
-    match node.name:
-        case "sync_block":
-            _barrier(context, state)
-        case "commit_group":
-            _uniform(context, state, "a group of copies is committed by some threads only")
-            for cells in state.cells.values():
-                shared_state.commit(cells)
-        case "wait_group":
-            _uniform(context, state, "some threads only wait for copies")
-            pending = symbolic_values.form(context, state, scope, node.operands[0]).number()
-            assert pending is not None
-            for cells in state.cells.values():
-                shared_state.wait(cells, pending, context.statement())
-        case "copy_async":
-            _copy(context, node, state, scope)
-        case _ if node.row.effect in NO_VALUE:
-            pass
-        case _:
-            raise Unsupported(f"the instruction {node.name}")
-
-
-def _uniform(context: WalkContext, state: WalkState, about: str) -> None:
-    """That all threads of the block, or none, are here."""
-    context.check(state, "barriers", False, about)
-    if state.mask is not None:
-        context.violated(state, "barriers", about, int(np.argmin(state.mask)))
-    apart = [one for one in state.path if not conditions.is_uniform(one)]
-    together = tuple(one for one in state.path if conditions.is_uniform(one))
-    for one in apart:
-        base = state.branch()
-        base.path, base.mask = together, None
-        context.claim(base, "barriers", one, about)
-
-
-def _barrier(context: WalkContext, state: WalkState) -> None:
-    _uniform(context, state, "some threads of the block do not come to this barrier")
-    if state.pending is not None:
-        raise Unsupported("a barrier under a condition of each thread")
-    for cells in state.cells.values():
-        shared_state.meet(cells)
-
-
-def _copy(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
-    into, source, count = node.operands
-    assert isinstance(into, Element) and isinstance(source, Element)
-    width = node.get("width")
-    assert isinstance(width, int)
-    target = symbolic_values.located(context, state, scope, into)
-    origin = symbolic_values.located(context, state, scope, source)
-    if not (isinstance(target, SharedPlace) and isinstance(origin, GlobalPlace)):
-        raise Unsupported("an asynchronous copy between other memories")
-    valid = symbolic_values.integer(context, state, scope, count)
-    tests: list[Condition] = [
-        conditions.over_choices(
-            valid, lambda form, e=e: conditions.less(polynomials.fixed(e), form)
-        )
-        for e in range(width)
-    ]
-    values = element_accesses.load_global(context, state, origin, width, tests)
-    element_accesses.check_shared_alignment(context, state, target, width)
-    for e, value in enumerate(values):
-        element_accesses.save_shared(context, state, target, e, value, asynchronous=True)

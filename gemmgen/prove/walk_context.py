@@ -12,8 +12,9 @@ from gemmgen.ir.interface import INT_MAX
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.param import Param
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Within
+from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Bools, Ints
-from gemmgen.prove import conditions, polynomials
+from gemmgen.prove import conditions, data, polynomials
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Place, ScalarArgument
 from gemmgen.prove.goals import Fact, Goal, KnownViolation, Ledger, Range, Where
@@ -60,6 +61,7 @@ class WalkContext:
         self.periods: list[tuple[int, int]] = []
         self.every = cast(Ints, np.arange(self.threads))
         self.aligned: dict[str, int] = {}
+        self._permuted: dict[tuple[int, tuple[int, ...]], tuple[Data, Data]] = {}
         self.theory.samples = [*drawn(self.interface, given)]
         self.sizes = {p.name: self._size(p, given) for p in self.interface.params if _is_size(p)}
         self.long = {p.name for p in self.interface.params if p.kind == "stride"}
@@ -139,6 +141,16 @@ class WalkContext:
 
     def extent(self, letter: str) -> Polynomial:
         return self.sizes[self.interface.extent(letter)]
+
+    def permuted(self, value: Data, lanes: tuple[int, ...]) -> Data:
+        """``value`` with the number of each thread taken from the lane of its warp that ``lanes``
+        names; computed once."""
+        key = (id(value), lanes)
+        if key not in self._permuted:
+            own = self.every % WARP
+            places = self.every - own + np.asarray(lanes)[own]
+            self._permuted[key] = value, data.taken(value, places)
+        return self._permuted[key][1]
 
     # ---- what is found ----
 

@@ -1,0 +1,97 @@
+"""PTX instructions that all lanes of a block, or of a warp, execute."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gemmgen.ir.expr import Element
+from gemmgen.ir.instruction import Instruction
+from gemmgen.ir.instruction_table import NO_VALUE
+from gemmgen.prove import (
+    condition_queries,
+    conditions,
+    element_accesses,
+    lane_matrices,
+    polynomials,
+    shared_accesses,
+    shared_state,
+    symbolic_values,
+    warp_products,
+)
+from gemmgen.prove.conditions import Condition
+from gemmgen.prove.integers import Unsupported
+from gemmgen.prove.state import GlobalPlace, SharedPlace, WalkScope, WalkState
+from gemmgen.prove.walk_context import WalkContext
+
+
+def execute(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
+    if node.predicate is not None:
+        raise Unsupported(f"the instruction {node.name} with a predicate")
+    match node.name:
+        case "sync_block":
+            _barrier(context, state)
+        case "commit_group":
+            _uniform(context, state, "a group of copies is committed by some threads only")
+            for cells in state.cells.values():
+                shared_state.commit(cells)
+        case "wait_group":
+            _uniform(context, state, "some threads only wait for copies")
+            pending = symbolic_values.form(context, state, scope, node.operands[0]).number()
+            assert pending is not None
+            for cells in state.cells.values():
+                shared_state.wait(cells, pending, context.statement())
+        case "copy_async":
+            _copy(context, node, state, scope)
+        case "sync_warp":
+            warp_products.sync_warp(context, state)
+        case "ldmatrix":
+            lane_matrices.load(context, node, state, scope)
+        case "stmatrix":
+            lane_matrices.store(context, node, state, scope)
+        case "mma":
+            lane_matrices.mma(context, node, state, scope)
+        case _ if node.row.effect in NO_VALUE:
+            pass
+        case _:
+            raise Unsupported(f"the instruction {node.name}")
+
+
+def _uniform(context: WalkContext, state: WalkState, about: str) -> None:
+    """That all threads of the block, or none, are here."""
+    context.check(state, "barriers", False, about)
+    if state.mask is not None:
+        context.violated(state, "barriers", about, int(np.argmin(state.mask)))
+    apart = [one for one in state.path if not condition_queries.is_uniform(one)]
+    together = tuple(one for one in state.path if condition_queries.is_uniform(one))
+    for one in apart:
+        base = state.branch()
+        base.path, base.mask = together, None
+        context.claim(base, "barriers", one, about)
+
+
+def _barrier(context: WalkContext, state: WalkState) -> None:
+    _uniform(context, state, "some threads of the block do not come to this barrier")
+    if state.pending is not None:
+        raise Unsupported("a barrier under a condition of each thread")
+    for cells in state.cells.values():
+        shared_state.meet(cells)
+
+
+def _copy(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
+    into, source, count = node.operands
+    assert isinstance(into, Element) and isinstance(source, Element)
+    width = node.get("width")
+    assert isinstance(width, int)
+    target = symbolic_values.located(context, state, scope, into)
+    origin = symbolic_values.located(context, state, scope, source)
+    if not (isinstance(target, SharedPlace) and isinstance(origin, GlobalPlace)):
+        raise Unsupported("an asynchronous copy between other memories")
+    valid = symbolic_values.integer(context, state, scope, count)
+    tests: list[Condition] = [
+        conditions.over_choices(
+            valid, lambda form, e=e: conditions.less(polynomials.fixed(e), form)
+        )
+        for e in range(width)
+    ]
+    values = element_accesses.load_global(context, state, origin, width, tests)
+    shared_accesses.save(context, state, target, values, asynchronous=True)

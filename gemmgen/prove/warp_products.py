@@ -1,0 +1,136 @@
+"""What the lanes of a warp do together: products of elements that others hold, and barriers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gemmgen.base.record import record
+from gemmgen.interpreter.fragments import HALF
+from gemmgen.ir.expr import Element, Expr
+from gemmgen.ir.lane_matrices import OperandArray, packed
+from gemmgen.ir.target import WARP
+from gemmgen.ir.warp_matrices import FragmentArray
+from gemmgen.numerics.operators import Ints
+from gemmgen.prove import condition_queries, data, element_accesses, shared_state, symbolic_values
+from gemmgen.prove.data import Data, UnknownData
+from gemmgen.prove.integers import Unsupported
+from gemmgen.prove.polynomials import fixed
+from gemmgen.prove.products import multiply_add
+from gemmgen.prove.state import RegisterPlace, WalkScope, WalkState
+from gemmgen.prove.walk_context import WalkContext
+
+UNSET = UnknownData("a register that was never set", certain=True)
+
+
+# ---- registers ----
+
+
+def registers(state: WalkState, scope: WalkScope, node: OperandArray | FragmentArray) -> None:
+    """Declares the registers of fragments."""
+    each = packed(node.dtype) if isinstance(node, OperandArray) else HALF
+    key, sizes = scope.key(node.name), (*node.sizes, each)
+    scope.names[node.name] = RegisterPlace(key, sizes)
+    for i in range(int(np.prod(sizes))):
+        state.registers[key, i] = data.ZERO if node.zero else UNSET
+
+
+def register_of(
+    context: WalkContext, state: WalkState, scope: WalkScope, element: Expr
+) -> tuple[RegisterPlace, int]:
+    """The registers of an element, and the number of its first one."""
+    assert isinstance(element, Element)
+    place = symbolic_values.located(context, state, scope, element)
+    if not isinstance(place, RegisterPlace):
+        raise Unsupported(f"a fragment in {element.buffer}")
+    left = len(place.sizes) - len(place.first)
+    indices = (*place.first, *(fixed(0),) * left)
+    own = RegisterPlace(place.key, place.sizes, indices)
+    first = element_accesses.register_number(context, state, own, 0)
+    if first is None:
+        raise Unsupported(f"a fragment outside {element.buffer}")
+    return own, first
+
+
+def held(state: WalkState, place: RegisterPlace, number: int) -> Data:
+    return state.registers.get((place.key, number), UNSET)
+
+
+def keep(
+    context: WalkContext, state: WalkState, place: RegisterPlace, number: int, value: Data
+) -> None:
+    element_accesses.keep_register(context, state, place, number, value)
+
+
+# ---- products ----
+
+
+@record
+class Operand:
+    """Registers of one operand: ``owner`` of a row and a column is the lane, and the register."""
+
+    place: RegisterPlace
+    first: int
+    owners: dict[tuple[int, int], tuple[int, int]]
+
+
+def add_products(
+    context: WalkContext,
+    state: WalkState,
+    place: RegisterPlace,
+    numbers: list[int],
+    elements: list[tuple[Ints, Ints]],
+    left: Operand,
+    right: Operand,
+    depth: int,
+) -> None:
+    """Adds ``depth`` products to the registers ``numbers``, which hold these ``elements``."""
+    converge(context, state, "some lanes of a warp do not come to a multiplication")
+    for number, (rows, columns) in zip(numbers, elements, strict=True):
+        value = held(state, place, number)
+        for k in range(depth):
+            a = _taken(context, state, left, [(int(row), k) for row in rows])
+            b = _taken(context, state, right, [(k, int(column)) for column in columns])
+            value = multiply_add(context, state, a, b, value)
+        keep(context, state, place, number, value)
+
+
+def _taken(
+    context: WalkContext, state: WalkState, operand: Operand, at: list[tuple[int, int]]
+) -> Data:
+    """Of each lane the element of an operand that it multiplies."""
+    owners = [operand.owners[each] for each in at]
+    used = {register for _, register in owners}
+    if len(used) != 1:
+        raise Unsupported("lanes that multiply elements of different registers")
+    own = held(state, operand.place, operand.first + used.pop())
+    return context.permuted(own, tuple(lane for lane, _ in owners))
+
+
+# ---- lanes that wait for each other ----
+
+
+def sync_warp(context: WalkContext, state: WalkState) -> None:
+    """What a lane did before it, the others of its warp see after it."""
+    converge(context, state, "some lanes of a warp do not come to this barrier")
+    if state.pending is not None:
+        raise Unsupported("a barrier of warps under a condition of each thread")
+    warps = np.unique(context.active(state) // WARP)
+    for cells in state.cells.values():
+        shared_state.meet_in_warps(cells, warps)
+
+
+def converge(context: WalkContext, state: WalkState, about: str) -> None:
+    """That all lanes of a warp, or none, are here."""
+    context.check(state, "barriers", False, about)
+    if state.mask is not None:
+        rows = state.mask.reshape(-1, WARP)
+        wrong = rows.any(axis=1) & ~rows.all(axis=1)
+        if wrong.any():
+            warp = int(np.argmax(wrong))
+            context.violated(state, "barriers", about, warp * WARP + int(np.argmin(rows[warp])))
+    apart = [one for one in state.path if not condition_queries.is_uniform(one, WARP)]
+    together = tuple(one for one in state.path if condition_queries.is_uniform(one, WARP))
+    for one in apart:
+        base = state.branch()
+        base.path = together
+        context.claim(base, "barriers", one, about)
