@@ -126,6 +126,7 @@ def _of_box(file: str, rank: int, first: int, **more: object) -> DeviceFunction:
         parameters=", ".join(f"int {name}" for name in names),
         numbers=", ".join(f"%{first + at}" for at in range(rank)),
         operands=", ".join(f'"r"({name})' for name in names),
+        gap=" " if rank == 2 else "\n" + 20 * " ",  # a line has 100 characters
         **more,
     )
 

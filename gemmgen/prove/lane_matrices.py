@@ -1,4 +1,4 @@
-"""ldmatrix, stmatrix and mma.sync: which lane holds which element is stated by ``ir/atoms.py``."""
+"""Matrices whose elements lanes hold as ``ir/atoms.py`` states: ldmatrix, stmatrix, mma.sync."""
 
 from __future__ import annotations
 
@@ -21,7 +21,14 @@ from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.shared_accesses import flat_inside
 from gemmgen.prove.state import SharedPlace, WalkScope, WalkState
 from gemmgen.prove.walk_context import WalkContext
-from gemmgen.prove.warp_products import Operand, add_products, converge, held, keep, register_of
+from gemmgen.prove.warp_products import (
+    FragmentOperand,
+    add_products,
+    converge,
+    held,
+    keep,
+    register_of,
+)
 
 
 def load(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
@@ -70,8 +77,8 @@ def mma(context: WalkContext, node: Instruction, state: WalkState, scope: WalkSc
     place, first = register_of(context, state, scope, total)
     across = place.sizes[-1]
     numbers = [first + row * across + column for row, column in own_elements(traits.accumulators)]
-    left = Operand(*register_of(context, state, scope, of_a), _owners(traits.a))
-    right = Operand(*register_of(context, state, scope, of_b), _owners(traits.b))
+    left = FragmentOperand(*register_of(context, state, scope, of_a), _owners(traits.a))
+    right = FragmentOperand(*register_of(context, state, scope, of_b), _owners(traits.b))
     add_products(context, state, place, numbers, _table(traits.accumulators), left, right, traits.k)
 
 

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from gemmgen.ir.problem import Problem
-from gemmgen.prove import choices, condition_queries, conditions, data, polynomials
+from gemmgen.prove import condition_queries, conditions, data, picked_values, polynomials
 from gemmgen.prove.data import (
     Apply,
     Data,
@@ -32,11 +32,11 @@ def check(context: WalkContext, problem: Problem) -> None:
     formula = EpilogueFormula(context, problem)
     for store in map(_of_its_threads, context.stores):
         context.where = store.where
-        flags = sorted(choices.flags_of(store.value))
+        flags = sorted(picked_values.flags_of(store.value))
         for sides in product((False, True), repeat=len(flags)):
             chosen = dict(zip(flags, sides, strict=True))
             stored = _Stored(context, store)
-            value = stored.resolved(choices.with_flags(store.value, chosen))
+            value = stored.resolved(picked_values.with_flags(store.value, chosen))
             if not stored.totals:
                 shown = data.shown(store.value, 0)
                 stored.violate(f"what is stored has no sum: {shown}")

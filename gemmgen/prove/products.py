@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmgen.prove import choices, conditions, data, polynomials
+from gemmgen.prove import conditions, data, picked_values, polynomials
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Apply, Data, Number, Pick, Place, TensorElement, Total, UnknownData
 from gemmgen.prove.integers import ONE
@@ -58,7 +58,7 @@ def _is_operand(context: WalkContext, value: Data) -> bool:
     if isinstance(value, TensorElement):
         return value.tensor in context.factors
     return isinstance(value, UnknownData | Pick | Number) and not (
-        isinstance(value, Pick) and any(isinstance(x, Apply) for x in choices.inside(value))
+        isinstance(value, Pick) and any(isinstance(x, Apply) for x in picked_values.inside(value))
     )
 
 
@@ -143,9 +143,9 @@ def settled(context: WalkContext, state: WalkState, value: Data) -> Data:
 
     The claim is that it is zero only outside, and the element everywhere inside.
     """
-    if not isinstance(value, Pick) or choices.flags_of(value):
+    if not isinstance(value, Pick) or picked_values.flags_of(value):
         return value
-    found = [*choices.leaves(value)]
+    found = [*picked_values.leaves(value)]
     entries = [leaf for _, leaf in found if isinstance(leaf, TensorElement)]
     if not entries or not all(data.same(entries[0], other) for other in entries[1:]):
         return value

@@ -10,7 +10,7 @@ import numpy as np
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.lowered import SharedArray
 from gemmgen.numerics.operators import Ints
-from gemmgen.prove import choices, data, polynomials, shared_state
+from gemmgen.prove import data, picked_values, polynomials, shared_state
 from gemmgen.prove.data import Data, Kept, UnknownData
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.products import settled
@@ -168,7 +168,7 @@ def finish(context: WalkContext, state: WalkState, write: Write) -> None:
     """A store that all threads of its mask do, wherever the state's path holds."""
     cells = state.cells[write.name]
     value = write.value
-    if any(isinstance(each, Kept) for each in choices.inside(value)):
+    if any(isinstance(each, Kept) for each in picked_values.inside(value)):
         old = shared_state.content(cells, context.events, write.at, write.mask)
         value = kept(value, old)
     value = settled(context, state, value)

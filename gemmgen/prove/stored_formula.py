@@ -16,7 +16,7 @@ from gemmgen.lower.epilogue_arithmetic import (
     ROOT_2_PI,
     reads_unscaled,
 )
-from gemmgen.prove import choices, data, solver
+from gemmgen.prove import data, picked_values, solver
 from gemmgen.prove.data import Apply, Data, Number, ScalarArgument, TensorElement, Total
 from gemmgen.prove.goals import KnownViolation
 from gemmgen.prove.integers import Unsupported
@@ -82,7 +82,9 @@ class EpilogueFormula:
 
     def _reads_old(self, value: Data) -> bool:
         name = self.context.output.name
-        return any(isinstance(x, TensorElement) and x.tensor == name for x in choices.inside(value))
+        return any(
+            isinstance(x, TensorElement) and x.tensor == name for x in picked_values.inside(value)
+        )
 
 
 def _flag(name: str, side: bool) -> Term:

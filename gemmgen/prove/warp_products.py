@@ -65,7 +65,7 @@ def keep(
 
 
 @record
-class Operand:
+class FragmentOperand:
     """Registers of one operand: ``owner`` of a row and a column is the lane, and the register."""
 
     place: RegisterPlace
@@ -79,8 +79,8 @@ def add_products(
     place: RegisterPlace,
     numbers: list[int],
     elements: list[tuple[Ints, Ints]],
-    left: Operand,
-    right: Operand,
+    left: FragmentOperand,
+    right: FragmentOperand,
     depth: int,
 ) -> None:
     """Adds ``depth`` products to the registers ``numbers``, which hold these ``elements``."""
@@ -95,7 +95,7 @@ def add_products(
 
 
 def _taken(
-    context: WalkContext, state: WalkState, operand: Operand, at: list[tuple[int, int]]
+    context: WalkContext, state: WalkState, operand: FragmentOperand, at: list[tuple[int, int]]
 ) -> Data:
     """Of each lane the element of an operand that it multiplies."""
     owners = [operand.owners[each] for each in at]

@@ -23,7 +23,14 @@ from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.shared_accesses import flat_inside
 from gemmgen.prove.state import SharedPlace, WalkScope, WalkState
 from gemmgen.prove.walk_context import WalkContext
-from gemmgen.prove.warp_products import Operand, add_products, converge, held, keep, register_of
+from gemmgen.prove.warp_products import (
+    FragmentOperand,
+    add_products,
+    converge,
+    held,
+    keep,
+    register_of,
+)
 
 
 def load(context: WalkContext, node: LoadFragment, state: WalkState, scope: WalkScope) -> None:
@@ -92,8 +99,8 @@ def multiply(
 ) -> None:
     """wmma: 16 x 16 x 16."""
     place, first = register_of(context, state, scope, node.sum)
-    left = Operand(*register_of(context, state, scope, node.a), _halves(node.a_line))
-    right = Operand(*register_of(context, state, scope, node.b), _halves(node.b_line))
+    left = FragmentOperand(*register_of(context, state, scope, node.a), _halves(node.a_line))
+    right = FragmentOperand(*register_of(context, state, scope, node.b), _halves(node.b_line))
     rows, columns = np.arange(WARP) // 2, np.arange(WARP) % 2 * HALF
     elements = [(rows, columns + e) for e in range(HALF)]
     numbers = [first + e for e in range(HALF)]

@@ -110,8 +110,7 @@ __device__ __forceinline__ void gg_store_box_2d(const gg_tensor_map &map,
 {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
                  " [%0, {%2, %3}], [%1];"
-                 :: "l"(&map), "r"(gg_shared(source)),
-                    "r"(i0), "r"(i1) : "memory");
+                 :: "l"(&map), "r"(gg_shared(source)), "r"(i0), "r"(i1) : "memory");
 }
 
 // fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.

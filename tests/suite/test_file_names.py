@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2] / "gemmgen"
 SUFFIXES = {".py", ".cpp", ".h"}
 
-STAGES = {"ir", "passes", "expand", "lower", "interpreter", "sim", "draw"}
+STAGES = {"ir", "passes", "expand", "lower", "interpreter", "prove", "sim", "draw"}
 """Folders in which a mechanism may have a file each, of one name."""
 
 SHARED = {
@@ -27,6 +27,7 @@ SHARED = {
     "pre_pass_launches": ("emit", "gpu"),
     "tensor_maps": ("emit", "gpu"),
     # Mechanisms whose files say so in other words.
+    "lane_matrices": ("ir", "prove"),
     "warp_roles": ("expand", "interpreter", "ir"),
 }
 """Stems of files in several folders, and these folders, but for mechanisms by ``is_named``."""
