@@ -7,7 +7,8 @@ it, ``--keep`` in all; runs are compared by the share of the vendor's time.  A s
 that reaches ``--share`` of the vendor's speed is left to the cost model, since none of its good
 schedules was timed.  The measurements must be of kernels as this version emits them: run it after
 measuring, and never to refresh hashes of older measurements.  (They were refreshed once, where
-names in 225 texts changed and their PTX did not, but for names of constants.)  Where emitted texts
+names in 225 texts changed and their PTX did not, but for names of constants; and of one text in
+which a line of inline PTX is broken elsewhere.)  Where emitted texts
 changed, ``retimed.json`` has the new kernels' times over the old ones', interleaved on an NVIDIA
 H200 with equal outputs; times of measurements without ``"code": 2`` are multiplied with these.
 

@@ -105,8 +105,13 @@ def _base(stored: str) -> DeviceFunction:
 
 def _load_box(rank: int, hinted: bool, shared: bool = False) -> DeviceFunction:
     if shared:
-        blocks = f"%{3 + rank}"
-        return _of_box("multicast_box", rank, 3, blocks=blocks, **_hint(hinted, 4 + rank))
+        more = _hint(hinted, 4 + rank)
+        hint, line = more.pop("hint"), '"\n' + 17 * " " + '"'
+        # Three lines, or two of a longer function: a line has 100 characters.
+        counted, multicast = ".mbarrier::complete_tx::bytes", f".multicast::cluster{hint}"
+        parts = (line, counted, multicast, line) if rank == 2 else (counted, line, multicast)
+        more |= {"counted": "".join(parts), "blocks": f"%{3 + rank}"}
+        return _of_box("multicast_box", rank, 3, **more)
     more = _hint(hinted, 3 + rank)
     if hinted:  # else the lines would be too long
         more["hint"] += '"\n' + 17 * " " + '"'

@@ -115,8 +115,9 @@ __device__ __forceinline__ void gg_multicast_box_2d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     int i0, int i1, int blocks)
 {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                 ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;"
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
+                 ".mbarrier::complete_tx::bytes.multicast::cluster"
+                 " [%0], [%1, {%3, %4}], [%2], %5;"
                  :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)), "r"(i0), "r"(i1),
                     "h"(static_cast<unsigned short>(blocks)) : "memory");
 }

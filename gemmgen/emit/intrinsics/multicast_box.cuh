@@ -5,8 +5,7 @@ __device__ __forceinline__ void gg_multicast_box_${rank}d(
     void *target, const gg_tensor_map &map, unsigned long long &barrier,
     $parameters, int blocks$parameter)
 {
-    asm volatile("cp.async.bulk.tensor.${rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                 ".multicast::cluster$hint [%0], [%1, {$numbers}], [%2], $blocks$policy;"
+    asm volatile("cp.async.bulk.tensor.${rank}d.shared::cluster.global.tile$counted [%0], [%1, {$numbers}], [%2], $blocks$policy;"
                  :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),$gap$operands,
                     "h"(static_cast<unsigned short>(blocks))$input : "memory");
 }
