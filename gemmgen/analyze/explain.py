@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 
 from gemmgen.analyze.access_counts import Counts, LaunchCounts
@@ -36,6 +36,7 @@ from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.thread_code import Leave
 from gemmgen.schedule.model import Schedule
+from gemmgen.summation import SummationOrder, summation_order
 
 
 @record
@@ -91,6 +92,11 @@ class Explanation:
     def attainable(self) -> float:
         """Operations a second below the roofline."""
         return self.roofline.attainable
+
+    @cached_property
+    def summation(self) -> SummationOrder:
+        """How an element of C is summed; it decides the bits of the result."""
+        return summation_order(self.kernel.program, self.kernel.lowered)
 
     @property
     def balance(self) -> float:

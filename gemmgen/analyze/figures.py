@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from gemmgen.analyze.explain import Explanation, Traffic
 from gemmgen.base.units import duration
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.summation import order_text
 
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 
 def as_json(e: Explanation) -> dict[str, Json]:
@@ -34,6 +36,7 @@ def as_json(e: Explanation) -> dict[str, Json]:
             else None
         ),
         "multiply_adds": e.fmas,
+        "summation_order": order_text.as_json(e.summation),
         "formulas": [
             {"name": f.name, "counted": f.counted, "formula": f.text, "value": f.value}
             for f in e.formulas

@@ -16,6 +16,7 @@ from gemmgen.base.units import numeral
 from gemmgen.gpu.gpus import GPC
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import copies
+from gemmgen.summation.order_text import TITLE, rows
 
 
 def report(explanation: Explanation) -> tuple[Section, ...]:
@@ -23,6 +24,7 @@ def report(explanation: Explanation) -> tuple[Section, ...]:
     shared = [t for t in explanation.traffic if t.counts.phases]
     sections = [
         _work(explanation),
+        Section(TITLE, (), rows(explanation.summation)),
         _formulas(explanation),
         global_memory([t for t in explanation.traffic if not t.counts.phases], _types(explanation)),
     ]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from gemmgen.analyze.explain import explain
+from gemmgen.analyze.explain import Explanation, explain
 from gemmgen.analyze.figures import as_figures
 from gemmgen.analyze.figures import as_json as values
 from gemmgen.analyze.section import Section
@@ -20,6 +20,7 @@ from gemmgen.cli.unified_diff import unified
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
+from gemmgen.summation import order_text
 
 ABSENT = "-"
 
@@ -53,7 +54,10 @@ def command(
     as_json: bool,
     no_text: bool,
 ) -> None:
-    """Compare the schedules BEFORE and AFTER: statements, emitted text, and explain's figures."""
+    """Compare the schedules BEFORE and AFTER: statements, summation order, text, explain's figures.
+
+    Kernels with the same summation order give equal bits for the same inputs.
+    """
     schedules = [options.load(path, settings, arch) for path in (before, after)]
     sizes = [shape_option.resolve(shape, schedule.gemm) for schedule in schedules]
     old, new = (
@@ -67,20 +71,41 @@ def command(
     if as_json:
         compared = {
             "statements": [change._asdict() for change in statements],
+            "summation_order": _orders_as_json(old, new),
             "text": click.unstyle(difference),
             "before": values(old),
             "after": values(new),
         }
         put(json.dumps(compared, indent=2) + "\n")
         return
-    header = ("", name_of(before), name_of(after)) if statements else ()
-    show((Section("statements", header, statements or (("the same",),)),))
+    names = ("", name_of(before), name_of(after))
+    stated = Section("statements", names if statements else (), statements or (("the same",),))
+    show((stated, _orders(old, new, names)))
     if difference and not no_text:
         put("\n" + difference)
     put("\n")
     figures = _changes(as_figures(old), as_figures(new))
     title = f"figures at {_shape_text(sizes[0])} on {gpu.name}"
-    show((_figures(figures, ("", name_of(before), name_of(after)), title),))
+    show((_figures(figures, names, title),))
+
+
+def _orders(old: Explanation, new: Explanation, names: tuple[str, str, str]) -> Section:
+    """Whether both sum in one order, and so give the same bits; else in what they differ."""
+    found = order_text.changes(old.summation, new.summation)
+    if old.summation == new.summation:
+        about = order_text.SAME if old.summation.reproducible else order_text.SAME_BUT_ATOMIC
+        return Section(order_text.TITLE, (), ((about,),))
+    return Section(f"{order_text.TITLE}: bits may differ", names, found)
+
+
+def _orders_as_json(old: Explanation, new: Explanation) -> dict[str, object]:
+    changes = order_text.changes(old.summation, new.summation)
+    return {
+        "same": old.summation == new.summation,
+        "equal_bits": old.summation == new.summation and old.summation.reproducible,
+        "differs": list(old.summation.differences(new.summation)),
+        "changes": [Change(*change)._asdict() for change in changes],
+    }
 
 
 def _shape_text(shape: shape_option.Shape) -> str:
