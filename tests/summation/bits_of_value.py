@@ -54,8 +54,8 @@ def _slice(order: SummationOrder, a: F32, b: F32, elements: range) -> F32:
         ends = range(size - before, len(elements) + size, size)
         cuts = [0, *(max(0, min(end, len(elements))) for end in ends)]
         intervals = [elements[i:j] for i, j in pairwise(cuts) if i < j]
-    sums = [_products(order, a, b, _with_terms(order, each)) for each in intervals]
-    return _in_order([np.zeros((len(a), b.shape[1]), np.float32), *sums])
+    found = [_products(order, a, b, _with_terms(order, each)) for each in intervals]
+    return _in_order([np.zeros((len(a), b.shape[1]), np.float32), *found])
 
 
 def _with_terms(order: SummationOrder, elements: range) -> list[Element]:
@@ -86,8 +86,8 @@ def _terms(order: SummationOrder, numbers: F32) -> list[F32]:
     return found
 
 
-def _in_order(sums: list[F32]) -> F32:
-    total = sums[0]
-    for each in sums[1:]:
+def _in_order(found: list[F32]) -> F32:
+    total = found[0]
+    for each in found[1:]:
         total = total + each
     return total

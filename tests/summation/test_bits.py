@@ -72,7 +72,7 @@ def test_equal_orders_give_equal_bits_which_are_those_of_the_value(name: str) ->
     ],
 )
 def test_other_orders_give_other_bits(names: tuple[str, str]) -> None:
-    """But for those of which the CPU's models make one: instructions of other names."""
+    """But for instructions of other names that the CPU models alike."""
     first, second = (EQUAL[name][0] for name in names)
     assert order_of(first) != order_of(second)
     differing = result(first, 264) != result(second, 264)

@@ -72,16 +72,16 @@ def tiles_backwards(node: Any) -> Any:
     if not isinstance(node, For) or node.variable != "tile_k":
         return node
     last: Expr = (Var("K") - 1) / Var("BK") * Var("BK")
-    turned = Define("tile_k", last - Var("up"))
-    return For("up", node.start, node.stop, node.step, (turned, *node.body))
+    reversed_k = Define("tile_k", last - Var("up"))
+    return For("up", node.start, node.stop, node.step, (reversed_k, *node.body))
 
 
 def steps_backwards(node: Any) -> Any:
     """The loop over the steps of a tile begins with the last one."""
     if not isinstance(node, For) or node.variable != "k":
         return node
-    turned = Define("k", Var("BK") - node.step - Var("up"))
-    return For("up", node.start, node.stop, node.step, (turned, *node.body))
+    reversed_k = Define("k", Var("BK") - node.step - Var("up"))
+    return For("up", node.start, node.stop, node.step, (reversed_k, *node.body))
 
 
 def first_step_twice(node: Any) -> Any:
