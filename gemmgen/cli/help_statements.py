@@ -32,8 +32,15 @@ in `--shape 4096x4096x4096`.""",
     require registers <= 128    registers of a thread, as compiled
     require spills == 0         bytes that a thread spills to local memory, as compiled
 
-Each takes <= or ==, once. Threads and shared memory are checked when the schedule is compiled.
+    require same_bits over m    a row's bits do not depend on the number of rows
+
+A bound takes <= or ==, once. Threads and shared memory are checked when the schedule is compiled.
 Registers and spills need a compiler (nvrtc): `gemmgen emit`, `check` and `verify` compile the
 kernel for its target and fail if a limit does not hold. If no compiler is installed the limits are
-not checked, and the exit code is 3.""",
+not checked, and the exit code is 3.
+
+`same_bits over m` (batch invariance) names letters of C. It refuses a schedule in which the order
+that an element is summed in may depend on their extents, or on the run: `split_k reduce=atomic`.
+`suggest`, `tune --gemm`, `torch.op` and `matmul` then choose among schedules with one summation
+order, which follows from the types and the other extents alone.""",
 }

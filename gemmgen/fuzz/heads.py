@@ -63,7 +63,9 @@ class DrawnHead:
         """Statements for which a schedule may be refused: a target, a requirement."""
         drawn = self.dice.chance(0.5) and not self.target
         lines = [f"target {self.dice.pick(_TARGETS)}"] if drawn else []
-        return lines + ([self.dice.pick(_REQUIRES)] if self.dice.chance(0.1) else [])
+        same_bits = f"require same_bits over {self.letters.m}"
+        known = (*_REQUIRES, same_bits, f"{same_bits} {self.letters.n}")
+        return lines + ([self.dice.pick(known)] if self.dice.chance(0.1) else [])
 
     def kernel(self) -> list[str]:
         name = self.dice.pick(_KERNELS)

@@ -39,8 +39,8 @@ def _without_statements(schedule: Schedule) -> Iterator[Schedule]:
     plain = Schedule()
     if schedule.epilogue:
         yield replace(schedule, epilogue=None)
-    if schedule.assumes or schedule.requires:
-        yield replace(schedule, assumes=(), requires=())
+    if schedule.assumes or schedule.requires or schedule.same_bits:
+        yield replace(schedule, assumes=(), requires=(), same_bits=None)
     if schedule.directives:
         yield replace(schedule, directives=())
         names = dict.fromkeys(d.name for d in schedule.directives)

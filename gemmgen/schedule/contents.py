@@ -8,10 +8,19 @@ from gemmgen.base.errors import Mistake, Mistakes
 from gemmgen.base.source import Span
 from gemmgen.schedule.epilogue_expressions import Parsed, read_expression
 from gemmgen.schedule.grammar import parse
-from gemmgen.schedule.raw import RawAssume, RawDirective, RawOperand, RawRequire, Reader, Word
+from gemmgen.schedule.raw import (
+    RawAssume,
+    RawDirective,
+    RawOperand,
+    RawRequire,
+    RawSameBits,
+    Reader,
+    Word,
+)
 from gemmgen.schedule.sets import Let
 from gemmgen.schedule.statements import Statement, split
 from gemmgen.schedule.vocabulary import Vocabulary, check_word
+from gemmgen.schedule.words import SAME_BITS
 
 Gemms = list[tuple[tuple[RawOperand, ...], Span]]
 Names = list[tuple[Word, Span]]
@@ -30,6 +39,7 @@ class Contents:
     dtypes: list[RawDirective] = field(default_factory=list[RawDirective])
     assumes: list[RawAssume] = field(default_factory=list[RawAssume])
     requires: list[RawRequire] = field(default_factory=list[RawRequire])
+    same_bits: list[RawSameBits] = field(default_factory=list[RawSameBits])
     lets: list[Let] = field(default_factory=list[Let])
     directives: list[RawDirective] = field(default_factory=list[RawDirective])
     epilogues: list[tuple[Parsed, Span]] = field(default_factory=list[tuple[Parsed, Span]])
@@ -52,10 +62,17 @@ def read_contents(vocabulary: Vocabulary, mistakes: Mistakes) -> Contents:
     return contents
 
 
+def _example(statement: Statement, vocabulary: Vocabulary) -> str | None:
+    """A statement of the same form, for hints."""
+    if statement.word == "require" and statement.rest.split()[:1] == [SAME_BITS]:
+        return f"require {SAME_BITS} over m"
+    return vocabulary.example(statement.word)
+
+
 def _read(
     statement: Statement, contents: Contents, vocabulary: Vocabulary, mistakes: Mistakes
 ) -> None:
-    reader, tree = Reader(statement), parse(statement, vocabulary.example(statement.word))
+    reader, tree = Reader(statement), parse(statement, _example(statement, vocabulary))
     match statement.word:
         case "gemm":
             contents.gemms.append((reader.gemm(tree), statement.span))
@@ -68,7 +85,11 @@ def _read(
         case "assume":
             contents.assumes.append(reader.assume(tree))
         case "require":
-            contents.requires.append(reader.require(tree))
+            required = reader.require(tree)
+            if isinstance(required, RawSameBits):
+                contents.same_bits.append(required)
+            else:
+                contents.requires.append(required)
         case "let":
             let = Let(reader.words(tree)[0], reader.value(tree), statement.span)
             contents.lets.append(let)

@@ -30,6 +30,8 @@ def format_schedule(schedule: Schedule) -> str:
         lines.append(f"target {schedule.target}")
     lines += [_assume(assume) for assume in schedule.assumes]
     lines += [_require(require) for require in schedule.requires]
+    if schedule.same_bits:
+        lines.append(f"require same_bits over {' '.join(schedule.same_bits.letters)}")
     lines += [format_directive(directive) for directive in schedule.directives]
     if schedule.epilogue:
         lines.append(f"fuse_epilogue {format_expression(schedule.epilogue.expression)}")

@@ -124,6 +124,15 @@ class Require:
 
 
 @record
+class SameBits:
+    """``require same_bits over m``: the bits of an element of C do not depend on the extents of
+    these ``letters``."""
+
+    letters: tuple[str, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@record
 class Schedule:
     """A whole, canonical schedule: directives in the passes' order, one value per set of facts.
 
@@ -139,6 +148,7 @@ class Schedule:
     requires: tuple[Require, ...] = ()
     directives: tuple[Directive, ...] = ()
     epilogue: Epilogue | None = None
+    same_bits: SameBits | None = None
     dtype_span: Span = field(default=NOWHERE, compare=False)
     source: Source = field(default=Source(""), compare=False)
 
@@ -167,5 +177,6 @@ class Schedule:
 
     @property
     def problem_alone(self) -> Schedule:
-        """The problem: without directives, assumptions and ``require`` lines."""
+        """The problem: without directives, assumptions and bounds of ``require``.  ``require
+        same_bits`` stays: it is about results."""
         return replace(self, assumes=(), requires=(), directives=())

@@ -23,12 +23,14 @@ from gemmgen.schedule.model import (
     Dtypes,
     Epilogue,
     Require,
+    SameBits,
     Schedule,
 )
 from gemmgen.schedule.name_lines import check_default_kernel, check_kernel, check_target
 from gemmgen.schedule.overrides import keys_of_values, overridden
 from gemmgen.schedule.require_lines import check_require
 from gemmgen.schedule.roles import letters, tensors
+from gemmgen.schedule.same_bits_lines import check_same_bits_line
 from gemmgen.schedule.sets import Settings, Values, check_lets, choose, find_knobs
 from gemmgen.schedule.vocabulary import Vocabulary
 from gemmgen.schedule.words import QUANTITIES
@@ -97,6 +99,7 @@ class _Checker:
             self._requires(),
             directives,
             self._epilogue(kernel, dict(dtypes)),
+            self._same_bits(),
             next((raw.span for raw in self.contents.dtypes), NOWHERE),
             self.mistakes.source,
         )
@@ -157,6 +160,17 @@ class _Checker:
                     self.mistakes.repeated(message, raw.span, "keep the stricter of them", first)
                 found.setdefault(require.quantity, require)
         return tuple(sorted(found.values(), key=lambda r: QUANTITIES.index(r.quantity)))
+
+    def _same_bits(self) -> SameBits | None:
+        found: SameBits | None = None
+        for raw in self.contents.same_bits:
+            with self.mistakes.caught():
+                same_bits = check_same_bits_line(raw, self.scope)
+                if found is not None:
+                    message, hint = "require same_bits is given twice", "name all letters in one"
+                    self.mistakes.repeated(message, raw.span, hint, found.span)
+                found = found or same_bits
+        return found
 
     def _directives(self, settings: Settings, fixed: bool) -> tuple[Directive, ...]:
         lets, raws = self.contents.lets, self.contents.directives

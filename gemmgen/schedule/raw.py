@@ -82,6 +82,16 @@ class RawRequire:
     span: Span
 
 
+@record
+class RawSameBits:
+    """``same_bits over m n``: three words or more."""
+
+    what: Word
+    over: Word
+    letters: tuple[Word, ...]
+    span: Span
+
+
 class Reader:
     """Reads a statement's tree; spans are those of the whole text."""
 
@@ -123,7 +133,10 @@ class Reader:
         divisor = words[1] if tree.data == "divisible" else None
         return RawAssume(words[0], divisor, words[-1], self.span)
 
-    def require(self, tree: Tree[Token]) -> RawRequire:
+    def require(self, tree: Tree[Token]) -> RawRequire | RawSameBits:
+        if tree.data == "same_bits":
+            what, over, *letters = self.words(tree)
+            return RawSameBits(what, over, tuple(letters), self.span)
         quantity, op, limit, *unit = self.words(tree)
         return RawRequire(quantity, op, limit, unit[0] if unit else None, self.span)
 

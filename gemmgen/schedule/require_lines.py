@@ -7,19 +7,25 @@ from gemmgen.base.source import Span, shown
 from gemmgen.schedule.model import Require
 from gemmgen.schedule.numbers import integer
 from gemmgen.schedule.raw import RawRequire, Word
-from gemmgen.schedule.words import QUANTITIES, UNITS, close
+from gemmgen.schedule.words import QUANTITIES, SAME_BITS, UNITS, close
 
 
 def check_require(raw: RawRequire) -> Require:
     """``require shared <= 48KiB``."""
     name, op = raw.quantity.text, raw.op.text
+    if name == SAME_BITS:
+        raise Refusal(
+            f"{SAME_BITS} is not a number that {op} compares",
+            at=raw.op.span,
+            hint=f"require {SAME_BITS} over m",
+        )
     if name not in QUANTITIES:
         near = close(name, QUANTITIES)
         raise Refusal(
             f"unknown quantity `{shown(name)}`",
             at=raw.quantity.span,
             hint=(f"did you mean {near}? " if near else "")
-            + f"require takes {', '.join(QUANTITIES)}",
+            + f"require takes {', '.join(QUANTITIES)}, or {SAME_BITS} over letters",
         )
     if op not in {"<=", "=="}:
         raise Refusal(

@@ -26,6 +26,8 @@ DTYPES_LATER = (
 """Types that this version lacks, and alternatives."""
 
 QUANTITIES = ("shared", "threads", "registers", "spills")
+SAME_BITS = "same_bits"
+"""The requirement that is not a bound."""
 UNITS = {"B": 1, "KiB": 1024}
 
 
@@ -66,9 +68,13 @@ HEADS = {
         "assume N % 4 == 0",
     ),
     "require": Head(
-        "a bound on shared memory (bytes or KiB), threads, registers or spills",
+        "a bound on shared memory (bytes or KiB), threads, registers or spills; or `same_bits over "
+        "m`: a row's bits do not depend on the number of rows",
         "require shared <= 48KiB",
-        Elsewhere("Kernel Tuner restrictions", "restrictions constraint limit assert"),
+        Elsewhere(
+            "Kernel Tuner restrictions",
+            "restrictions constraint limit assert same_bits batch_invariant deterministic",
+        ),
     ),
     "let": Head("a name for a value or a set that is used several times", "let t = {64, 128}"),
 }

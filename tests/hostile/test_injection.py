@@ -202,6 +202,7 @@ target sm_90
 assume I % 4 == 0
 assume J == D
 require threads <= 512
+require same_bits over i
 bind x=j
 tile i=64 j=64 d=8
 cache_shared Q[i, d] R
@@ -226,6 +227,7 @@ LEAVES = {
     "requires.quantity": QUANTITIES,
     "requires.op": ("<=", "=="),
     "requires.limit": int,
+    "same_bits.letters": ("i",),
     "directives.name": tuple(spec.name for spec in VOCABULARY.specs),
     "directives.operands.tensor": ("Q", "R", "S"),
     "directives.operands.hop": ("global", "shared", "register"),

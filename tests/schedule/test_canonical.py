@@ -76,6 +76,10 @@ SAME = {
         "require threads <= 256\nassume K == lda\nrequire shared <= 49152B\n"
         "assume N % 4 == 0\nassume M % 8 == 0",
     ),
+    "letters of equal bits in any order": (
+        "require same_bits over m n",
+        "require same_bits over n m",
+    ),
     "operators by sign or by word": (
         "fuse_epilogue where(acc > 0 && acc < 6 || !(m == n), 1, 0)",
         "fuse_epilogue where((acc > 0 and acc < 6) or not m == n, 1.0, 0e5)",
@@ -175,6 +179,7 @@ def test_every_head_is_printed_where_it_is_no_default() -> None:
         "require         threads <= 256\n"
         "require         registers <= 128\n"
         "require         spills == 0\n"
+        "require         same_bits over m n\n"
         "raster          group=8\n"
     )
     assert format_schedule(schedule("\n".join(reversed(text.splitlines())))) == text

@@ -82,7 +82,8 @@ def renamed(schedule: Schedule, names: CanonicalNames) -> Schedule:
 
 def canonical(schedule: Schedule) -> Schedule:
     """The schedule with canonical names, as it is stored: without ``require`` lines."""
-    return replace(renamed(schedule, CanonicalNames.of(schedule)), kernel=KERNEL, requires=())
+    found = renamed(replace(schedule, same_bits=None), CanonicalNames.of(schedule))
+    return replace(found, kernel=KERNEL, requires=())
 
 
 def _access(access: Access, letter: Mapping[str, str], tensor: Mapping[str, str]) -> Access:

@@ -21,7 +21,7 @@ def current(result: MeasuredResult, problem: Schedule) -> Emitted | None:
     if stale(result):
         return None
     schedule = renamed(_schedule(result.schedule), names.reversed())
-    own = replace(schedule, kernel=problem.kernel)
+    own = replace(schedule, kernel=problem.kernel, same_bits=problem.same_bits)
     found = _compiled(result.schedule)
     if isinstance(found, Emitted) and own == found.schedule:
         return found

@@ -221,7 +221,9 @@ def plan_for(result: MeasuredResult, request: Request) -> MeasuredPlan | None:
     """The result with the request's names; None for a schedule that computes with less precision
     than was asked for."""
     own = renamed(_parsed(result.schedule), CanonicalNames.of(request.problem).reversed())
-    plan = MeasuredPlan(result, request, replace(own, kernel=request.problem.kernel))
+    problem = request.problem
+    own = replace(own, kernel=problem.kernel, same_bits=problem.same_bits)
+    plan = MeasuredPlan(result, request, own)
     return None if plan.split_bf16 and not request.fast else plan
 
 
