@@ -97,6 +97,7 @@ def tune(
     ld: Mapping[str, int] | None = None,
     gpu: str | Path | Gpu | None = None,
     fast: bool = False,
+    same_bits: str | None = None,
     budget: float = 60.0,
     jobs: int | None = None,
     store: bool = True,
@@ -114,6 +115,7 @@ def tune(
     ld: Mapping[str, int] | None = None,
     gpu: str | Path | Gpu | None = None,
     fast: bool = False,
+    same_bits: str | None = None,
     budget: float = 60.0,
     store: bool = True,
     seconds: float = 300.0,
@@ -143,15 +145,18 @@ def tune(
         _check_unused(trials=trials, resume=resume or None, arch=arch, set=set, seed=seed or None)
         wanted = [] if shape is None else [shape]
         wanted += cast(Sequence[AnyShape], check_sequence("shapes", shapes))
-        return _tune_gemm(gemm, wanted, dtype, epilogue, ld, gpu, fast, budget, jobs, store)
+        return _tune_gemm(
+            gemm, wanted, dtype, epilogue, ld, gpu, fast, same_bits, budget, jobs, store
+        )
     if space is None:
         raise UsageError(
             'tune takes what to tune: gemm="C[m, n] = A[m, k] * B[n, k]" with shape=2048, or a '
             "search space"
         )
-    if not (shape is epilogue is ld is gpu is None) or fast:
+    if not (shape is epilogue is ld is gpu is same_bits is None) or fast:
         raise UsageError(
-            "shape=, epilogue=, ld=, gpu= and fast= go with gemm=; a space takes shapes="
+            "shape=, epilogue=, ld=, gpu=, same_bits= and fast= go with gemm=; a space takes "
+            "shapes="
         )
     return _tune_space(
         space, shapes, seconds=seconds, jobs=jobs, seed=seed, trials=trials, resume=resume,
@@ -206,6 +211,7 @@ def _tune_gemm(
     ld: Mapping[str, int] | None,
     gpu: str | Path | Gpu | None,
     fast: bool,
+    same_bits: str | None,
     budget: float,
     jobs: int | None,
     store: bool,
@@ -226,7 +232,9 @@ def _tune_gemm(
     line = gemm_of(gemm)
     sizes = [shape_of(line, shape) for shape in shapes]
     tuning = tune_here(
-        lambda figures: requests_of(gemm, sizes, dtype, epilogue, ld, figures, fast=fast),
+        lambda figures: requests_of(
+            gemm, sizes, dtype, epilogue, ld, figures, fast=fast, same_bits=same_bits
+        ),
         gpu if isinstance(gpu, Gpu) else gpu_named(DEFAULT if gpu is None else gpu),
         keeper(store),
         budget=budget,

@@ -86,6 +86,7 @@ def explain(
     leading: tuple[tuple[str, int], ...],
     gpu: Gpu,
     fast: bool,
+    same_bits: str | None,
 ) -> None:
     """Say why `gemmgen suggest` chooses the schedule that it does.
 
@@ -100,7 +101,14 @@ def explain(
 
     extents = resolve(wanted, gemm_of(gemm))
     asked = Request.of(
-        gemm, extents, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=dict(leading), fast=fast
+        gemm,
+        extents,
+        dtype=dtype,
+        epilogue=epilogue,
+        gpu=gpu,
+        ld=dict(leading),
+        fast=fast,
+        same_bits=same_bits,
     )
     with warnings_as_sentences():
         sections = explained(choose(asked), Results.shared())

@@ -55,6 +55,11 @@ OPTIONS = (
         is_flag=True,
         help="Allow f32 from bf16 products on tensor cores (bf16x3, decompose).",
     ),
+    click.option(
+        "--same-bits",
+        metavar="LETTERS",
+        help="m: a row's bits must not depend on the number of rows (require same_bits over m).",
+    ),
 )
 
 

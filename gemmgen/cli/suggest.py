@@ -24,6 +24,7 @@ def command(
     leading: tuple[tuple[str, int], ...],
     gpu: Gpu,
     fast: bool,
+    same_bits: str | None,
     no_measured: bool,
     output: str | None,
 ) -> None:
@@ -48,6 +49,7 @@ def command(
             gpu=gpu,
             ld=dict(leading),
             fast=fast,
+            same_bits=same_bits,
             measured=not no_measured,
         )
     put_in(output, found.text)

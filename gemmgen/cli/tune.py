@@ -17,7 +17,7 @@ from gemmgen.cli.shape_option import HELP, METAVAR, shape
 from gemmgen.cli.tune_options import Given
 
 OF_SPACES = ("trials", "resume", "listed", "settings", "arch", "seed")
-OF_GEMMS = ("dtype", "epilogue", "leading", "fast", "space_shown")
+OF_GEMMS = ("dtype", "epilogue", "leading", "fast", "same_bits", "space_shown")
 """The parameters of one form of the command alone."""
 
 
@@ -54,6 +54,11 @@ def _budget(text: str) -> float:
     "--fast",
     is_flag=True,
     help="With --gemm: allow f32 from bf16 products on tensor cores (bf16x3, decompose).",
+)
+@click.option(
+    "--same-bits",
+    metavar="LETTERS",
+    help="With --gemm: m: a row's bits must not depend on the number of rows.",
 )
 @click.option(
     "--shape",
@@ -178,6 +183,7 @@ def _of_gemm(gemm: str | None, written: Mapping[str, str], given: Given) -> None
         tuple(given["shapes"]),
         given["listed_shapes"],
         given["fast"],
+        given["same_bits"],
     )
     gpu = given["gpu"]
     if space_shown:

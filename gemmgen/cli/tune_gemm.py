@@ -38,13 +38,16 @@ class TuneRequest:
     listed_shapes: str | None
     """The file of --shapes."""
     fast: bool
+    same_bits: str | None
 
     def requests(self, shapes: Sequence[Shape], gpu: Gpu) -> tuple[Request, ...]:
         """One for each shape, on a GPU with these figures."""
         from gemmgen.explore.autotune.gpu_tuning import requests_of
 
         return requests_of(
-            self.gemm, shapes, self.dtype, self.epilogue, self.ld, gpu, fast=self.fast
+            *(self.gemm, shapes, self.dtype, self.epilogue, self.ld, gpu),
+            fast=self.fast,
+            same_bits=self.same_bits,
         )
 
     def shapes(self) -> tuple[Shape, ...]:

@@ -20,6 +20,7 @@ class Given(TypedDict):
     epilogue: str | None
     leading: tuple[tuple[str, int], ...]
     fast: bool
+    same_bits: str | None
     shapes: tuple[WrittenShape, ...]
     listed_shapes: str | None
     budget: float | None

@@ -54,12 +54,15 @@ class Request:
         ld: Mapping[str, int] | None = None,
         kernel: str = "gemm",
         fast: bool = False,
+        same_bits: str | None = None,
     ) -> Request:
         """The arguments of ``gemmgen.suggest``, checked as it says."""
         texts = {"gemm": gemm, "dtype": dtype, "kernel": kernel}
+        if same_bits is not None:
+            texts["same_bits"] = same_bits
         _check_texts(texts if epilogue is None else texts | {"epilogue": epilogue})
         chosen = gpu_named(gpu)
-        problem = _problem(gemm, dtype, epilogue, kernel, chosen)
+        problem = _problem(gemm, dtype, epilogue, kernel, same_bits, chosen)
         sizes = shape_of(problem.gemm, shape)
         if min(sizes) < 1:
             raise UsageError("a shape to suggest a schedule for has extents of at least 1")
@@ -196,9 +199,17 @@ def _check_texts(given: Mapping[str, object]) -> None:
             raise UsageError(f"{name}= is a text, not {value_shown(value)}{hint}")
 
 
-def _problem(gemm: str, dtype: str, epilogue: str | None, kernel: str, gpu: Gpu) -> Schedule:
+def _problem(
+    gemm: str,
+    dtype: str,
+    epilogue: str | None,
+    kernel: str,
+    same_bits: str | None,
+    gpu: Gpu,
+) -> Schedule:
     """The schedule of these lines, without directives."""
-    for what, text in (("gemm", gemm), ("dtype", dtype), ("epilogue", epilogue or "")):
+    given = {"gemm": gemm, "dtype": dtype, "epilogue": epilogue, "same_bits": same_bits}
+    for what, text in ((what, text or "") for what, text in given.items()):
         if "\n" in text or "#" in text:
             raise UsageError(f"{what} is one line without a comment, not {value_shown(text)}")
     lines = [f"gemm {gemm.strip()}"]
@@ -210,6 +221,8 @@ def _problem(gemm: str, dtype: str, epilogue: str | None, kernel: str, gpu: Gpu)
     # sm_80 is the default of schedules; types that it lacks need a newer one.
     since = max([80, *(SINCE[each] for each in re.split(r"[\s=]+", types) if each in SINCE)])
     lines.append(f"target {f'sm_{since}' if has(gpu.arch, since) else gpu.target}")
+    if same_bits is not None:
+        lines.append(f"require same_bits over {same_bits.strip()}")
     if epilogue is not None:
         lines.append(f"fuse_epilogue {epilogue.strip()}")
     found = parse_schedule(Source("".join(f"{line}\n" for line in lines), "<request>"))

@@ -10,7 +10,7 @@ from math import lcm
 from gemmgen.expand import expand
 from gemmgen.ir import names
 from gemmgen.ir.assumptions import divides, equal_to
-from gemmgen.ir.atoms import ATOMS, VIA
+from gemmgen.ir.atoms import ATOMS, VIA, Atom
 from gemmgen.ir.control import Define
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import contraction, pipeline_of
@@ -71,7 +71,7 @@ def _stated(program: Program, p: BlockAdditions) -> SummationOrder:
     epilogue = _expression(problem.epilogue)
     reads = dict.fromkeys(x.buffer for x in walk(problem.epilogue) if isinstance(x, Element))
     return SummationOrder(
-        _instruction(p),
+        instruction_of(p.atom),
         1 if shared else p.depth,
         types,
         problem.accumulate,
@@ -90,12 +90,12 @@ def _stated(program: Program, p: BlockAdditions) -> SummationOrder:
     )
 
 
-def _instruction(p: BlockAdditions) -> str:
+def instruction_of(atom: Atom) -> str:
     """PTX's name of what multiplies, without the extents that don't order k."""
-    if p.atom == "fma":
+    if atom == "fma":
         return "fma"
-    via = next(via for via, atoms in VIA.items() if p.atom in atoms)
-    traits = ATOMS[p.atom]
+    via = next(via for via, atoms in VIA.items() if atom in atoms)
+    traits = ATOMS[atom]
     return {
         "wmma": f"wmma {traits.shape}",
         "mma": f"mma.sync {traits.shape}",

@@ -20,7 +20,7 @@ from gemmgen.ir.expr import Binary, Element, Expr, Float, Var, transform, walk
 from gemmgen.ir.problem import Problem
 from gemmgen.language import parse_schedule
 from gemmgen.schedule.formatting import format_schedule
-from gemmgen.schedule.model import Access, Dtypes, Epilogue, Gemm, Schedule
+from gemmgen.schedule.model import Access, Dtypes, Epilogue, Gemm, SameBits, Schedule
 from gemmgen.torch.derivative import adjoints, is_zero
 
 
@@ -193,8 +193,16 @@ def product(schedule: Schedule, problem: Problem, role: str) -> Product:
         dtypes,
         schedule.target,
         epilogue=Epilogue(scaled),
+        same_bits=_kept(schedule, out.letters),
     )
     return Product(parse_schedule(Source(format_schedule(found))), *arranged)
+
+
+def _kept(schedule: Schedule, letters: tuple[str, ...]) -> SameBits | None:
+    """``require same_bits`` over those of its letters that the gradient has."""
+    asked = schedule.same_bits
+    kept = tuple(x for x in asked.letters if x in letters) if asked else ()
+    return SameBits(kept) if kept else None
 
 
 def _arranged(letters: tuple[str, ...], summed: tuple[str, ...], tiled: set[str]) -> ProductOperand:

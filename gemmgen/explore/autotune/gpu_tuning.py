@@ -138,9 +138,19 @@ def requests_of(
     gpu: Gpu,
     *,
     fast: bool,
+    same_bits: str | None = None,
 ) -> tuple[Request, ...]:
     """A request for each shape, each once; raises the errors of ``suggest``."""
     return tuple(
-        Request.of(gemm, shape, dtype=dtype, epilogue=epilogue, gpu=gpu, ld=ld, fast=fast)
+        Request.of(
+            gemm,
+            shape,
+            dtype=dtype,
+            epilogue=epilogue,
+            gpu=gpu,
+            ld=ld,
+            fast=fast,
+            same_bits=same_bits,
+        )
         for shape in dict.fromkeys(shapes)
     )

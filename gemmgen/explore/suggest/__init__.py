@@ -35,6 +35,7 @@ def suggest(
     ld: Mapping[str, int] | None = None,
     kernel: str = "gemm",
     fast: bool = False,
+    same_bits: str | None = None,
     measured: bool = True,
 ) -> Suggestion:
     """A schedule for ``gemm`` (the text after that word in a schedule) at ``shape``.
@@ -47,6 +48,8 @@ def suggest(
     for those that are not dense; the schedule is legal for them.  ``fast``:
     f32 may be multiplied on tensor cores as products of bf16 terms (``decompose``), if that is
     estimated to be faster; needs wgmma (sm_90).
+    ``same_bits``: letters of C (``"m"``) whose extents the bits of an element must not depend on:
+    all shapes that differ in these get schedules with one summation order (batch invariance).
     ``measured``: results that ``gemmgen tune`` stored on this machine and those that ship with
     gemmgen are used; without it the cost model alone chooses.
 
@@ -70,6 +73,7 @@ def suggest(
             ld=ld,
             kernel=kernel,
             fast=fast,
+            same_bits=same_bits,
         ),
         measured=measured,
     )

@@ -25,6 +25,7 @@ from gemmgen.explore.suggest.measured_plans import (
     of_the_other_halves,
     on_like_gpus,
 )
+from gemmgen.explore.suggest.order_family import family_of
 from gemmgen.explore.suggest.reasons import as_comments, reasons
 from gemmgen.explore.suggest.schedules import GROUPED, Form, SettledForm, groups_of
 from gemmgen.explore.suggest.sizes import blocks_of, estimates, residents, shared_of
@@ -193,7 +194,12 @@ def ranked(request: Request) -> list[Option]:
     estimated, since the two models were fitted separately.  Split-bf16 f32 kernels compete with
     all f32 kernels.
     """
+    family = family_of(request)
+    if family is not None and not family.warpgroups:
+        return _by_time(request)
     of_warpgroups = [Option(plan, plan.seconds) for plan in fastest(request, TRIED)]
+    if family is not None:
+        return of_warpgroups
     if not of_warpgroups:
         return _by_time(request)
     others: Iterable[Option] = ()
@@ -211,8 +217,11 @@ def _by_time(request: Request) -> list[Option]:
 
 def options(request: Request, only: Kind | None = None) -> Iterator[Option]:
     """Each plan of threads or warps that fits, or those of one kind, with its estimate."""
+    family = family_of(request)
     for form in forms(request):
-        if not _near(form, request) or only not in (None, form.kind):
+        if only not in (None, form.kind) or not (family or _near(form, request)):
+            continue
+        if family is not None and form.kind not in family.kinds:
             continue
         plain = SettledForm(form, request)
         plain = replace(plain, exact=plain.divides)
@@ -256,7 +265,7 @@ def _split(plan: SettledForm) -> Iterator[SettledForm]:
     """A plan without and with split-K; a plan with ``blocks`` has no registers for the
     reduction."""
     yield plan
-    if plan.form.kind in ("lanes", "direct") or plan.form.blocks:
+    if plan.request.problem.same_bits or plan.form.kind in ("lanes", "direct") or plan.form.blocks:
         return
     tiles, sms = blocks_of(plan), plan.request.gpu.sms
     most = OVER * sms * residents(plan) // tiles

@@ -86,7 +86,10 @@ def _fate(result: MeasuredResult, request: Request) -> str:
     plan = plan_for(result, request)
     if plan is None:
         return "split bf16, for --fast only"
-    return "" if plan.emitted() is not None else "its kernel does not take these tensors"
+    if plan.emitted() is not None:
+        return ""
+    other = "sums in another order, or " if request.problem.same_bits else ""
+    return f"its kernel {other}does not take these tensors"
 
 
 def _result(found: Suggestion) -> MeasuredResult | None:

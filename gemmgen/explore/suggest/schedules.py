@@ -128,7 +128,7 @@ class SettledForm:
                 return min(wide, k_elements) if role != "c" and along == "k" else 1
             case "tensor":
                 if role == "c":
-                    return min(wide, PAIR)
+                    return min(wide, PAIR) if along == "n" else 1
                 return 1 if self.transposed(role) else wide
             case _ if role == "c":
                 vector = {"m": m, "n": n}[along]
@@ -162,7 +162,9 @@ class SettledForm:
     @property
     def residue(self) -> bool:
         """Whether the partial tile of k is peeled to the front, so that copies in the loop have no
-        guard."""
+        guard.  It shifts the accumulations of tensor cores, which ``require same_bits`` fixes."""
+        if self.request.problem.same_bits and self.form.kind == "tensor":
+            return False
         ragged = self.request.shape[2] % self.form.tile[2] > 0
         return ragged and (self.asynchronous or self.through) and self.parts == 1 and self._one
 

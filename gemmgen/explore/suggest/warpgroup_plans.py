@@ -62,7 +62,7 @@ PINGPONG = {64: (64, 96, 128, 192, 256), 128: (64, 80, 96, 112, 128, 144, 160, 1
 
 def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
     """The plans for a request that TMA and wgmma can take, estimates and legality aside."""
-    if not _takes(request):
+    if not takes_warpgroups(request):
         return
     if request.along["c"] == "n":
         yield from _plans(request, False)
@@ -93,7 +93,7 @@ def _plans(asked: Request, swapped: bool) -> Iterator[WarpgroupPlan]:
                     asked,
                     sizes if cluster == (1, 1) else replace(sizes, cluster=cluster),
                 )
-            if not pingpong and not many:
+            if not pingpong and not many and asked.problem.same_bits is None:
                 for parts in _parts(tiles, ceil(depth / form.tile[2]), request.gpu.sms):
                     for cluster in _clusters(form.tile, request):
                         if prod(cluster) <= MOST_SPLIT:
@@ -104,10 +104,10 @@ def _plans(asked: Request, swapped: bool) -> Iterator[WarpgroupPlan]:
                             )
 
 
-def _takes(request: Request) -> bool:
+def takes_warpgroups(request: Request) -> bool:
     """Whether wgmma multiplies the types, as they are stored, and TMA takes the rows of A and B;
     rows of parts it always takes."""
-    (a, b), atoms = _operands(request), _atoms(request)
+    (a, b), atoms = _operands(request), atoms_of_warpgroups(request)
     if not request.gpu.arch.startswith("sm_90") or not atoms:
         return False
     stored = zip("ab", (a, b), strict=True)
@@ -118,7 +118,7 @@ def _takes(request: Request) -> bool:
     return all(request.width[x] * BYTES[request.dtype[x]] >= VECTOR for x in "ab")
 
 
-def _atoms(request: Request) -> list[AtomTraits]:
+def atoms_of_warpgroups(request: Request) -> list[AtomTraits]:
     """Those of wgmma that multiply the types."""
     types = (*_operands(request), request.dtype["acc"])
     return [ATOMS[atom] for atom in VIA["wgmma"] if types in ATOMS[atom].products]
@@ -143,7 +143,7 @@ def _tiles(m: int, n: int) -> Iterator[tuple[int, int, int, bool]]:
 def _snug_tiles(request: Request) -> Iterator[tuple[int, int, int, bool]]:
     """The same where the columns, in steps of 8, are n or an equal share of it."""
     m, n, *_ = request.shape
-    (traits, *_), columns = _atoms(request), set[int]()
+    (traits, *_), columns = atoms_of_warpgroups(request), set[int]()
     for count in SHARES:
         side = -(-ceil(n / count) // PATTERN) * PATTERN
         row = side * BYTES[_operands(request)[1]]  # in shared memory, if B is contiguous along n
