@@ -68,13 +68,14 @@ def cupy_product(
     epilogue: object,
     out: Array | None,
     fast: bool,
+    same_bits: str | None,
     transposed: bool,
 ) -> Array:
     """The handler of CuPy arrays."""
     key = None
     if epilogue is None or type(epilogue) is str:
         try:
-            key = _described(a, b, bias, epilogue, fast, transposed)
+            key = _described(a, b, bias, epilogue, fast, same_bits, transposed)
             if out is not None:
                 key = key, _layout(out)
         except AttributeError:  # another library's
@@ -88,7 +89,7 @@ def cupy_product(
     from gemmgen.gpu.device import cupy
 
     text, values = given(bias, epilogue)
-    call = DirectCall.of(a, b, text, values, out, fast, transposed)
+    call = DirectCall.of(a, b, text, values, out, fast, same_bits, transposed)
     chosen = selected(call)
     with cupy().cuda.Device(a.data.device_id):
         found = product(call)
@@ -98,7 +99,13 @@ def cupy_product(
 
 
 def _described(
-    a: Any, b: Any, bias: Any, epilogue: str | None, fast: bool, transposed: bool
+    a: Any,
+    b: Any,
+    bias: Any,
+    epilogue: str | None,
+    fast: bool,
+    same_bits: str | None,
+    transposed: bool,
 ) -> tuple[object, ...]:
     """All that a launch depends on but addresses."""
     arrays = (
@@ -112,8 +119,8 @@ def _described(
         b.data.device_id,
     )
     if bias is None:
-        return (*arrays, epilogue, fast, transposed)
-    return (*arrays, *_layout(bias), epilogue, fast, transposed)
+        return (*arrays, epilogue, fast, same_bits, transposed)
+    return (*arrays, *_layout(bias), epilogue, fast, same_bits, transposed)
 
 
 def _layout(array: Any) -> tuple[object, ...]:

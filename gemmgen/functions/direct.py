@@ -21,7 +21,12 @@ from gemmgen.functions.arrangement import (
 )
 from gemmgen.functions.array_kinds import Array, Kind, check_devices, kind_of
 from gemmgen.functions.call_epilogue import Reads, Values, check_given, check_old_values, reads
-from gemmgen.functions.problems import MatmulProblem, problem_of, problem_types
+from gemmgen.functions.problems import (
+    MatmulProblem,
+    checked_letters,
+    problem_of,
+    problem_types,
+)
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.dtypes import DTYPES, DType
 from gemmgen.pipeline import Emitted
@@ -47,6 +52,7 @@ class DirectCall:
     read: Reads
     numbers: Mapping[str, object]
     fast: bool
+    same_bits: str | None
     names: tuple[str, str]
     given: tuple[Array, ...]
     transposed: bool
@@ -59,6 +65,7 @@ class DirectCall:
         values: Values,
         out: object,
         fast: bool,
+        same_bits: str | None,
         transposed: bool,
     ) -> DirectCall:
         """Checks the names of a call; raises ``CallError`` for arrays of several libraries.
@@ -79,7 +86,8 @@ class DirectCall:
         arrays = {"A": left, "B": right, **own} | ({} if out is None else {"C": out})
         numbers = {name: value for name, value in values if name not in tensors}
         whole = (a, b, *own.values())
-        return DirectCall(arrays, text, read, numbers, bool(fast), names, whole, transposed)
+        asked = checked_letters(same_bits)
+        return DirectCall(arrays, text, read, numbers, bool(fast), asked, names, whole, transposed)
 
     def shown(self, name: str) -> str:
         """The caller's name of a tensor."""
@@ -141,7 +149,7 @@ def selected(call: DirectCall) -> Selected:
         kind.check(call.shown(name), value)
     views = viewed(call, kind)
     # The library's name: equal views of two libraries are on other devices.
-    key = kind.name, call.text, call.fast, call.names, tuple(views.items())
+    key = kind.name, call.text, call.fast, call.same_bits, call.names, tuple(views.items())
     found = _selected.get(key)
     if found is None:
         with made_once(("selected", key)):
@@ -190,7 +198,7 @@ def planned(call: DirectCall, views: Mapping[str, View]) -> Plan:
     sides = [(view.shape, view.strides) for view in (a, b)]
     whole = None if out is None else (out.shape, out.strides)
     found = arranged(sides[0], sides[1], whole, call.read.used)
-    problem = problem_of(found.letters, types, call.text)
+    problem = problem_of(found.letters, types, call.text, call.same_bits)
     shapes = dict(zip("ABC", found.shapes, strict=True))
     reshaped = {
         name: _reshaped(view, shapes[name]) if name in shapes else view

@@ -28,6 +28,7 @@ def explain_matmul(
     epilogue: object = None,
     out: Array | None = None,
     fast: bool = False,
+    same_bits: str | None = None,
     gpu: str | Path | Gpu | None = None,
 ) -> str:
     """What ``matmul`` runs for these arguments: copies, the schedule, and the reasons for it.
@@ -44,7 +45,7 @@ def explain_matmul(
     arguments.
     """
     text, values = given(bias, epilogue)
-    call = DirectCall.of(a, b, text, values, out, fast, transposed=False)
+    call = DirectCall.of(a, b, text, values, out, fast, same_bits, transposed=False)
     kind = call.kind
     plan = planned(call, viewed(call, kind))
     model = kind.gpu(a) if gpu is None else gpu_named(gpu)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
-from gemmgen.base.source import Source
+from gemmgen.base.source import Source, value_shown
 from gemmgen.functions.arrangement import Letters
 from gemmgen.ir.dtypes import DTYPES, FP8, DType, sums_of
 from gemmgen.ir.target import DEFAULT_TARGET, SINCE, has
@@ -36,8 +36,10 @@ def problem_of(
     letters: tuple[Letters, Letters, Letters],
     types: tuple[tuple[str, DType], ...],
     text: str | None,
+    same_bits: str | None = None,
 ) -> MatmulProblem:
     """The problem with these ``letters`` of A, B and C; ``types`` by the tensors' names.
+    ``same_bits``: letters whose extents leave an element's bits as they are.
 
     Raises ``ScheduleError`` for a mistake in the epilogue ``text``.
     """
@@ -51,10 +53,25 @@ def problem_of(
         f"dtype {' '.join(f'{name}={dtype}' for name, dtype in types)} acc={acc}",
         f"target {target}",
     ]
+    if same_bits is not None:
+        lines.append(f"require same_bits over {same_bits}")
     if text is not None:
         lines.append(f"fuse_epilogue {text}")
     schedule = parse_schedule(Source("".join(f"{line}\n" for line in lines), "<epilogue>"))
     return MatmulProblem(schedule, Signature.of(schedule))
+
+
+def checked_letters(same_bits: object) -> str | None:
+    """The letters of ``same_bits=``; ``CallError`` for others than m and n."""
+    if same_bits is None:
+        return None
+    letters = same_bits.split() if isinstance(same_bits, str) else []
+    if not letters or not {"m", "n"}.issuperset(letters) or len(letters) != len(set(letters)):
+        raise CallError(
+            f"same_bits={value_shown(same_bits)}: it is 'm' (rows have their bits for any number "
+            "of rows), 'n' or 'm n'"
+        )
+    return " ".join(letters)
 
 
 def operand_type(name: str, dtype: str) -> DType:

@@ -22,6 +22,7 @@ class Handler(Protocol):
         epilogue: object,
         out: Array | None,
         fast: bool,
+        same_bits: str | None,
         transposed: bool,
     ) -> Array: ...
 
@@ -38,6 +39,7 @@ def matmul(
     epilogue: object = None,
     out: object = None,
     fast: bool = False,
+    same_bits: str | None = None,
 ) -> Any:
     """The matrix product of two arrays of one library: NumPy, CuPy or PyTorch.
 
@@ -79,6 +81,12 @@ def matmul(
     practice that is the error of float32 for up to 4096 terms, and up to 4 times as much for 65536;
     parts of numbers below 2^-110 are lost.
 
+    ``same_bits``: ``"m"`` if the bits of a row of the result must not depend on the number of rows
+    (batch invariance), ``"n"`` for columns, ``"m n"`` for both.  All calls that differ in it alone
+    then sum in one order, which ``gemmgen.suggest`` fixes by the types, K and N; K is not split.
+    Leading batch dimensions of ``a`` that ``b`` lacks are rows.  Rows of operands should begin at
+    multiples of 16 bytes; if no kernel of the order takes the arrays, that is an error.
+
     **Kernels** are chosen for each shape by ``gemmgen.suggest``'s estimates for the GPU of the
     arrays and compiled in the first call, which takes seconds; later calls like it only launch, on
     the library's current stream.  That works within the capture of a CUDA graph, too, but compiles
@@ -89,7 +97,9 @@ def matmul(
     Raises ``CallError`` (a ``ValueError``) for arrays that can't be multiplied, with what to do;
     ``ScheduleError`` for a mistake in the epilogue; ``CannotCheck`` without a GPU or g++.
     """
-    return (_handlers.get(type(a)) or _handler(a))(a, b, bias, epilogue, out, fast, False)
+    return (_handlers.get(type(a)) or _handler(a))(
+        a, b, bias, epilogue, out, fast, same_bits, False
+    )
 
 
 def linear(
@@ -100,6 +110,7 @@ def linear(
     epilogue: object = None,
     out: object = None,
     fast: bool = False,
+    same_bits: str | None = None,
 ) -> Any:
     """``x`` times the transposed ``weight``, as ``torch.nn.functional.linear`` has it.
 
@@ -114,7 +125,7 @@ def linear(
     N values.  All else is as for ``matmul``, of whose product these are ``a`` and ``b.T``.
     """
     run = _handlers.get(type(x)) or _handler(x, "x")
-    return run(x, weight, bias, epilogue, out, fast, True)
+    return run(x, weight, bias, epilogue, out, fast, same_bits, True)
 
 
 def _handler(value: object, name: str = "a") -> Handler:
@@ -134,8 +145,9 @@ def _numpy_product(
     epilogue: object,
     out: Array | None,
     fast: bool,
+    same_bits: str | None,
     transposed: bool,
 ) -> Array:
     text, values = given(bias, epilogue)
-    found = product(DirectCall.of(a, b, text, values, out, fast, transposed))
+    found = product(DirectCall.of(a, b, text, values, out, fast, same_bits, transposed))
     return found if out is not None else found[()]

@@ -135,24 +135,25 @@ def torch_product(
     epilogue: object,
     out: Array | None,
     fast: bool,
+    same_bits: str | None,
     transposed: bool,
 ) -> Array:
     """The handler of PyTorch's tensors."""
     if is_tracing():
-        return traced_product(a, b, bias, epilogue, out, fast, transposed)
+        return traced_product(a, b, bias, epilogue, out, fast, same_bits, transposed)
     if out is not None:
-        return _into(a, b, bias, epilogue, out, fast, transposed)
+        return _into(a, b, bias, epilogue, out, fast, same_bits, transposed)
     key = None
     if epilogue is None or type(epilogue) is str:
         try:
-            key = _described(a, b, bias, epilogue, fast, transposed)
+            key = _described(a, b, bias, epilogue, fast, same_bits, transposed)
             route = _routes.get(key)
         except (AttributeError, RuntimeError, TypeError):  # another library's, sparse, symbolic
             key = route = None
         if route is not None:
             return _repeated(route, (a, b) if bias is None else (a, b, bias))
     text, values = given(bias, epilogue)
-    call = DirectCall.of(a, b, text, values, None, fast, transposed)
+    call = DirectCall.of(a, b, text, values, None, fast, same_bits, transposed)
     route = _route(call)
     found = route(call.given, call.numbers)
     if key is not None:
@@ -168,6 +169,7 @@ def _into(
     epilogue: object,
     out: Any,
     fast: bool,
+    same_bits: str | None,
     transposed: bool,
 ) -> Array:
     """``out`` with the result."""
@@ -175,14 +177,14 @@ def _into(
     if epilogue is None or type(epilogue) is str:
         try:
             own = out.shape, out.stride(), out.dtype, out.device, out.requires_grad
-            key = (_described(a, b, bias, epilogue, fast, transposed), own)
+            key = (_described(a, b, bias, epilogue, fast, same_bits, transposed), own)
             ready = _written.get(key)
         except (AttributeError, RuntimeError, TypeError):  # another library's, sparse, symbolic
             key = ready = None
         if ready is not None and _state().is_plain(ready.guarded) and ready(tensors):
             return out
     text, values = given(bias, epilogue)
-    call = DirectCall.of(a, b, text, values, out, fast, transposed)
+    call = DirectCall.of(a, b, text, values, out, fast, same_bits, transposed)
     _check_gradients(call)
     found = product(call)
     if key is not None and _is_plain(tensors) and (chosen := selected(call)).repeatable:
@@ -216,7 +218,7 @@ def _route(call: DirectCall) -> Route:
     """The route of a call, found once for all that are like it."""
     tensors = [(name, x, _view(call.shown(name), x)) for name, x in call.arrays.items()]
     described = tuple([(name, x.requires_grad, x.device, view) for name, x, view in tensors])
-    key = call.text, call.fast, call.names, described
+    key = call.text, call.fast, call.same_bits, call.names, described
     try:
         found = _of_calls.get(key)
     except TypeError:  # symbolic extents
@@ -251,7 +253,13 @@ def _check_gradients(call: DirectCall) -> None:
 
 
 def _described(
-    a: Any, b: Any, bias: Any, epilogue: str | None, fast: bool, transposed: bool
+    a: Any,
+    b: Any,
+    bias: Any,
+    epilogue: str | None,
+    fast: bool,
+    same_bits: str | None,
+    transposed: bool,
 ) -> tuple[object, ...]:
     """All that a choice depends on but addresses."""
     arrays = (
@@ -267,6 +275,6 @@ def _described(
         b.requires_grad,
     )
     if bias is None:
-        return (*arrays, epilogue, fast, transposed)
+        return (*arrays, epilogue, fast, same_bits, transposed)
     own = bias.shape, bias.stride(), bias.dtype, bias.device, bias.requires_grad
-    return (*arrays, *own, epilogue, fast, transposed)
+    return (*arrays, *own, epilogue, fast, same_bits, transposed)

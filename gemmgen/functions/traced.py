@@ -19,7 +19,7 @@ from gemmgen.functions.arrangement import (
 )
 from gemmgen.functions.array_kinds import Array
 from gemmgen.functions.call_epilogue import check_given, check_old_values, given, reads
-from gemmgen.functions.problems import problem_of, problem_types
+from gemmgen.functions.problems import checked_letters, problem_of, problem_types
 from gemmgen.functions.product_operators import NAMESPACE, operator_of, ordered_arguments
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -44,6 +44,7 @@ def traced_product(
     epilogue: object,
     out: Array | None,
     fast: bool,
+    same_bits: str | None,
     transposed: bool,
 ) -> Array:
     """The product of tensors whose numbers, and perhaps extents, are not known yet."""
@@ -66,7 +67,7 @@ def traced_product(
     dtypes: Any = tuple([(name, value.dtype) for name, value in own.items()])
     stored = None if out is None else out.dtype
     name, order, defaults = _operator(
-        la, lb, lc, a.dtype, b.dtype, stored, dtypes, text, fast, names
+        la, lb, lc, a.dtype, b.dtype, stored, dtypes, text, fast, same_bits, names
     )
     known = {"A": a.reshape(sa), "B": b.reshape(sb), **own}
     if out is not None and "C" in order:
@@ -101,13 +102,15 @@ def _operator(
     own: tuple[tuple[str, object], ...],
     text: str | None,
     fast: bool,
+    same_bits: str | None,
     names: tuple[str, str],
 ) -> tuple[str, tuple[str, ...], tuple[float | None, ...]]:
     """The operator's name, the order of its arguments, and the defaults of the last ones."""
     stored = None if out is None else _named(out)
     known = tuple((name, _named(dtype)) for name, dtype in own)
     types = problem_types(_named(a), _named(b), stored, known, names)
-    found = operator_of(problem_of((la, lb, lc), types, text), fast)
+    problem = problem_of((la, lb, lc), types, text, checked_letters(same_bits))
+    found = operator_of(problem, fast)
     signature = found.forward.signature
     return found.short_name, signature.names, signature.defaults
 

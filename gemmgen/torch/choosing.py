@@ -17,6 +17,7 @@ from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Access, Schedule
 from gemmgen.schedule.roles import roles
+from gemmgen.torch.same_order import no_kernel_of_the_order, wanted_order
 from gemmgen.torch.siblings import compiled, owners, plain, siblings
 from gemmgen.torch.storage import storage_order
 from gemmgen.torch.suggested import nearest, suggested
@@ -122,7 +123,10 @@ def _fitting(
 ) -> Emitted:
     """The first kernel whose requirements the tensors meet."""
     refusal: CallError | None = None
+    wanted = wanted_order(schedule, own, views, call.extents, call.gpu, fast=call.fast)
     for emitted in _candidates(schedule, own, views, call):
+        if not wanted(emitted):
+            continue
         try:
             values = geometry(emitted.interface, views).values
         except CallError as error:
@@ -130,6 +134,8 @@ def _fitting(
             continue
         if not _unmet(emitted.interface, values, views):
             return emitted
+    if schedule.same_bits is not None:
+        raise no_kernel_of_the_order(schedule, refusal)
     assert refusal is not None, "the last kernel has no requirements"
     raise refusal
 
@@ -140,7 +146,7 @@ def _candidates(
     m, n, k = (call.extents[letter] for letter in roles(schedule.gemm))
     if own:
         yield from _related(compiled(format_schedule(schedule)), views, call)
-    elif call.known:
+    elif call.known and schedule.same_bits is None:
         yield from nearest(call.known, schedule.gemm, call.extents)
     elif call.gpu is not None:
         problem = schedule.problem_alone

@@ -20,6 +20,7 @@ from gemmgen.torch import kept_choices
 from gemmgen.torch.siblings import compiled
 
 if TYPE_CHECKING:
+    from gemmgen.explore.request import Request
     from gemmgen.explore.suggest.choose import Suggestion
 
 LEAST = 2**17
@@ -67,29 +68,51 @@ def suggestion(
     shape = tuple(extents[letter] for letter in (*roles(gemm), *batches(gemm)))
     if 0 in shape:
         return None
-    if prod(shape) < LEAST and dict(schedule.dtypes)[gemm.a.tensor] in ("f32", "f64"):
+    small = prod(shape) < LEAST and schedule.same_bits is None
+    if small and dict(schedule.dtypes)[gemm.a.tensor] in ("f32", "f64"):
         return None
-    from gemmgen.explore.request import Request
     from gemmgen.explore.suggest.choose import choose
 
+    try:
+        return choose(request_of(schedule, extents, views, gpu, fast=fast))
+    except UsageError:  # no form for the types on this GPU
+        return None
+
+
+def request_of(
+    schedule: Schedule,
+    extents: Mapping[str, int],
+    views: Mapping[str, View],
+    gpu: Gpu,
+    *,
+    fast: bool = False,
+) -> Request:
+    """The request for a schedule for these tensors, none of which is empty.  ``fast`` has no effect
+    but for f32 on a GPU with wgmma.  Raises ``UsageError`` for leading dimensions that no tensor
+    has."""
+    from gemmgen.explore.request import Request
+
+    gemm = schedule.gemm
+    shape = tuple(extents[letter] for letter in (*roles(gemm), *batches(gemm)))
     pitches: list[tuple[str, int]] = []
     for access in (gemm.a, gemm.b, gemm.c):
         view = views[access.tensor]
         rows = access.indices.index(matrix(access, gemm)[0])
-        if view.shape[rows] > 1 and rows < len(view.shape) - 1:
+        # Of one row the stride is not a pitch, but for the order it is that of more rows.
+        many = view.shape[rows] > 1 or (
+            schedule.same_bits is not None and view.strides[rows] >= view.shape[-1]
+        )
+        if many and rows < len(view.shape) - 1:
             pitches.append((access.tensor, view.strides[rows]))
-    try:
-        request = Request(schedule, shape, gpu, tuple(pitches))
-        since = SINCE.get(request.atom or "", 0)
-        if not has(schedule.target, since):  # the GPU's own instruction, newer than the schedule's
-            request = replace(request, problem=replace(schedule, target=f"sm_{since}"))
-        if fast:
-            with suppress(UsageError):
-                request.check_fast()
-                request = replace(request, fast=True)
-        return choose(request)
-    except UsageError:  # no form for the types on this GPU
-        return None
+    request = Request(schedule, shape, gpu, tuple(pitches))
+    since = SINCE.get(request.atom or "", 0)
+    if not has(schedule.target, since):  # the GPU's own instruction, newer than the schedule's
+        request = replace(request, problem=replace(schedule, target=f"sm_{since}"))
+    if fast:
+        with suppress(UsageError):
+            request.check_fast()
+            request = replace(request, fast=True)
+    return request
 
 
 def nearest(
