@@ -18,10 +18,14 @@ from gemmgen.base.record import record
 from gemmgen.explore.cost import BlockSizes
 from gemmgen.explore.tune.footprint import block_sizes
 from gemmgen.explore.tune.space import SearchSpace, Settings
+from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.nodes import Program
 from gemmgen.limits.device_limits import check_limits
 from gemmgen.pipeline import make_concrete, rewrite
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
+from gemmgen.summation import SummationOrder, summation_order
+from gemmgen.summation.same_bits import check_same_bits
 
 CHUNK = 128
 """Points of one job of a process."""
@@ -78,7 +82,7 @@ def census(
 ) -> Census:
     """Judges every point of ``space``; with a ``pool``, in its processes."""
     found = Census()
-    chunk_at = partial(_judge_chunk, space, tuple(shapes))
+    chunk_at = partial(_judge_chunk, space, tuple(shapes), common_order(space))
     for chunk in (pool.map if pool else map)(chunk_at, range(0, space.size, CHUNK)):
         for one in chunk:
             found.add(one)
@@ -86,31 +90,70 @@ def census(
     return found
 
 
-def judge(space: SearchSpace, number: int, shapes: Sequence[Shape]) -> Found:
-    """One point: legal, or its first mistake."""
+def common_order(space: SearchSpace) -> SummationOrder | None:
+    """The summation order that ``require same_bits`` keeps a search to, whatever its shapes: that
+    of the first point that compiles.  None without that line, or if no point compiles."""
+    for number in range(space.size):
+        try:
+            schedule = space.schedule(number)
+            if schedule.same_bits is None:
+                return None
+            program, kernel = _lowered(schedule)
+        except ScheduleError:
+            continue
+        return summation_order(program, kernel)
+    return None
+
+
+def judge(
+    space: SearchSpace,
+    number: int,
+    shapes: Sequence[Shape],
+    order: SummationOrder | None = None,
+) -> Found:
+    """One point: legal, or its first mistake; with ``order`` it has to sum so."""
     try:
         schedule = space.schedule(number)
-        block = sized(schedule, shapes)
+        block = sized(schedule, shapes, order)
     except (ScheduleError, UsageError) as error:
         return error.message if isinstance(error, ScheduleError) else str(error)
     return Legal(number, space.settings(number), format_schedule(schedule), block)
 
 
-def sized(schedule: Schedule, shapes: Sequence[Shape]) -> BlockSizes:
+def sized(
+    schedule: Schedule, shapes: Sequence[Shape], order: SummationOrder | None = None
+) -> BlockSizes:
     """The sizes of the schedule's blocks for the cost model.
 
     Raises ``ScheduleError`` for one that does not compile, ``UsageError`` if its kernel does not
-    take dense tensors of one of ``shapes``.
+    take dense tensors of one of ``shapes``, or sums in another ``order``.
     """
-    program = rewrite(schedule)[-1].program
-    kernel = make_concrete(program).kernels[0]
-    check_limits(schedule, program, kernel)
+    program, kernel = _lowered(schedule)
+    if order is not None:
+        names = order.differences(summation_order(program, kernel))
+        if names:
+            raise UsageError(
+                "require same_bits keeps a search to the summation order of its first point, and "
+                f"this point has another one: {', '.join(names)}"
+            )
     for shape in shapes:
         arguments_of(kernel.interface, program.problem, shape, dense=True)
     return block_sizes(program, kernel.interface)
 
 
-def _judge_chunk(space: SearchSpace, shapes: tuple[Shape, ...], first: int) -> list[Found]:
+def _lowered(schedule: Schedule) -> tuple[Program, LoweredKernel]:
+    """The program after the passes, and its kernel, within the limits; raises
+    ``ScheduleError``."""
+    program = rewrite(schedule)[-1].program
+    kernel = make_concrete(program).kernels[0]
+    check_limits(schedule, program, kernel)
+    check_same_bits(schedule, program, kernel)
+    return program, kernel
+
+
+def _judge_chunk(
+    space: SearchSpace, shapes: tuple[Shape, ...], order: SummationOrder | None, first: int
+) -> list[Found]:
     """One job of a process: at most ``CHUNK`` points from ``first`` on."""
     last = min(first + CHUNK, space.size)
-    return [judge(space, number, shapes) for number in range(first, last)]
+    return [judge(space, number, shapes, order) for number in range(first, last)]
