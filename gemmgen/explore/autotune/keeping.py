@@ -53,7 +53,9 @@ class StoreKeeper:
                 continue
             if splits_f32(schedule) and not request.fast:
                 continue
-            own = replace(renamed(schedule, names), kernel=request.problem.kernel)
+            problem = request.problem
+            own = renamed(schedule, names)
+            own = replace(own, kernel=problem.kernel, same_bits=problem.same_bits)
             texts.append(format_schedule(own))
         return texts
 
