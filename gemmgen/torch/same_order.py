@@ -51,7 +51,7 @@ def _order_of(emitted: Emitted) -> SummationOrder:
 
 def no_kernel_of_the_order(schedule: Schedule, refusal: CallError | None) -> CallError:
     """What is raised if no kernel of the order takes the tensors; ``refusal``: why the last one
-    that sums so does not."""
+    that adds so does not."""
     asked = schedule.same_bits
     assert asked is not None
     line = f"require same_bits over {' '.join(asked.letters)}"

@@ -1,4 +1,4 @@
-"""Whether a kernel is one for a request: it accepts the tensors, and sums as was asked."""
+"""Whether a kernel is one for a request: it accepts the tensors, and adds as was asked."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _fate(result: MeasuredResult, request: Request) -> str:
         return "split bf16, for --fast only"
     if plan.emitted() is not None:
         return ""
-    other = "sums in another order, or " if request.problem.same_bits else ""
+    other = "adds in another order, or " if request.problem.same_bits else ""
     return f"its kernel {other}does not take these tensors"
 
 

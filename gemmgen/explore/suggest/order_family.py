@@ -2,7 +2,7 @@
 
 It follows from the types, the GPU and the extents that the line does not name: the instruction is
 wgmma if TMA takes the tensors whatever the named extents are, else mma.sync, else fmaf.  K is in
-one slice, no lanes share a sum, accumulations begin at k = 0; f32 from bf16 products (``fast``) is
+one slice, no lanes share a sum, accumulations begin at k = 0; split f32 (``fast``) is
 promoted at the usual interval, all else not at all.
 """
 
@@ -17,7 +17,8 @@ from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plan import PROMOTE
 from gemmgen.explore.suggest.warpgroup_plans import PRODUCTS, atoms_of_warpgroups, takes_warpgroups
 from gemmgen.ir.atoms import ATOMS, VIA, Atom
-from gemmgen.ir.decompositions import PARTS, products_of
+from gemmgen.ir.decompositions import PARTS as TERMS
+from gemmgen.ir.decompositions import products_of
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import batches
 from gemmgen.summation import SummationOrder, summation_order
@@ -66,7 +67,7 @@ class OrderFamily:
         )
 
     def made(self, emitted: Emitted) -> bool:
-        """Whether the kernel sums so."""
+        """Whether the kernel adds so."""
         return self.has(summation_order(emitted.program, emitted.lowered.kernels[0]))
 
 
@@ -84,8 +85,8 @@ def _family(request: Request) -> OrderFamily:
         if not request.fast:
             return OrderFamily(atom)
         split: Atom = next(x for x in VIA["wgmma"] if ATOMS[x].splits == "f32")
-        terms = products_of(PARTS, PRODUCTS)
-        return OrderFamily(split, terms, PROMOTE, PROMOTE)
+        pairs = products_of(TERMS, PRODUCTS)
+        return OrderFamily(split, pairs, PROMOTE, PROMOTE)
     return OrderFamily(request.atom or "fma")
 
 

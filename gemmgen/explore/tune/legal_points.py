@@ -126,7 +126,7 @@ def sized(
     """The sizes of the schedule's blocks for the cost model.
 
     Raises ``ScheduleError`` for one that does not compile, ``UsageError`` if its kernel does not
-    take dense tensors of one of ``shapes``, or sums in another ``order``.
+    take dense tensors of one of ``shapes``, or adds in another ``order``.
     """
     program, kernel = _lowered(schedule)
     if order is not None:
