@@ -214,6 +214,7 @@ def test_integers_have_one_order() -> None:
     assert plain.reproducible
 
 
+@pytest.mark.proof
 def test_every_schedule_of_the_examples_has_a_known_order() -> None:
     examples = Path(__file__).parents[2] / "examples"
     for path in examples.rglob("*.sched"):
