@@ -23,8 +23,8 @@ from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey, 
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.results.shipped_table import shipped
 from gemmgen.gpu.gpus import GPUS
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.language import parse_schedule
-from gemmgen.schedule.extents import Shape
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 
 from gemmgen.emit import ELEMENT_TYPES, ElementTypes, emit, emit_header, names_of
 from gemmgen.emit.formula import formula_comment
-from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.limits.collisions import check_identifiers, check_program
 from gemmgen.pipeline import Emitted
-from gemmgen.schedule.formatting import format_schedule
 
 __all__ = ["ELEMENT_TYPES", "ElementTypes", "header", "host_program", "with_types"]
 
@@ -17,22 +15,16 @@ __all__ = ["ELEMENT_TYPES", "ElementTypes", "header", "host_program", "with_type
 def with_types(emitted: Emitted, types: ElementTypes) -> str:
     """The text of the kernel, whose launcher has these element types; ScheduleError for a name
     that they take."""
-    text = emit(*_contents(emitted), types)
+    kernel = emitted.lowered.kernels[0]
+    text = emit(kernel, formula_comment(emitted.program), emitted.schedule.text, types)
     check_identifiers(emitted.schedule, names_of(text).repeated)
     return text
 
 
 def header(emitted: Emitted, types: ElementTypes = "bits") -> str:
     """A C++ header that declares the launcher."""
-    return emit_header(*_contents(emitted), types)
-
-
-def _contents(emitted: Emitted) -> tuple[LoweredKernel, str, str]:
-    return (
-        emitted.lowered.kernels[0],
-        formula_comment(emitted.program),
-        format_schedule(emitted.schedule),
-    )
+    kernel = emitted.lowered.kernels[0]
+    return emit_header(kernel, formula_comment(emitted.program), emitted.schedule.text, types)
 
 
 def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str:

@@ -1,4 +1,4 @@
-"""The whole compiler, in the order in which things happen."""
+"""The whole compiler, in the order in which things happen; a single stage is imported from here."""
 
 from __future__ import annotations
 

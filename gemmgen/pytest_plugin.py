@@ -104,7 +104,7 @@ class Golden:
     def _write(self, kept: Path, text: str) -> None:
         __tracebackhide__ = True
         from gemmgen.base.errors import UsageError
-        from gemmgen.cli.files import write_file
+        from gemmgen.base.output_file import write_file
 
         if kept.is_file() and kept.read_bytes() == text.encode():
             return

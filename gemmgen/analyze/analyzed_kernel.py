@@ -22,9 +22,12 @@ class AnalyzedKernel:
     program: Program
     lowered: LoweredKernel
 
+    @staticmethod
+    def of(emitted: Emitted) -> AnalyzedKernel:
+        (lowered,) = emitted.lowered.kernels
+        return AnalyzedKernel(emitted, emitted.program, lowered)
+
 
 def compile_kernel(schedule: Schedule) -> AnalyzedKernel:
     """Compile ``schedule``.  Raises ``ScheduleError`` for a mistake in it."""
-    emitted = compile_schedule(schedule)
-    (lowered,) = emitted.lowered.kernels
-    return AnalyzedKernel(emitted, emitted.program, lowered)
+    return AnalyzedKernel.of(compile_schedule(schedule))

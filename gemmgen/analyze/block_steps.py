@@ -16,15 +16,15 @@ from gemmgen.analyze.block_contents import BlockContents
 from gemmgen.analyze.block_step import OTHERS, PINGPONG, BlockStep
 from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.analyze.whole_tiles import whole_tiles
-from gemmgen.expand import expand
 from gemmgen.ir import expanded
 from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.control import AdvanceRing, Assign, Block, Break, Define, For, If
 from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.instruction import Instruction
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.nodes import Init
 from gemmgen.ir.warp_roles import WarpRoles
-from gemmgen.schedule.extents import Shape
+from gemmgen.pipeline import expand
 
 
 def shape_of_steps(kernel: AnalyzedKernel, tiles: int) -> Shape:

@@ -18,9 +18,9 @@ from gemmgen.base.record import record
 from gemmgen.ir import clusters, names
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.edit import pipeline_of, tile_of
+from gemmgen.ir.names import WORKSPACE
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.problem import Problem
-from gemmgen.lower.context import WORKSPACE
 
 
 @record

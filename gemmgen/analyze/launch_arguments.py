@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from gemmgen.base.errors import UsageError
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.param import Param
 from gemmgen.ir.problem import Problem
-from gemmgen.schedule.extents import Shape
 
 
 def arguments_of(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gemmgen.analyze.section import Section
 from gemmgen.base.errors import CannotCheck
-from gemmgen.calling.launches import Shape, spelled
 from gemmgen.gpu import stalls
+from gemmgen.ir.launch_shape import Shape, spelled
 from gemmgen.pipeline import Emitted
 
 MEANINGS = {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from gemmgen.analyze.analyzed_kernel import AnalyzedKernel, compile_kernel
+from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.base.errors import Mistake, ScheduleError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.base.text_diff import unified
 from gemmgen.ir.text import print_ir
-from gemmgen.language import parse_schedule
-from gemmgen.pipeline import rewrite
+from gemmgen.pipeline import compile_source, rewrite
 
 
 @record
@@ -52,18 +51,17 @@ class Compilation:
 def trace(source: Source) -> Compilation:
     """Compile ``source``.  A mistake in it is returned, not raised."""
     try:
-        schedule = parse_schedule(source)
-        kernel = compile_kernel(schedule)
+        emitted = compile_source(source)
     except ScheduleError as error:
         found = tuple(_located(error.source, mistake) for mistake in error.mistakes)
         return Compilation(None, (), found, str(error))
-    steps = rewrite(schedule)
+    steps = rewrite(emitted.schedule)
     texts = [print_ir(step.program) for step in steps]
     changes = [PassChange(steps[0].directive, texts[0])]
     for before, after, old, new in zip(texts, texts[1:], steps, steps[1:], strict=False):
         difference = unified(before, after, old.directive, new.directive)
         changes.append(PassChange(new.directive, difference))
-    return Compilation(kernel, tuple(changes), (), "")
+    return Compilation(AnalyzedKernel.of(emitted), tuple(changes), (), "")
 
 
 def _located(source: Source, mistake: Mistake) -> Located:

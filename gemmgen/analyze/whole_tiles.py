@@ -6,7 +6,7 @@ from math import lcm
 
 from gemmgen.analyze.analyzed_kernel import AnalyzedKernel
 from gemmgen.ir.edit import copies, pipeline_of
-from gemmgen.schedule.extents import Shape
+from gemmgen.ir.launch_shape import Shape
 
 
 def k_step(kernel: AnalyzedKernel) -> int:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from math import lcm, prod
 
 from gemmgen.base.errors import UsageError
-from gemmgen.calling.gemm_roles import contraction
 from gemmgen.calling.launches import Case, Layout
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within

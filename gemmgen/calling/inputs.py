@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmgen.calling.dimensions import shared_letters
-from gemmgen.calling.gemm_roles import contraction
 from gemmgen.calling.launches import Case, Data
 from gemmgen.ir.dtypes import INTEGERS
+from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 from gemmgen.numerics.axes import axes_of, in_storage, sizes_of

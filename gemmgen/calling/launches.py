@@ -12,7 +12,7 @@ from typing import Literal
 
 from gemmgen.base.record import record
 from gemmgen.ir.interface import Interface
-from gemmgen.schedule.extents import Shape
+from gemmgen.ir.launch_shape import Shape, spelled
 
 Data = Literal[
     "integers",
@@ -110,9 +110,3 @@ class Case:
         chosen = {name: found[name] if name in found else next(others) for name in names}
         whole = {param.name for param in interface.scalars if param.dtype == "i32"}
         return {n: float(round(4 * x)) if n in whole and x % 1 else x for n, x in chosen.items()}
-
-
-def spelled(shape: Shape) -> str:
-    """``127x131x257``, ``127x131x257 in 2x3 batches``."""
-    matrix, batches = ("x".join(map(str, part)) for part in (shape[:3], shape[3:]))
-    return f"{matrix} in {batches} batches" if batches else matrix

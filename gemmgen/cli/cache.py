@@ -8,15 +8,10 @@ from typing import Any, TypeVar
 import click
 
 from gemmgen.base.errors import UsageError
+from gemmgen.base.output_file import shown_path, writable
 from gemmgen.base.source import counted
 from gemmgen.cli import options
-from gemmgen.cli.files import (
-    put,
-    put_in,
-    shown_path,
-    warnings_as_sentences,
-    writable,
-)
+from gemmgen.cli.files import put, put_in, warnings_as_sentences
 from gemmgen.cli.request_options import request
 from gemmgen.cli.sections import show
 from gemmgen.cli.shape_option import METAVAR, WrittenShape, shape

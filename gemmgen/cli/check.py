@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import click
 
 from gemmgen.base.errors import CannotCheck, GemmgenError, UsageError
+from gemmgen.base.output_file import shown_path
 from gemmgen.base.source import Source
 from gemmgen.cli import options
-from gemmgen.cli.files import complain, name_of, put, read_schedule, shown_path
+from gemmgen.cli.files import complain, name_of, put, read_schedule
 from gemmgen.language import choices
 from gemmgen.pipeline import Emitted, compile_schedule
 from gemmgen.schedule.read import read_source

@@ -8,8 +8,9 @@ from pathlib import PurePath
 import click
 
 from gemmgen.base.errors import UsageError
+from gemmgen.base.output_file import shown_path, writable
 from gemmgen.cli import gpu_option, options, shape_option
-from gemmgen.cli.files import put_in, shown_path, writable
+from gemmgen.cli.files import put_in
 from gemmgen.draw.kinds import KINDS
 from gemmgen.gpu.gpus import Gpu
 

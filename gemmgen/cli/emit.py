@@ -13,9 +13,10 @@ import click
 
 from gemmgen import host_texts
 from gemmgen.base.errors import CannotCheck, ScheduleError, UsageError
+from gemmgen.base.output_file import shown_path, writable
 from gemmgen.base.source import Source, shown
 from gemmgen.cli import options, shape_option
-from gemmgen.cli.files import name_of, put, put_in, shown_path, writable
+from gemmgen.cli.files import name_of, put, put_in
 from gemmgen.host_texts import ELEMENT_TYPES, ElementTypes, host_program
 from gemmgen.ir.identifiers import NAME
 from gemmgen.language import parse_schedule

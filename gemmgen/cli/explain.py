@@ -9,10 +9,11 @@ from dataclasses import replace
 import click
 
 from gemmgen.base.errors import UsageError
+from gemmgen.base.output_file import write_file
 from gemmgen.cli import gpu_option, options, shape_option
-from gemmgen.cli.files import check_svg, name_of, put, write_file
+from gemmgen.cli.files import check_svg, name_of, put
 from gemmgen.gpu.gpus import Gpu
-from gemmgen.schedule.extents import Shape
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.schedule.model import Schedule
 
 shape = click.option(

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import click
 
 from gemmgen.base.errors import GemmgenError
-from gemmgen.cli.files import complain, name_of, put, read_schedule, writable, write_file
+from gemmgen.base.output_file import writable, write_file
+from gemmgen.cli.files import complain, name_of, put, read_schedule
 from gemmgen.cli.unified_diff import unified
 from gemmgen.language import fmt_source
 

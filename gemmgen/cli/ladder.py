@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gemmgen.base.errors import CannotCheck, UsageError
+from gemmgen.base.output_file import shown_path, writable, write_file
 from gemmgen.cli import gpu_option, options, timed
-from gemmgen.cli.files import check_svg, put, shown_path, writable, write_file
+from gemmgen.cli.files import check_svg, put
 from gemmgen.cli.shape_option import cube
 from gemmgen.schedule.read import read_bytes
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from gemmgen.base.errors import UsageError
-from gemmgen.cli.files import shown_path, write_file
+from gemmgen.base.output_file import shown_path, write_file
 from gemmgen.draw.marks import Drawing
 from gemmgen.draw.measured import CUBLAS, Speed, chart
 from gemmgen.draw.svg import svg_of

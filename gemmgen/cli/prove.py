@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gemmgen.base.errors import UsageError
+from gemmgen.base.output_file import writable, write_file
 from gemmgen.cli import options
-from gemmgen.cli.files import name_of, put, writable, write_file
+from gemmgen.cli.files import name_of, put
 from gemmgen.pipeline import Emitted, compile_schedule
 
 if TYPE_CHECKING:

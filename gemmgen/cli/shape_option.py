@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from gemmgen.base.errors import UsageError
-from gemmgen.schedule.extents import Shape
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.written_shapes import WrittenShape, resolve, written_shape
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.base.errors import Mistake, Mistakes, UsageError
+from gemmgen.base.output_file import shown_path
 from gemmgen.base.source import Source, Span, shown
-from gemmgen.cli.files import shown_path
 from gemmgen.cli.shape_option import Shape, resolve
 from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.read import decode, read_bytes

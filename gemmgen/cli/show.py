@@ -11,10 +11,9 @@ from gemmgen.base.source import shown
 from gemmgen.cli import options
 from gemmgen.cli.files import put
 from gemmgen.cli.unified_diff import unified
-from gemmgen.expand import expand
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.text import print_ir
-from gemmgen.pipeline import make_concrete, rewrite
+from gemmgen.pipeline import expand, make_concrete, rewrite
 
 STAGES: dict[str, Callable[[Program], object]] = {
     "declared": lambda program: program,

@@ -11,7 +11,6 @@ from gemmgen.base import caches
 from gemmgen.base.errors import UsageError
 from gemmgen.base.source import Source, counted
 from gemmgen.base.units import duration, significant
-from gemmgen.calling.launches import spelled
 from gemmgen.cli.shape_option import WrittenShape, resolve
 from gemmgen.explore.request import gemm_of
 from gemmgen.explore.results.canonical_names import canonical
@@ -20,6 +19,7 @@ from gemmgen.explore.results.freshness import stale
 from gemmgen.explore.results.measured_result import MeasuredResult
 from gemmgen.explore.results.results_store import Results
 from gemmgen.gpu.gpu_names import same_gpu
+from gemmgen.ir.launch_shape import spelled
 from gemmgen.language import parse_schedule
 from gemmgen.schedule.model import Gemm, Schedule
 

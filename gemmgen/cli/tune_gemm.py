@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gemmgen.base.errors import UsageError
+from gemmgen.base.output_file import shown_path, writable, write_file
 from gemmgen.base.record import record
-from gemmgen.cli.files import put, shown_path, warnings_as_sentences, writable, write_file
+from gemmgen.cli.files import put, warnings_as_sentences
 from gemmgen.cli.interruptions import interrupted_code, sigterm_raises
 from gemmgen.cli.shape_option import Shape, WrittenShape, resolve
 from gemmgen.cli.tune_options import NO_SHAPE
@@ -52,9 +53,9 @@ class TuneRequest:
 
     def shapes(self) -> tuple[Shape, ...]:
         """Those of --shape, then those of the file; raises ``UsageError`` if there is none."""
-        from gemmgen.calling.launches import spelled
         from gemmgen.cli.shapes_file import check_extents, read_shapes
         from gemmgen.explore.request import gemm_of
+        from gemmgen.ir.launch_shape import spelled
 
         gemm = gemm_of(self.gemm)
         found = [resolve(one, gemm) for one in self.written]
@@ -116,7 +117,7 @@ def tune_gemm(
 
 
 def _watch(tuning: Tuning, bar: Bar) -> Watch:
-    from gemmgen.calling.launches import spelled
+    from gemmgen.ir.launch_shape import spelled
 
     def watch(at: int, progress: SearchProgress) -> None:
         result = tuning.results[at]

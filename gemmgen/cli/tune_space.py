@@ -11,16 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gemmgen.base.errors import UsageError
+from gemmgen.base.output_file import shown_path, writable, write_file
 from gemmgen.base.units import numeral
-from gemmgen.cli.files import (
-    name_of,
-    put,
-    read_schedule,
-    shown_path,
-    warnings_as_sentences,
-    writable,
-    write_file,
-)
+from gemmgen.cli.files import name_of, put, read_schedule, warnings_as_sentences
 from gemmgen.cli.interruptions import interrupted_code, sigterm_raises
 from gemmgen.cli.shape_option import WrittenShape, resolve_all
 from gemmgen.cli.tune_options import NO_SHAPE, Given

@@ -11,8 +11,9 @@ import click
 
 from gemmgen.base import text_diff
 from gemmgen.base.errors import UsageError
+from gemmgen.base.output_file import shown_path
 from gemmgen.cli import options
-from gemmgen.cli.files import KERNEL, name_of, put, shown_path
+from gemmgen.cli.files import KERNEL, name_of, put
 from gemmgen.cli.shape_option import WrittenShape, resolve_all
 from gemmgen.cli.unified_diff import unified
 from gemmgen.pipeline import compile_schedule

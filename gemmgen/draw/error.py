@@ -10,12 +10,12 @@ import numpy as np
 
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
-from gemmgen.calling.gemm_roles import contraction as roles_of
 from gemmgen.draw.marks import COLUMN, Axes, Drawing, Series
 from gemmgen.draw.scene import Scene
 from gemmgen.gpu.compare import rounding_of
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import contraction
+from gemmgen.ir.gemm_roles import contraction as roles_of
 from gemmgen.ir.target import has
 from gemmgen.numerics.formats import Real, held
 from gemmgen.numerics.reference import promoted

@@ -12,7 +12,7 @@ from gemmgen.draw.marks import Drawing
 from gemmgen.draw.scene import Scene
 from gemmgen.draw.stack import stacked
 from gemmgen.gpu.gpus import Gpu
-from gemmgen.schedule.extents import Shape
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.schedule.model import Schedule
 
 KINDS = {

@@ -12,9 +12,9 @@ from gemmgen.analyze.recorder import record_accesses
 from gemmgen.analyze.watched_memory import unseen
 from gemmgen.draw.scene import Scene
 from gemmgen.interpreter.simt import Index, Lanes, Mask
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.problem import Tensor
 from gemmgen.numerics.operators import Ints
-from gemmgen.schedule.extents import Shape
 
 Values = Mapping[str, int | float]
 

@@ -10,9 +10,9 @@ from gemmgen.analyze.launch_arguments import arguments_of
 from gemmgen.base.record import record
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.edit import pipeline_of, tile_of
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.problem import Problem, Tensor
-from gemmgen.schedule.extents import Shape
 
 TILES = 4
 """Tiles along each side of C in a drawing without a given shape."""

@@ -12,7 +12,7 @@ from gemmgen.base.record import record
 from gemmgen.draw.cuts import Cut, Part, cut
 from gemmgen.draw.marks import A, B, C, Cell, Drawing, Label, Mark, Meaning, Stroke
 from gemmgen.draw.scene import Scene
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.edit import begins_early
 from gemmgen.ir.problem import Tensor
 
 _LEFT, _TOP = 32.0, 48.0
@@ -69,8 +69,7 @@ def _layout(scene: Scene) -> _Layout:
     tall, wide = (max(48.0, _TILE * size / max(sizes)) for size in sizes)
     m, n = cut(shape[0], sizes[0], tall), cut(shape[1], sizes[1], wide)
     step, steps = (scene.step, 1) if scene.step else (shape[2], 4)
-    pipeline = pipeline_of(scene.main)
-    early = pipeline is not None and pipeline.residue == "first"
+    early = begins_early(scene.main)
     across, down = (
         cut(shape[2], step, steps * pixels, ragged_first=early) for pixels in (_ACROSS, _DOWN)
     )

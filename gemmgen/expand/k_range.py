@@ -5,7 +5,7 @@ from __future__ import annotations
 from gemmgen.base.record import record
 from gemmgen.ir import names
 from gemmgen.ir.control import Block, Define
-from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.edit import begins_early, pipeline_of
 from gemmgen.ir.expanded import Edge, Timed
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.nodes import Kernel, Program
@@ -34,12 +34,6 @@ def start_of(kernel: Kernel, letter: str) -> Expr:
     """The begin of that range."""
     moves = kernel.work.parts > 1 or begins_early(kernel)
     return names.start(letter) if moves else Int(0)
-
-
-def begins_early(kernel: Kernel) -> bool:
-    """Whether the first tile may begin before k = 0."""
-    pipeline = pipeline_of(kernel)
-    return pipeline is not None and pipeline.residue == "first"
 
 
 def first_tile(program: Program, kernel: Kernel, letter: str) -> tuple[Timed, ...]:

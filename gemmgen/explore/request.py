@@ -17,10 +17,11 @@ from gemmgen.gpu.gpus import DEFAULT, Gpu
 from gemmgen.ir.atoms import ATOMS, VIA, Atom, Product
 from gemmgen.ir.dtypes import BYTES, DTYPES, DType, widest
 from gemmgen.ir.interface import INT_MAX
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.parameters import ld_name
 from gemmgen.ir.target import SINCE, has, offers
 from gemmgen.language import parse_schedule
-from gemmgen.schedule.extents import AnyShape, Shape, shape_of
+from gemmgen.schedule.extents import AnyShape, shape_of
 from gemmgen.schedule.model import Access, Gemm, Schedule
 from gemmgen.schedule.roles import extents, matrix, roles
 

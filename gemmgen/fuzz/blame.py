@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from gemmgen.calling.launches import Shape
 from gemmgen.fuzz.trial import Failure, compile_text
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.pipeline import rewrite
 from gemmgen.proof.meaning import difference
 from gemmgen.proof.shapes import fit, ring_of, tile_of

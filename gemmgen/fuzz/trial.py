@@ -12,11 +12,12 @@ from dataclasses import field, replace
 from gemmgen.base.errors import CannotCheck, GemmgenError, ScheduleError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
-from gemmgen.calling.launches import Case, spelled
+from gemmgen.calling.launches import Case
 from gemmgen.fuzz.dice import Dice
 from gemmgen.fuzz.factors import Plan, plan_of
 from gemmgen.fuzz.trial_calls import cases
 from gemmgen.gpu import compiler
+from gemmgen.ir.launch_shape import spelled
 from gemmgen.ir.nodes import Program
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gemmgen.calling.launches import LAYOUTS, Case, Data, Order, Shape
+from gemmgen.calling.launches import LAYOUTS, Case, Data, Order
 from gemmgen.fuzz.dice import Dice
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.calls import landings_of, orders_of
 from gemmgen.proof.cases import SPAN, reaching, work

@@ -10,9 +10,8 @@ from typing import cast
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
-from gemmgen.calling.gemm_roles import contraction
 from gemmgen.calling.inputs import as_stored, drawn
-from gemmgen.calling.launches import Case, Shape
+from gemmgen.calling.launches import Case
 from gemmgen.gpu import device, rivals
 from gemmgen.gpu.bench_row import BenchRow
 from gemmgen.gpu.compare import Reference
@@ -25,7 +24,9 @@ from gemmgen.gpu.sampled_rows import complaint
 from gemmgen.gpu.setup import Setup, setup
 from gemmgen.gpu.timing import Timing, compare, time_interleaved
 from gemmgen.ir.dtypes import DType
+from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import Real
 from gemmgen.pipeline import Emitted

@@ -11,13 +11,13 @@ from typing import cast
 import numpy as np
 
 from gemmgen.base.record import record
-from gemmgen.calling.gemm_roles import Contraction, contraction
 from gemmgen.calling.inputs import as_stored
 from gemmgen.calling.launches import Case, Data
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import held, numbers
 from gemmgen.ir.arithmetic import BYTES_AT_A_TIME
 from gemmgen.ir.dtypes import FP8, HALVES, ROUNDED, DType
+from gemmgen.ir.gemm_roles import Contraction, contraction
 from gemmgen.ir.interface import Interface
 from gemmgen.numerics.formats import GREATEST, TINY, UNIT, Real
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gemmgen.base.record import record
-from gemmgen.calling.gemm_roles import contraction
 from gemmgen.gpu import cublas, cublaslt
 from gemmgen.gpu.device import DeviceArray
+from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 

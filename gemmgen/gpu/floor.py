@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from gemmgen.calling.gemm_roles import contraction
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir import edit
 from gemmgen.ir.dtypes import BYTES, DType
+from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.interface import Interface
 from gemmgen.pipeline import Emitted
 

@@ -25,7 +25,6 @@ from gemmgen.gpu.scratch import Addresses, Pool
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 from gemmgen.pipeline import Emitted
-from gemmgen.schedule.formatting import format_schedule
 
 
 class Launch:
@@ -95,7 +94,7 @@ class Kernel:
 
     @classmethod
     def of(cls, emitted: Emitted) -> Kernel:
-        schedule = format_schedule(emitted.schedule)
+        schedule = emitted.schedule.text
         return cls(emitted.text, emitted.interface, emitted.target, schedule=schedule)
 
     def __repr__(self) -> str:

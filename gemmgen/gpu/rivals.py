@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from gemmgen.base.errors import CannotCheck
-from gemmgen.calling.gemm_roles import Contraction, contraction
 from gemmgen.gpu.cublas_calls import in_few_bits, is_plain, lt_calls, run_cublas
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.timing import time_interleaved
+from gemmgen.ir.gemm_roles import Contraction, contraction
 from gemmgen.ir.interface import Interface
 
 CUBLAS, CUBLASLT = "cuBLAS", "cublasLt"

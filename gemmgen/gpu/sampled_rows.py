@@ -6,11 +6,11 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from gemmgen.calling.gemm_roles import contraction
 from gemmgen.calling.launches import Case
 from gemmgen.gpu.compare import Reference, wanted
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import numbers
+from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.interface import Interface
 from gemmgen.numerics.axes import axes_of
 

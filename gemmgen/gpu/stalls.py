@@ -20,9 +20,8 @@ from gemmgen.base.errors import CannotCheck
 from gemmgen.base.record import record
 from gemmgen.gpu import device, nvcc
 from gemmgen.gpu.launch_once import NOT_LAUNCHED
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.pipeline import Emitted
-from gemmgen.schedule.extents import Shape
-from gemmgen.schedule.formatting import format_schedule
 
 SECTION = "WarpStateStats"
 """ncu's section of these metrics: which reasons there are depends on the architecture."""
@@ -64,7 +63,7 @@ def measured(emitted: Emitted, shape: Shape) -> Stalls:
     with temporary.folder() as folder:
         path = os.path.join(folder, "schedule.sched")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(format_schedule(emitted.schedule))
+            file.write(emitted.schedule.text)
         watched = (sys.executable, "-m", "gemmgen.gpu.launch_once", path, *map(str, shape))
         options = ("--csv", "--page", "raw", "--section", SECTION, "--launch-count", "1")
         printed = _printed((command, *options, "--kernel-name", emitted.name, *watched))

@@ -14,16 +14,17 @@ from typing import Literal, Protocol, cast
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
 from gemmgen.calling.dimensions import laid_out, values_of
-from gemmgen.calling.gemm_roles import contraction
 from gemmgen.calling.inputs import as_stored, drawn
-from gemmgen.calling.launches import LAYOUTS, Case, Shape
+from gemmgen.calling.launches import LAYOUTS, Case
 from gemmgen.calling.strides import bounds
 from gemmgen.gpu.compare import Expected, Reference, wanted
 from gemmgen.gpu.cublas_calls import is_plain, run_cublas
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import LIBRARY, bits, elements, nan, storage
 from gemmgen.ir.dtypes import ROUNDED
+from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import Real, near_tf32
 

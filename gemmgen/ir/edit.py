@@ -162,3 +162,9 @@ def promotion_of(kernel: Kernel) -> Promote | None:
     """What promotes the accumulators of an instruction into the kernel's, if they are not the
     same."""
     return next((o for o, _ in operations_of(kernel) if isinstance(o, Promote)), None)
+
+
+def begins_early(kernel: Kernel) -> bool:
+    """Whether the first tile may begin before k = 0."""
+    pipeline = pipeline_of(kernel)
+    return pipeline is not None and pipeline.residue == "first"

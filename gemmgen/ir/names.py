@@ -88,6 +88,10 @@ CLUSTER = Var("CLUSTER")
 STAGE_BYTES = Var("STAGE_BYTES")
 """Bytes that TMA writes into one stage."""
 
+WORKSPACE, ARRIVED = Var("workspace"), Var("arrived")
+"""Where blocks that share a tile write their partial accumulators, and the counters of their
+arrivals."""
+
 
 def pad(tensor: str) -> Var:
     """Elements at the end of each row of a tensor's tile in shared memory: ``A_PAD``."""

@@ -14,6 +14,7 @@ from math import gcd, prod
 from gemmgen.base.errors import Mistake, ScheduleError
 from gemmgen.base.record import record
 from gemmgen.base.source import Span, remainder
+from gemmgen.ir.divisors import Divisors
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.exprtext import format_expression
@@ -22,7 +23,6 @@ from gemmgen.ir.lowered import LoweredKernel, SharedArray, ends_at
 from gemmgen.ir.requirement import Aligned
 from gemmgen.ir.tensor_map import ALIGNMENT, LANDS_AT, LONGEST_SIDE, RANKS, REPEATS, TensorMap
 from gemmgen.ir.traversal import inside
-from gemmgen.lower.divisors import Divisors
 from gemmgen.schedule.model import Schedule
 
 

@@ -27,9 +27,6 @@ THREADS = Var("THREADS")
 X, Y = Var("threadIdx.x"), Var("threadIdx.y")
 TID, LANE = Var("tid"), Var("lane")
 PARTS, GROUPS = Var("PARTS"), Var("GROUPS")
-WORKSPACE, ARRIVED = Var("workspace"), Var("arrived")
-"""Where blocks that share a tile write their partial sums, and the counters of their arrivals."""
-
 
 LowerNode = Callable[["Context", Any], tuple[Node, ...]]
 """One thread's code of an expanded node; the second argument is of the type that a table has it

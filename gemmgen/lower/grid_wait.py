@@ -9,10 +9,11 @@ from typing import cast
 from gemmgen.ir.control import Block
 from gemmgen.ir.expr import Element
 from gemmgen.ir.instruction import Instruction, instruction
+from gemmgen.ir.names import WORKSPACE
 from gemmgen.ir.thread_code import CountArrival, Invoke, Node, Point
 from gemmgen.ir.traversal import inside, names_in
 from gemmgen.ir.warp_roles import WarpRoles
-from gemmgen.lower.context import WORKSPACE, Context
+from gemmgen.lower.context import Context
 
 NOTE = "wait for the preceding kernel before any access to global memory"
 _ACCESSES = (CountArrival, Point)

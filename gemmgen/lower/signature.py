@@ -15,6 +15,7 @@ from gemmgen.ir.assumptions import equal_to
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Var, walk
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.names import ARRIVED, WORKSPACE
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.param import Param
 from gemmgen.ir.parameters import ld_name
@@ -23,7 +24,7 @@ from gemmgen.ir.problem import Tensor
 from gemmgen.ir.target import TARGETS
 from gemmgen.ir.tensor_map import ALIGNMENT, TensorMap
 from gemmgen.lower import addresses, bounds
-from gemmgen.lower.context import ARRIVED, WORKSPACE, Context
+from gemmgen.lower.context import Context
 from gemmgen.lower.epilogue_arithmetic import reads, uses_accumulator_unscaled
 from gemmgen.lower.requirements import requirements
 from gemmgen.lower.split import piece_width

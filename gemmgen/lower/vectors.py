@@ -10,9 +10,8 @@ from gemmgen.ir.buffers import Role, Space
 from gemmgen.ir.dtypes import DType, widest, widths
 from gemmgen.ir.edit import copies, copy_outward
 from gemmgen.ir.expr import Var
+from gemmgen.ir.names import WORKSPACE
 from gemmgen.ir.nodes import Copy, Kernel, Map
-
-WORKSPACE = "workspace"
 
 
 @record
@@ -56,7 +55,7 @@ def _accesses(kernel: Kernel, accumulators: int) -> Iterator[Vector]:
             tensor, width = _tensor(kernel, statement.dst), store_width(kernel, statement)
             yield Vector(tensor, statement.dst, width, "_SHARED" if outward else "")
     if kernel.work.parts > 1 and kernel.work.reduce == "ordered":
-        yield Vector("PART", WORKSPACE, accumulators)
+        yield Vector("PART", WORKSPACE.name, accumulators)
 
 
 def _tensor(kernel: Kernel, name: str) -> str:

@@ -12,7 +12,8 @@ from dataclasses import replace
 from itertools import cycle, islice, product
 from math import ceil, prod
 
-from gemmgen.calling.launches import LAYOUTS, ORDERS, Case, Data, Landing, Order, Shape
+from gemmgen.calling.launches import LAYOUTS, ORDERS, Case, Data, Landing, Order
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.pipeline import Emitted
 from gemmgen.proof import default_shapes
 from gemmgen.proof.calls import landings_of, orders_of

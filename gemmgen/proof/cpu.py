@@ -11,7 +11,8 @@ from math import prod
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.source import counted
-from gemmgen.calling.launches import Case, Shape
+from gemmgen.calling.launches import Case
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.pipeline import Emitted
 from gemmgen.proof import launcher, verdicts
 from gemmgen.proof.calls import Caller, landings_of, orders_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 from math import ceil, prod
 
 from gemmgen.calling.dimensions import can_be_far
-from gemmgen.calling.launches import Shape
 from gemmgen.ir.clusters import along
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.literals import Crossing
 from gemmgen.proof.shapes import fit, ragged_depth, ring_of, shallow_depth, tile_of, with_batches

@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 from gemmgen.base.record import record
 from gemmgen.calling.dimensions import solve, values_of
 from gemmgen.calling.inputs import drawn
-from gemmgen.calling.launches import ORDERS, Case, Order, Shape
+from gemmgen.calling.launches import ORDERS, Case, Order
 from gemmgen.interpreter.async_copies import landings_of
 from gemmgen.interpreter.checked_memory import Elements, elements, poisoned
 from gemmgen.interpreter.interpret import Argument, interpret
@@ -26,6 +26,7 @@ from gemmgen.interpreter.warp_roles import roles_of
 from gemmgen.ir.dtypes import INTEGERS
 from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.problem import Problem
 from gemmgen.numerics.axes import axes_of, in_roles

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from gemmgen.base.errors import CannotCheck
-from gemmgen.calling.launches import Case, Shape
+from gemmgen.calling.launches import Case
 from gemmgen.gpu import device
 from gemmgen.gpu.compare import Reference
 from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.verify_cases import cases, verify
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.numerics.formats import Real, computing
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.default_shapes import g2_shapes

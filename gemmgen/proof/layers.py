@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import cast
 
-from gemmgen.calling.launches import Shape, spelled
+from gemmgen.ir.launch_shape import Shape, spelled
 from gemmgen.proof.gates import gates_of
 from gemmgen.proof.outcome import Outcome, Subject, skipped
 from gemmgen.schedule.model import Schedule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from gemmgen.base.source import counted
-from gemmgen.calling.launches import Shape, spelled
+from gemmgen.ir.launch_shape import Shape, spelled
 from gemmgen.pipeline import Step, make_concrete, rewrite
 from gemmgen.proof import verdicts
 from gemmgen.proof.default_shapes import c1_shapes

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import Literal
 
 from gemmgen.base.record import record
-from gemmgen.calling.launches import Shape
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.pipeline import Emitted
 
 Status = Literal["passed", "failed", "skipped"]

@@ -5,13 +5,11 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from gemmgen.base.source import Source
-from gemmgen.expand import expand
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.text import parse_ir, print_ir
 from gemmgen.ir.textcursor import IRTextError
 from gemmgen.language import parse_schedule
-from gemmgen.lower import lower
-from gemmgen.pipeline import compile_schedule
+from gemmgen.pipeline import compile_schedule, expand, lower
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed
 from gemmgen.schedule.formatting import format_schedule
 

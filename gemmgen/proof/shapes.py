@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from gemmgen.base.errors import UsageError
 from gemmgen.calling.dimensions import constraints, solve
-from gemmgen.calling.launches import Shape, spelled
 from gemmgen.ir.edit import pipeline_of
+from gemmgen.ir.launch_shape import Shape, spelled
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.requirement import Requirement
 from gemmgen.pipeline import Emitted

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gemmgen.base.record import record
-from gemmgen.expand.k_range import begins_early
 from gemmgen.ir.atoms import ATOMS
-from gemmgen.ir.edit import contraction, pipeline_of, promotion_of
+from gemmgen.ir.edit import begins_early, contraction, pipeline_of, promotion_of
 from gemmgen.ir.nodes import Program
 from gemmgen.numerics import reference
 from gemmgen.numerics.formats import Real, wrapped

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from gemmgen.base.errors import UsageError
 from gemmgen.base.source import value_shown
 from gemmgen.ir.interface import INT_MAX
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.roles import batches, roles
 from gemmgen.schedule.written_shapes import resolve, written_shape
 
-Shape = tuple[int, ...]
-"""M, N, K, and the number of matrices along each batch letter, in the output's order."""
 AnyShape = int | str | Sequence[int] | Mapping[str, int]
 """One number (a cube), M, N, K and batches in order, extents by letter, or the text of ``--shape``:
 ``"1024x512x256"``."""

@@ -160,10 +160,15 @@ class Schedule:
         return f"<Schedule {self.kernel}: {format_gemm(self.gemm)}, {directives}>"
 
     def __str__(self) -> str:
-        """The canonical text, as ``gemmgen fmt`` aligns it, without a last line end."""
+        """``text`` without the last line end."""
+        return self.text.removesuffix("\n")
+
+    @property
+    def text(self) -> str:
+        """The canonical text, as ``gemmgen fmt`` aligns it."""
         from gemmgen.schedule.formatting import format_schedule
 
-        return format_schedule(self).removesuffix("\n")
+        return format_schedule(self)
 
     def span_of(self, place: Blame) -> Span | None:
         """Where a place is in the text; None if the schedule has no such statement."""

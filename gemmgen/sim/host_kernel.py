@@ -27,7 +27,6 @@ from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import Stored, poison
 from gemmgen.pipeline import Emitted
-from gemmgen.schedule.formatting import format_schedule
 from gemmgen.sim.packing import Argument
 from gemmgen.sim.poisoned_memory import aligned
 from gemmgen.sim.run import compile_kernel
@@ -52,7 +51,7 @@ class HostKernel:
 
     @classmethod
     def of(cls, emitted: Emitted) -> HostKernel:
-        schedule = format_schedule(emitted.schedule)
+        schedule = emitted.schedule.text
         return cls(emitted.text, emitted.interface, schedule=schedule)
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.lower.epilogue_arithmetic import reads_unscaled
-from gemmgen.passes.build import build
+from gemmgen.pipeline import build
 from gemmgen.schedule.model import Schedule
 
 DEFAULTS = {"alpha": 1.0, "beta": 0.0}

@@ -9,8 +9,9 @@ import compilers
 import pytest
 
 from gemmgen.base.source import Source
-from gemmgen.calling.launches import Case, Shape
+from gemmgen.calling.launches import Case
 from gemmgen.gpu import compiler
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.language import fmt_source
 from gemmgen.pipeline import Emitted, Step, compile_source
 from gemmgen.proof import meaning, round_trip

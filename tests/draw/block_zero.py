@@ -28,13 +28,13 @@ from gemmgen.interpreter.together import Together
 from gemmgen.interpreter.warp_roles import roles_of
 from gemmgen.interpreter.workspace import LaunchState
 from gemmgen.ir.edit import contraction
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.lowered import SharedArray
 from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray
 from gemmgen.language import parse_schedule
 from gemmgen.numerics.operators import Bools, Value
-from gemmgen.schedule.extents import Shape
 from gemmgen.schedule.read import read_source
 from tests.draw.reading import schedule_of
 

@@ -12,9 +12,9 @@ from gemmgen.draw.kinds import draw_scene
 from gemmgen.draw.marks import Drawing
 from gemmgen.draw.scene import Scene
 from gemmgen.gpu.gpus import DEFAULT, GPUS
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.language import parse_schedule
 from gemmgen.schedule import examples
-from gemmgen.schedule.extents import Shape
 from gemmgen.schedule.model import Schedule
 from gemmgen.schedule.read import read_source
 

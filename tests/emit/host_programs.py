@@ -15,10 +15,10 @@ from pathlib import Path
 
 from gemmgen.base.source import Source
 from gemmgen.calling.dimensions import solve
-from gemmgen.calling.gemm_roles import contraction
 from gemmgen.emit.ctypes import STORED
 from gemmgen.host_texts import host_program
 from gemmgen.ir.dtypes import RAW
+from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 from gemmgen.ir.planes import PRE_PASS, Planes

@@ -21,12 +21,12 @@ from stated import stated
 
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
-from gemmgen.calling.gemm_roles import contraction
 from gemmgen.emit.main.own_names import VARIABLES
 from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.gpu import device
 from gemmgen.gpu.compare import rounding_of
 from gemmgen.ir.dtypes import NARROW
+from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.identifiers import EMITTED
 from gemmgen.pipeline import Emitted, compile_source
 

@@ -15,9 +15,9 @@ import cupy as cp
 import numpy as np
 
 from gemmgen.base.source import Source
-from gemmgen.calling.gemm_roles import contraction
 from gemmgen.gpu.launch import Kernel
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import STORAGE, stored
 from gemmgen.pipeline import compile_source

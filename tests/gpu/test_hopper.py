@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from gemmgen.base.source import Source
-from gemmgen.calling.gemm_roles import contraction
-from gemmgen.calling.launches import Case, Data, Shape
+from gemmgen.calling.launches import Case, Data
 from gemmgen.gpu import device
 from gemmgen.gpu.bench import arrays_of, inputs
 from gemmgen.gpu.compare import Reference, wanted
 from gemmgen.gpu.device import DeviceArray
 from gemmgen.gpu.elements import nan
 from gemmgen.gpu.launch import Kernel
+from gemmgen.ir.gemm_roles import contraction
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.param import Param
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof import gpu as layer

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from emit.host_programs import NAMES, NVCC, cublas, example, extents, program
 
-from gemmgen.calling.gemm_roles import contraction
 from gemmgen.gpu import compiler
 from gemmgen.gpu.bench import Entry, bench
 from gemmgen.gpu.bench_row import BenchRow
 from gemmgen.gpu.launch import Kernel
+from gemmgen.ir.gemm_roles import contraction
 from gemmgen.proof.gpu import reference_of
 
 pytest.importorskip("cupy")

@@ -11,11 +11,11 @@ from passes.schedules import CASES
 
 from gemmgen import pipeline
 from gemmgen.base.source import Source
-from gemmgen.calling.launches import Shape
 from gemmgen.expand import epilogue_store
 from gemmgen.ir.expanded import OneThread, Timed
 from gemmgen.ir.expr import Binary, Int
 from gemmgen.ir.instruction import is_instruction
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.output_slices import StoreBoxes
 from gemmgen.ir.traversal import rebuilt

@@ -13,13 +13,13 @@ import pytest
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.source import Source
-from gemmgen.calling.gemm_roles import contraction
 from gemmgen.gpu import device, nvml, rivals
 from gemmgen.gpu.bench import Entry, bench
 from gemmgen.gpu.bench_row import COLUMNS, BenchRow, as_json, table
 from gemmgen.gpu.elements import elements, numbers
 from gemmgen.gpu.floor import lower_bound, on_tensor_cores
 from gemmgen.gpu.gpus import GPUS
+from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.interface import Interface
 from gemmgen.pipeline import Emitted, compile_source
 

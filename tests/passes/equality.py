@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gemmgen.calling.launches import Case, Shape, spelled
+from gemmgen.calling.launches import Case
+from gemmgen.ir.launch_shape import Shape, spelled
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.nodes import Program
 from gemmgen.ir.problem import Problem

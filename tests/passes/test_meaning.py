@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pipeline.running import call, check, emitted, met
 
-from gemmgen.calling.launches import Shape
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.nodes import Program
 from gemmgen.pipeline import Emitted, rewrite
 from gemmgen.proof.meaning import difference

@@ -8,7 +8,7 @@ import pytest
 
 # pytester forgets what an inner run imports: what all of them need is here before.
 import gemmgen.api.kernels
-import gemmgen.cli.files
+import gemmgen.base.output_file
 import gemmgen.proof.cpu  # noqa: F401
 
 pytest_plugins = ["pytester"]

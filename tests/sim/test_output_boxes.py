@@ -11,7 +11,8 @@ from emitted_kernels import planted
 from passes.schedules import CASES
 
 from gemmgen.base.source import Source
-from gemmgen.calling.launches import Case, Shape
+from gemmgen.calling.launches import Case
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.requirement import MultipleOf
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.calls import Caller, landings_of, orders_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gemmgen.base.source import Source
-from gemmgen.calling.launches import Shape
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule
 from gemmgen.proof.outcome import Subject

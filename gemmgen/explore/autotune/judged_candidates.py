@@ -19,7 +19,6 @@ from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.target import has
 from gemmgen.pipeline import Emitted, compile_source
-from gemmgen.schedule.formatting import format_schedule
 
 
 @record
@@ -56,7 +55,7 @@ def judge(alternatives: Alternatives, request: Request) -> JudgedCandidate | Non
         except GemmgenError:
             continue
         if _runs(emitted.target, request.gpu) and accepts(emitted, request):
-            return JudgedCandidate(format_schedule(emitted.schedule), estimated(emitted, request))
+            return JudgedCandidate(emitted.schedule.text, estimated(emitted, request))
     return None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gemmgen.analyze.section import Section
 from gemmgen.base.units import duration, significant
-from gemmgen.calling.launches import spelled
 from gemmgen.explore.autotune.shape_tuning import ShapeResult, Tuning
+from gemmgen.ir.launch_shape import spelled
 
 _NOTES = {
     "so far": "so far: the best when the search was interrupted; right, timed briefly, and not "

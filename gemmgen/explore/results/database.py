@@ -19,7 +19,7 @@ from gemmgen.base.errors import UsageError
 from gemmgen.base.source import shown
 from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
 from gemmgen.explore.results.result_rows import COLUMNS, as_row, from_row, shape_of_text
-from gemmgen.schedule.extents import Shape
+from gemmgen.ir.launch_shape import Shape
 
 FORMAT = 1
 """Of the tables; a file with a greater number was written by a newer gemmgen."""

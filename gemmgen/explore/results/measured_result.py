@@ -18,9 +18,9 @@ from gemmgen.explore.request import Request
 from gemmgen.explore.results.canonical_names import canonical
 from gemmgen.explore.results.code_hash import code_hash
 from gemmgen.gpu.gpus import DEFAULT, GPUS
+from gemmgen.ir.launch_shape import Shape
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule
-from gemmgen.schedule.extents import Shape
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 

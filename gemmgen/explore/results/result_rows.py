@@ -11,7 +11,7 @@ from gemmgen.explore.results.measured_result import (
     MeasuredResult,
     ProblemKey,
 )
-from gemmgen.schedule.extents import Shape
+from gemmgen.ir.launch_shape import Shape
 
 COLUMNS = (
     *("problem", "gpu", "shape", "pitches", "schedule", "arch", "driver", "cuda"),

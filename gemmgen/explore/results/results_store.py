@@ -21,7 +21,7 @@ from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
 from gemmgen.explore.results.shipped_table import ShippedTable, shipped
 from gemmgen.explore.results.store_path import path
 from gemmgen.gpu.gpu_names import same_gpu
-from gemmgen.schedule.extents import Shape
+from gemmgen.ir.launch_shape import Shape
 
 T = TypeVar("T")
 READ_SECONDS = 0.25

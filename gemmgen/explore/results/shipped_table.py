@@ -15,7 +15,7 @@ from typing import Any
 from gemmgen.base.record import record
 from gemmgen.explore.results.measured_result import MachineInfo, MeasuredResult, ProblemKey
 from gemmgen.explore.results.result_rows import shape_of_text
-from gemmgen.schedule.extents import Shape
+from gemmgen.ir.launch_shape import Shape
 
 Entry = tuple[dict[str, Any], list[Any]]
 """An object of the file and one of its rows."""

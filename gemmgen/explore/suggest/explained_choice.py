@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from gemmgen.analyze.section import Section
 from gemmgen.base.units import duration, significant
-from gemmgen.calling.launches import spelled
 from gemmgen.explore.request import Request
 from gemmgen.explore.results.freshness import stale
 from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest.choose import Suggestion
 from gemmgen.explore.suggest.measured_plans import FAR, NEAR, near_the_shape, plan_for
+from gemmgen.ir.launch_shape import spelled
 from gemmgen.schedule.formatting import format_schedule
 
 CHOSEN = "chosen"

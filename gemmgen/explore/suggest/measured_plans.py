@@ -19,7 +19,6 @@ from gemmgen.base.errors import ScheduleError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.base.units import duration
-from gemmgen.calling.launches import spelled
 from gemmgen.explore.cost import estimate, launched
 from gemmgen.explore.request import Request
 from gemmgen.explore.results.canonical_names import CanonicalNames, renamed
@@ -32,6 +31,7 @@ from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.explore.tune.footprint import block_sizes
 from gemmgen.gpu.gpu_names import same_gpu
 from gemmgen.gpu.gpus import GPUS, Gpu
+from gemmgen.ir.launch_shape import spelled
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule
 from gemmgen.schedule.formatting import format_schedule

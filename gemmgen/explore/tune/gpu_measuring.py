@@ -11,8 +11,7 @@ from typing import Any, cast
 from gemmgen.analyze.launch_arguments import Shape
 from gemmgen.base.errors import CallError, CannotCheck
 from gemmgen.base.source import Source
-from gemmgen.calling.gemm_roles import Contraction, contraction
-from gemmgen.calling.launches import Case, spelled
+from gemmgen.calling.launches import Case
 from gemmgen.explore.tune.measuring import Candidate, DeviceInfo, Reading, Rejection, Screen
 from gemmgen.gpu import device
 from gemmgen.gpu.bench import arrays_of, inputs, timed_case
@@ -26,7 +25,9 @@ from gemmgen.gpu.setup import setup
 from gemmgen.gpu.timing import rough_time, time_interleaved
 from gemmgen.gpu.verify_cases import verify
 from gemmgen.ir.arithmetic import Arithmetic
+from gemmgen.ir.gemm_roles import Contraction, contraction
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.launch_shape import spelled
 from gemmgen.pipeline import compile_source
 from gemmgen.proof.gpu import cases_of, reference_of
 from gemmgen.proof.outcome import Subject

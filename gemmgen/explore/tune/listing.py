@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from gemmgen.analyze.section import Section
-from gemmgen.calling.launches import spelled
 from gemmgen.explore.cost import estimate, issue_slots, launched
 from gemmgen.explore.tune.legal_points import Legal, Shape
 from gemmgen.explore.tune.tuner import Task, rank
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.launch_shape import spelled
 
 REASONS = 20
 """Reasons for refusals that are listed, the commonest first."""

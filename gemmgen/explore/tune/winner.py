@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from gemmgen.analyze.section import Section
 from gemmgen.base.units import duration
-from gemmgen.calling.launches import spelled
 from gemmgen.explore.tune.measuring import Reading
 from gemmgen.explore.tune.tuner import Tuned
+from gemmgen.ir.launch_shape import spelled
 
 
 def schedule_text(tuned: Tuned) -> str:
