@@ -181,6 +181,12 @@ BLOCKS = Var("gridDim.x")
 """The number of blocks."""
 
 
+def scoped(body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """``body`` in braces, if it has its own names."""
+    names_something = any(isinstance(n, Define | RegisterArray | OperandArray) for n in body)
+    return (Block("", (), body, scoped=True),) if names_something else body
+
+
 def is_over_tiles(loop: For[Node]) -> bool:
     """Whether it is a persistent block's loop over its tiles."""
     return BLOCKS in walk(loop.step)

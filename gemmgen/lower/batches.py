@@ -16,8 +16,8 @@ from gemmgen.ir.problem import Tensor
 from gemmgen.ir.simplify import add, div, mod
 from gemmgen.ir.thread_code import Advance, Node
 from gemmgen.lower import bounds
-from gemmgen.lower.boxes import maps
 from gemmgen.lower.context import Context
+from gemmgen.lower.tensor_maps import maps
 
 EACH, OWN = Var("matrix_tiles"), Var("tile")
 """The tiles of one matrix of C, and which of them is the block's."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from gemmgen.ir import names
-from gemmgen.ir.boxes import box_of, rows_together, span_of
 from gemmgen.ir.control import For
 from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.instruction import instruction
-from gemmgen.ir.nodes import Copy
 from gemmgen.ir.output_slices import StoreBoxes
 from gemmgen.ir.simplify import add
-from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower.addresses import begin_of_box
 from gemmgen.lower.context import Context
-from gemmgen.lower.epilogue_arithmetic import reads
 from gemmgen.lower.epilogue_store import row_in_tile
+from gemmgen.lower.tensor_maps import output_map, slice_box
 from gemmgen.lower.thread_map import rows_of_warp, slice_rows, warp_rows
 
 
@@ -25,8 +22,8 @@ def store_boxes(context: Context, node: StoreBoxes) -> tuple[Node, ...]:
     outer, inner = slice_.letters
     within: dict[str, Expr] = {}
     loops: list[tuple[Var, Expr, Expr]] = []
-    stops = (slice_rows(context, outer), names.block(inner))
-    for letter, stop, side in zip(slice_.letters, stops, _box(context, node.copy), strict=True):
+    stops, sides = (slice_rows(context, outer), names.block(inner)), slice_box(context, node.copy)
+    for letter, stop, side in zip(slice_.letters, stops, sides, strict=True):
         cut = side < slice_.extent(letter)
         within[letter] = names.box(letter) if cut else Int(0)
         of_warp = letter == outer and 1 < side == rows_of_warp(context, outer)
@@ -40,28 +37,11 @@ def store_boxes(context: Context, node: StoreBoxes) -> tuple[Node, ...]:
     }
     letters = context.tensor(node.copy.dst).letters
     at = tuple(first.get(letter, Var(letter)) for letter in reversed(letters))
-    source, one = begin_of_box(slice_, node.stage, within), map_of(context, node.copy)
+    source, one = begin_of_box(slice_, node.stage, within), output_map(context, node.copy)
     body: Node = instruction("store_box", Var(one.parameter), source, *at)
     for variable, stop, step in reversed(loops):
         body = For(variable.name, Int(0), stop, step, (body,))
     return (body,)
-
-
-def map_of(context: Context, outward: Copy) -> TensorMap:
-    """The map of the output, beside its address if the epilogue reads old elements."""
-    sides = dict(zip(context.buffer(outward.src).letters, _box(context, outward), strict=True))
-    letters = context.tensor(outward.dst).letters
-    box = tuple(sides.get(letter, 1) for letter in reversed(letters))
-    beside = reads(context.final.value, outward.dst)
-    return TensorMap(outward.dst, box, beside, span_of(context.buffer(outward.src)))
-
-
-def _box(context: Context, outward: Copy) -> tuple[int, int]:
-    """Rows and columns of a slice's boxes."""
-    slice_ = context.buffer(outward.src)
-    box = box_of(slice_, rows_together(context.kernel.spread, slice_.letters[0]))
-    assert box is not None, f"{outward.src} has no boxes"
-    return box
 
 
 LOWER = {StoreBoxes: store_boxes}

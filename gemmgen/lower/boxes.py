@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir import names
-from gemmgen.ir.boxes import box_of, span_of
 from gemmgen.ir.clusters import along, blocks_of, share_of, shared_along, sharers
 from gemmgen.ir.control import For, If
 from gemmgen.ir.dtypes import BYTES
@@ -15,11 +14,10 @@ from gemmgen.ir.instruction import instruction
 from gemmgen.ir.lowered import Constant
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add, all_of, div, mul
-from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.ir.thread_code import Node
-from gemmgen.lower import box_stores
 from gemmgen.lower.addresses import begin_of_box
 from gemmgen.lower.context import TID, Context, X
+from gemmgen.lower.tensor_maps import tile_box
 
 PART = Var("plane")
 """Numbers the parts of elements, each of which has a plane and its own tiles."""
@@ -32,7 +30,7 @@ def copy_box(context: Context, node: CopyBox) -> tuple[Node, ...]:
     within: dict[str, Expr] = {}
     loops: list[tuple[str, Expr, Expr, int]] = []
     share = share_of(context.kernel.work, tile)
-    for letter, side in zip(tile.letters, _box(context, copy), strict=True):
+    for letter, side in zip(tile.letters, tile_box(context, copy), strict=True):
         first, stop = _range(context, copy, letter)
         cut = side < share.extent(letter)
         within[letter] = names.box(letter) if cut else first
@@ -84,29 +82,6 @@ def _sharers(context: Context, copy: Copy) -> Expr | None:
     if other == row:
         first = first * names.cluster(column)
     return Binary("<<", names.sharers(copy.src), first)
-
-
-def _box(context: Context, copy: Copy) -> tuple[int, int]:
-    """Rows and columns of a tile's boxes."""
-    box = box_of(share_of(context.kernel.work, context.buffer(copy.dst)))
-    assert box is not None, f"{copy.dst} has no boxes"
-    return box
-
-
-def maps(context: Context) -> tuple[TensorMap, ...]:
-    """The maps of the tensors that TMA reads, and of that which it writes."""
-    written = context.boxed_outward
-    last = (box_stores.map_of(context, written),) if written else ()
-    return (*(_map(context, copy) for copy in context.boxed_copies), *last)
-
-
-def _map(context: Context, copy: Copy) -> TensorMap:
-    tile = context.buffer(copy.dst)
-    sides = dict(zip(tile.letters, _box(context, copy), strict=True))
-    letters = context.tensor(copy.src).letters
-    box = tuple(sides.get(letter, 1) for letter in reversed(letters))
-    box = (*box, 1) if tile.parts > 1 else box
-    return TensorMap(copy.src, box, swizzle=span_of(tile))
 
 
 def cluster_constants(context: Context) -> Iterator[Constant]:

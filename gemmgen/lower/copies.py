@@ -6,15 +6,14 @@ from dataclasses import replace
 
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Space
-from gemmgen.ir.control import Assign, Block, Define, For, If
+from gemmgen.ir.control import Assign, Define, For, If
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import staged_copies, stores_vectors
 from gemmgen.ir.expanded import Load, Stage, Store, Transfer
 from gemmgen.ir.expr import Element, Expr, Int, Var
-from gemmgen.ir.lane_matrices import OperandArray
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add
-from gemmgen.ir.thread_code import Move, Node, RegisterArray
+from gemmgen.ir.thread_code import Move, Node, RegisterArray, scoped
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context, next_name
 from gemmgen.lower.guarded import Run, Target, call, each, is_function, read
@@ -104,12 +103,6 @@ def over_vectors(thread_map: ThreadMap, body: tuple[Node, ...]) -> tuple[Node, .
     if thread_map.count > 1:
         return (For(VECTOR.name, Int(0), thread_map.vectors, Int(1), body, unroll=True),)
     return scoped(body)
-
-
-def scoped(body: tuple[Node, ...]) -> tuple[Node, ...]:
-    """``body`` in braces, if it has its own names."""
-    names_something = any(isinstance(n, Define | RegisterArray | OperandArray) for n in body)
-    return (Block("", (), body, scoped=True),) if names_something else body
 
 
 def _read_vector(

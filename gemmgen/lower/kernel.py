@@ -47,6 +47,7 @@ from gemmgen.lower.shared_arrays import shared_arrays, static_or_dynamic
 from gemmgen.lower.signature import interface_of
 from gemmgen.lower.split_planes import launches, splitting_kernel
 from gemmgen.lower.static_asserts import static_asserts_of
+from gemmgen.lower.tensor_maps import maps
 from gemmgen.lower.thread_map import thread_maps
 from gemmgen.lower.types import in_double, number
 
@@ -74,7 +75,7 @@ def _kernel(context: Context) -> LoweredKernel:
     shared = shared_arrays(context)
     body = waiting(context, _body(context, context.expanded.body))
     barriers = sum(node.bytes for node in inside(body) if isinstance(node, BarrierArray))
-    interface = interface_of(context, *static_or_dynamic(shared, barriers), boxes.maps(context))
+    interface = interface_of(context, *static_or_dynamic(shared, barriers), maps(context))
     if context.problem.accumulate == "f64":
         body = in_double(body)
     checks, launch = static_asserts_of(context), _launch(context, interface)

@@ -24,10 +24,9 @@ from gemmgen.ir.instruction import instruction
 from gemmgen.ir.lowered import Check, Constant
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, div, mul
-from gemmgen.ir.thread_code import Node
+from gemmgen.ir.thread_code import Node, scoped
 from gemmgen.lower import lane_elements, matrix_rows, operand_terms, threads
 from gemmgen.lower.context import Context
-from gemmgen.lower.copies import scoped
 from gemmgen.lower.mma_operand import Loading, atom_of, extent, operand, registers
 from gemmgen.lower.static_asserts import divides
 

@@ -9,10 +9,9 @@ from gemmgen.ir.expanded import Fetch
 from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add, all_of, choose
-from gemmgen.ir.thread_code import Move, Node, RegisterArray
+from gemmgen.ir.thread_code import Move, Node, RegisterArray, scoped
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context
-from gemmgen.lower.copies import scoped
 from gemmgen.lower.guarded import Run, Target, call, each, is_function, read
 from gemmgen.lower.types import computable, number
 

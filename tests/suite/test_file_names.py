@@ -25,7 +25,7 @@ SHARED = {
     "launcher": ("proof", "sim"),
     "roofline": ("analyze", "draw"),
     "pre_pass_launches": ("emit", "gpu"),
-    "tensor_maps": ("emit", "gpu"),
+    "tensor_maps": ("emit", "gpu", "lower"),
     # Mechanisms whose files say so in other words.
     "lane_matrices": ("ir", "prove"),
     "warp_roles": ("expand", "interpreter", "ir"),
