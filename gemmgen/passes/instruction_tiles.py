@@ -1,11 +1,16 @@
-"""How the tile of a block is split into instruction tiles, which the lanes of warps share."""
+"""How the tile of a block is split into instruction tiles, which the lanes of warps share; and the
+sizes that do not split."""
 
 from __future__ import annotations
 
+from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits
+from gemmgen.base.source import Blame, remainder
+from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits, Via
 from gemmgen.ir.buffers import AxisSpread, axes_of_operand
+from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.fragment_layout import FragmentLayout, Side
+from gemmgen.ir.nodes import Kernel
 from gemmgen.ir.problem import Problem
 
 
@@ -56,3 +61,54 @@ class InstructionTiles:
         return axes_of_operand(
             accumulators, layout, "row" if accumulators.letter == self.problem.m else "column", k
         )
+
+
+def check_sizes(kernel: Kernel, tiles: InstructionTiles, via: Via) -> None:
+    """Refuse a tile, or a warp's, that instructions do not divide."""
+    pipeline = pipeline_of(kernel)
+    assert pipeline is not None
+    for axis in kernel.spread.axes:
+        if kernel.spread.by_warp:
+            _check_side("warp_tile", axis.letter, axis.lanes, tiles, via)
+            _check_columns(axis, tiles, via)
+        else:
+            _check_side("tile", axis.letter, axis.extent, tiles, via)
+    _check_side("tile", tiles.problem.k, pipeline.step, tiles, via)
+
+
+def _check_side(what: str, letter: str, size: int, tiles: InstructionTiles, via: Via) -> None:
+    side, traits, most = tiles.side(letter), tiles.traits, tiles.most(letter)
+    if what == "warp_tile" and most and size > most:
+        raise Refusal(
+            f"tensor_core via={via} multiplies at most {most} columns at once",
+            at=Blame(what, letter),
+            notes=(f"warp_tile {letter}={size} is a warpgroup's",),
+            hint=f"warp_tile {letter}={most}",
+        )
+    if size % side == 0:
+        return
+    atom = f"{traits.m} x {traits.n} x {traits.k}"
+    raise Refusal(
+        f"tensor_core can't divide {letter}={size} into instruction tiles of {side}",
+        at=Blame(what, letter),
+        notes=(f"via={via} multiplies {atom} (m x n x k), and {remainder(size, side)}",),
+        hint=f"{what} {letter}={max(side, size // side * side)}",
+    )
+
+
+def _check_columns(axis: AxisSpread, tiles: InstructionTiles, via: Via) -> None:
+    """Check that an instruction with this many columns exists."""
+    letter, size, traits = axis.letter, axis.lanes, tiles.traits
+    less = traits.columns(size)
+    if tiles.most(letter) is None or less == size:
+        return
+    raise Refusal(
+        f"tensor_core via={via} multiplies {less} or {less + 2 * traits.n} columns of "
+        f"{' and '.join(traits.types)}, not {size}",
+        at=Blame("warp_tile", letter),
+        notes=(
+            f"instructions have a multiple of {2 * traits.n} columns, or up to "
+            f"{traits.odd_n * traits.n} a multiple of {traits.n}",
+        ),
+        hint=f"warp_tile {letter}={tiles.widest(axis, size)}",
+    )

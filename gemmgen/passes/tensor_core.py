@@ -39,7 +39,7 @@ from typing import ClassVar, cast, get_args
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
-from gemmgen.base.source import Blame, remainder
+from gemmgen.base.source import Blame
 from gemmgen.ir.atoms import Atom, AtomTraits, Via
 from gemmgen.ir.boxes import with_type
 from gemmgen.ir.buffers import AxisSpread, Buffer, Role, Space, Spread
@@ -57,7 +57,7 @@ from gemmgen.passes.fragments import (
     fragment,
     with_spread,
 )
-from gemmgen.passes.instruction_tiles import InstructionTiles
+from gemmgen.passes.instruction_tiles import InstructionTiles, check_sizes
 from gemmgen.passes.promote import check_split, promoted
 from gemmgen.passes.swapped_operands import with_swapped_operands
 from gemmgen.passes.tiles_in_place import check_tiles, in_rounds
@@ -139,7 +139,7 @@ class TensorCore:
         self._check_lanes(tiles, intent)
         self._check_shared(kernel, problem, contraction(kernel))
         check_lines(kernel, problem, tiles.traits, self.via, self.stated.span)
-        self._check_tile(kernel, tiles)
+        check_sizes(kernel, tiles, self.via)
         by_warp = kernel.spread.by_warp
         axes = tuple(
             tiles.distribute(axis, axis.lanes if by_warp else self._usual(axis, tiles))
@@ -253,51 +253,4 @@ class TensorCore:
             f"{'are' if len(missing) > 1 else 'is'} not there",
             at=self.stated.span,
             hint=f"{step}cache_shared {' '.join(missing)}",
-        )
-
-    def _check_tile(self, kernel: Kernel, tiles: InstructionTiles) -> None:
-        pipeline = pipeline_of(kernel)
-        assert pipeline is not None
-        for axis in kernel.spread.axes:
-            if kernel.spread.by_warp:
-                self._check_side("warp_tile", axis.letter, axis.lanes, tiles)
-                self._check_columns(axis, tiles)
-            else:
-                self._check_side("tile", axis.letter, axis.extent, tiles)
-        self._check_side("tile", tiles.problem.k, pipeline.step, tiles)
-
-    def _check_side(self, what: str, letter: str, size: int, tiles: InstructionTiles) -> None:
-        side, traits, most = tiles.side(letter), tiles.traits, tiles.most(letter)
-        if what == "warp_tile" and most and size > most:
-            raise Refusal(
-                f"tensor_core via={self.via} multiplies at most {most} columns at once",
-                at=Blame(what, letter),
-                notes=(f"warp_tile {letter}={size} is a warpgroup's",),
-                hint=f"warp_tile {letter}={most}",
-            )
-        if size % side == 0:
-            return
-        atom = f"{traits.m} x {traits.n} x {traits.k}"
-        raise Refusal(
-            f"tensor_core can't divide {letter}={size} into instruction tiles of {side}",
-            at=Blame(what, letter),
-            notes=(f"via={self.via} multiplies {atom} (m x n x k), and {remainder(size, side)}",),
-            hint=f"{what} {letter}={max(side, size // side * side)}",
-        )
-
-    def _check_columns(self, axis: AxisSpread, tiles: InstructionTiles) -> None:
-        """Check that an instruction with this many columns exists."""
-        letter, size, traits = axis.letter, axis.lanes, tiles.traits
-        less = traits.columns(size)
-        if tiles.most(letter) is None or less == size:
-            return
-        raise Refusal(
-            f"tensor_core via={self.via} multiplies {less} or {less + 2 * traits.n} columns of "
-            f"{' and '.join(traits.types)}, not {size}",
-            at=Blame("warp_tile", letter),
-            notes=(
-                f"instructions have a multiple of {2 * traits.n} columns, or up to "
-                f"{traits.odd_n * traits.n} a multiple of {traits.n}",
-            ),
-            hint=f"warp_tile {letter}={tiles.widest(axis, size)}",
         )

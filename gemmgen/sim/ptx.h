@@ -1,5 +1,6 @@
 // Models of PTX instructions, one function each, which ptx.py calls in place of `asm` statements.
 // A name is the instruction's with all its modifiers, `_` for `.`; operands are as in the PTX ISA.
+// Over 300 lines: it is a table, a model of a few lines for each instruction.
 #pragma once
 
 // The runner's part of the models: async_copies.cpp, named_barriers.cpp, warp.cpp, wmma.cpp,
