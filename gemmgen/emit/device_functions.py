@@ -73,19 +73,6 @@ def _evict(when: str) -> DeviceFunction:
     return function("evict", when=when)
 
 
-def _hint(hinted: bool, number: int) -> dict[str, str]:
-    """What the function of an instruction with a policy for L2, its operand ``number``, has more
-    than that of the instruction without."""
-    text = {
-        "hint": ".L2::cache_hint",
-        "policy": f", %{number}",
-        "parameter": ", unsigned long long policy",
-        "input": ', "l"(policy)',
-        "note": "\n// L2 keeps them by `policy`.",
-    }
-    return text if hinted else dict.fromkeys(text, "")
-
-
 def _copy_async(stored: str, size: int, hinted: bool) -> DeviceFunction:
     cache = "cg" if size == ACCESS else "ca"
     # With a policy, ptxas 12.9 to 13.5 fold a uniform addend into the shared address for sm_90 and
@@ -103,19 +90,21 @@ def _base(stored: str) -> DeviceFunction:
     return function("base", type=stored)
 
 
-def _load_box(rank: int, hinted: bool, shared: bool = False) -> DeviceFunction:
-    if shared:
-        more = _hint(hinted, 4 + rank)
-        hint, line = more.pop("hint"), '"\n' + 17 * " " + '"'
-        # Three lines, or two of a longer function: a line has 100 characters.
-        counted, multicast = ".mbarrier::complete_tx::bytes", f".multicast::cluster{hint}"
-        parts = (line, counted, multicast, line) if rank == 2 else (counted, line, multicast)
-        more |= {"counted": "".join(parts), "blocks": f"%{3 + rank}"}
-        return _of_box("multicast_box", rank, 3, **more)
-    more = _hint(hinted, 3 + rank)
-    if hinted:  # else the lines would be too long
-        more["hint"] += '"\n' + 17 * " " + '"'
-    return _of_box("load_box", rank, 3, **more)
+def _load_box(rank: int, hinted: bool) -> DeviceFunction:
+    if hinted:
+        return _of_box("load_box_by_policy", rank, 3, policy=f"%{3 + rank}")
+    return _of_box("load_box", rank, 3)
+
+
+def _multicast_box(rank: int, hinted: bool) -> DeviceFunction:
+    hint, line = ".L2::cache_hint" if hinted else "", '"\n' + 17 * " " + '"'
+    # Three lines, or two of a longer function: a line has 100 characters.
+    counted, multicast = ".mbarrier::complete_tx::bytes", f".multicast::cluster{hint}"
+    parts = (line, counted, multicast, line) if rank == 2 else (counted, line, multicast)
+    names = {"counted": "".join(parts), "blocks": f"%{3 + rank}"}
+    if hinted:
+        return _of_box("multicast_box_by_policy", rank, 3, policy=f"%{4 + rank}", **names)
+    return _of_box("multicast_box", rank, 3, **names)
 
 
 def _store_box(rank: int) -> DeviceFunction:
@@ -188,8 +177,8 @@ def _matrices(node: Instruction) -> tuple[DType, int, bool]:
 _PARAMETERIZED: dict[str, Callable[[Instruction], DeviceFunction]] = {
     "copy_async": _copied,
     "load_box": lambda node: _load_box(len(node.operands) - 3, policy_of(node) is not None),
-    "multicast_box": lambda node: _load_box(
-        len(node.operands) - 4, policy_of(node) is not None, shared=True
+    "multicast_box": lambda node: _multicast_box(
+        len(node.operands) - 4, policy_of(node) is not None
     ),
     "store_box": lambda node: _store_box(len(node.operands) - 2),
     "add": lambda node: _add(cast(DType, node.get("dtype"))),
@@ -212,9 +201,7 @@ _VARIANTS: dict[str, tuple[DeviceFunction, ...]] = {
         for hinted in (False, True)
     ),
     "load_box": tuple(_load_box(*choice) for choice in product(RANKS, (False, True))),
-    "multicast_box": tuple(
-        _load_box(*choice, shared=True) for choice in product(RANKS, (False, True))
-    ),
+    "multicast_box": tuple(_multicast_box(*choice) for choice in product(RANKS, (False, True))),
     "store_box": tuple(map(_store_box, RANKS)),
     "add": tuple(map(_add, _ADDED)),
     "ldmatrix": matrix_functions.LOADS,

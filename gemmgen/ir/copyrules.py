@@ -152,3 +152,16 @@ def types_change_on_the_way_to_a_fragment(program: Program, kernel: Kernel) -> I
             src, dst = kernel.buffer(operation.src), kernel.buffer(operation.dst)
             if dst.space is not Space.REGISTER and src.dtype != dst.dtype:
                 yield f"{line_of(operation)}: a copy of {src.dtype} is {dst.dtype}"
+
+
+RULES = (
+    copies_keep_letters,
+    hints_are_of_asynchronous_copies,
+    copies_go_inward_or_take_a_mapped_tile_outward,
+    mapped_tiles_leave_in_slices,
+    pipelines_split_k,
+    shared_tiles_are_produced_once,
+    widths_divide_what_they_move,
+    wide_rows_stay_aligned,
+    types_change_on_the_way_to_a_fragment,
+)

@@ -120,10 +120,6 @@ void gg_issue_copy(void *target, const void *source, int bytes, int valid) {
   gg::issue_copy({target, source, static_cast<uint32_t>(bytes), static_cast<uint32_t>(valid),
                   static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pc))});
 }
-void gg_wrong_policy(unsigned long long policy) {
-  gg::fault("thread (%u, %u) copies by %#llx, which is not a policy of createpolicy", threadIdx.x,
-            threadIdx.y, policy);
-}
 void gg_commit_copies() { ++gg::queues[gg::state.thread].group; }
 void gg_await(int pending) {
   gg::await(gg::queues[gg::state.thread], static_cast<uint32_t>(pending));

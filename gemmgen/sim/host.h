@@ -153,6 +153,7 @@ template <typename T> inline T __ldg(const T *pointer) { return *pointer; }
 #ifndef GG_NO_TMA
 #include "ptx_tma.h"
 #endif
+#include "ptx_policies.h"
 #ifndef GG_NO_WGMMA
 #include "ptx_wgmma.h"
 #endif

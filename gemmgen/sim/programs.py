@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 
 from gemmgen.base import caches, temporary
@@ -19,13 +20,6 @@ from gemmgen.sim import toolchain
 from gemmgen.sim.alignment import check_alignment
 from gemmgen.sim.unit import unit_text
 
-_RUNNER = (
-    *("runner", "scheduler", "named_barriers", "clocks", "fibers", "warp"),
-    *("launcher", "tensor_map", "blocks"),
-    *("async_copies", "mbarriers", "box_copies", "box_loads", "box_stores", "register_pool"),
-    *("clusters", "cluster_barrier", "griddepcontrol"),
-    *("guarded_memory", "faults", "launch_request", "instruction_checks"),
-)
 _CHECKS = ("access_checks", "tma_checks", "shadow", "reads", "order", "integer_checks")
 _PRODUCTS = {
     "wmma.": ("wmma",),
@@ -34,6 +28,14 @@ _PRODUCTS = {
 }
 """Models of tensor cores, which take a third of the runner's time to compile, by what the text of a
 kernel that needs them has."""
+_OTHERS = {*_CHECKS, *chain.from_iterable(_PRODUCTS.values())}
+_RUNNER = tuple(
+    sorted(
+        path.name.removesuffix(".cpp")
+        for path in resources.files("gemmgen.sim").iterdir()
+        if path.name.endswith(".cpp") and path.name.removesuffix(".cpp") not in _OTHERS
+    )
+)
 _LINKED = ("-no-pie", "-nodefaultlibs", "-lm", "-lc", "-lgcc")
 _PROGRAM, _SYMBOLS = "kernel", "symbols"
 

@@ -11,7 +11,6 @@ enum gg_type { GG_F16, GG_BF16, GG_E4M3, GG_E5M2, GG_S8, GG_TF32 };
 void gg_issue_copy(void *target, const void *source, int bytes, int valid);
 void gg_commit_copies();
 void gg_await(int pending);
-void gg_wrong_policy(unsigned long long policy);
 void gg_named_barrier(unsigned number, unsigned threads);
 void gg_named_barrier_of_all(unsigned number);
 bool gg_named_barrier_or(unsigned number, unsigned threads, bool value);
@@ -283,31 +282,6 @@ GG_MODEL void cp_async_ca_shared_global(Shared to, Generic from, Immediate<bytes
 template <long long bytes>
 GG_MODEL void cp_async_cg_shared_global(Shared to, Generic from, Immediate<bytes> size) {
   cp_async_cg_shared_global(to, from, size, bytes);
-}
-
-// Policies of L2 for what is copied.  They are opaque and change no value; one that createpolicy
-// has not made is undefined behavior, and refused.
-
-constexpr b64 EVICT_FIRST = 0x6c32706f6c696301, EVICT_LAST = 0x6c32706f6c696302;
-
-GG_MODEL void createpolicy_fractional_L2_evict_first_b64(b64 &d) { d = EVICT_FIRST; }
-GG_MODEL void createpolicy_fractional_L2_evict_last_b64(b64 &d) { d = EVICT_LAST; }
-GG_MODEL void take_policy(b64 policy) {
-  if (policy != EVICT_FIRST && policy != EVICT_LAST) gg_wrong_policy(policy);
-}
-template <long long bytes>
-GG_MODEL void cp_async_ca_shared_global_L2_cache_hint(Shared to, Generic from,
-                                                      Immediate<bytes> size, b32 valid,
-                                                      b64 policy) {
-  take_policy(policy);
-  cp_async_ca_shared_global(to, from, size, valid);
-}
-template <long long bytes>
-GG_MODEL void cp_async_cg_shared_global_L2_cache_hint(Shared to, Generic from,
-                                                      Immediate<bytes> size, b32 valid,
-                                                      b64 policy) {
-  take_policy(policy);
-  cp_async_cg_shared_global(to, from, size, valid);
 }
 
 GG_MODEL void cp_async_commit_group() { gg_commit_copies(); }

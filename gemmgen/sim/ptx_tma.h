@@ -93,20 +93,8 @@ template <int rank> GG_MODEL void store_box(Generic map, Vector<b32, rank> at, S
     load_box<rank>(to, map, at, full);                                                           \
   }                                                                                              \
   GG_MODEL void                                                                                  \
-  cp_async_bulk_tensor_##rank##d_shared_cluster_global_tile_mbarrier_complete_tx_bytes_L2_cache_hint( \
-      Shared to, Generic map, Vector<b32, rank> at, Shared full, b64 policy) {                   \
-    take_policy(policy);                                                                         \
-    load_box<rank>(to, map, at, full);                                                           \
-  }                                                                                              \
-  GG_MODEL void                                                                                  \
   cp_async_bulk_tensor_##rank##d_shared_cluster_global_tile_mbarrier_complete_tx_bytes_multicast_cluster( \
       Shared to, Generic map, Vector<b32, rank> at, Shared full, b16 blocks) {                   \
-    multicast_box<rank>(to, map, at, full, blocks);                                              \
-  }                                                                                              \
-  GG_MODEL void                                                                                  \
-  cp_async_bulk_tensor_##rank##d_shared_cluster_global_tile_mbarrier_complete_tx_bytes_multicast_cluster_L2_cache_hint( \
-      Shared to, Generic map, Vector<b32, rank> at, Shared full, b16 blocks, b64 policy) {       \
-    take_policy(policy);                                                                         \
     multicast_box<rank>(to, map, at, full, blocks);                                              \
   }                                                                                              \
   GG_MODEL void cp_async_bulk_tensor_##rank##d_global_shared_cta_tile_bulk_group(                \
