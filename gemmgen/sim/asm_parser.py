@@ -42,10 +42,11 @@ class PtxInstruction:
 
     @property
     def takes_memory(self) -> bool:
-        """Whether it reads or writes memory, or orders accesses to it."""
+        """Whether it reads or writes memory, or orders accesses to it, as each without operands
+        does."""
         addressed = any(operand[0] == "[" for operand in self.operands)
-        orders = ("cp.async", "fence.", "griddep", *_BARRIERS, *_OF_GROUPS)
-        return addressed or self.mnemonic.startswith(orders)
+        orders = ("cp.async", "fence.", *_BARRIERS, *_OF_GROUPS)
+        return addressed or not self.operands or self.mnemonic.startswith(orders)
 
     @property
     def has_result(self) -> bool:
