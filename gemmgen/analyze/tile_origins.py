@@ -14,7 +14,9 @@ from gemmgen.analyze.watched_memory import Watch
 from gemmgen.interpreter.node_table import code_for
 from gemmgen.interpreter.scope import FrameSlot
 from gemmgen.interpreter.simt import Index, Lanes, Mask
+from gemmgen.ir import names
 from gemmgen.ir.control import Block, Define, For
+from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.names import tile_origin
 from gemmgen.ir.thread_code import Advance, Invoke, Node, is_over_tiles
@@ -89,8 +91,9 @@ def _range_names(kernel: LoweredKernel, found: Collection[str]) -> tuple[str, ..
     """``start_k`` and ``stop_k``; () if a block has a tile for itself."""
     if kernel.interface.parts == 1:
         return ()
-    stems = ("start_", "stop_")
-    return tuple(next((name for name in found if name.startswith(s)), "") for s in stems)
+    k = contraction(kernel.interface).k
+    own = (names.start(k).name, names.stop(k).name)
+    return tuple(name if name in found else "" for name in own)
 
 
 def _tiled(kernel: LoweredKernel) -> tuple[str, ...]:
