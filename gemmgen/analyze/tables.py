@@ -60,7 +60,7 @@ def _work(e: Explanation) -> Section:
             ("clusters", f"of {sides} blocks, each of which loads its share of a tile"),
             ("", f"{e.waves.per_wave // prod(cluster)} at a time, estimated: {_held(e)}"),
         ]
-    if e.kernel.lowered.interface.overlaps:
+    if e.kernel.lowered.interface.attribute == "dependent_launch":
         rows.append(
             ("", "they start before the preceding kernel has completed, and wait for it (PDL)")
         )

@@ -7,6 +7,7 @@ from gemmgen.emit.launcher_types import ElementTypes, element_type
 from gemmgen.emit.line_breaks import SOFT, filled
 from gemmgen.ir.dtypes import RAW, ROUNDED, DType
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.launch_attribute import ATTRIBUTES
 from gemmgen.ir.planes import unit
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
 from gemmgen.ir.tensor_map import ALIGNMENT
@@ -64,10 +65,8 @@ def launch_lines(interface: Interface) -> list[str]:
         sides = " x ".join(map(str, interface.cluster))
         asked = ", as many as the GPU runs at a time" if interface.resident else ""
         lines.append(f"in clusters of {sides} blocks{asked}")
-    if interface.overlaps:
-        lines.append(
-            "programmatic dependent launch: blocks start early and wait for the preceding kernel"
-        )
+    if interface.attribute:
+        lines.append(ATTRIBUTES[interface.attribute].sentence)
     if interface.dynamic_shared:
         lines.append(f"{interface.dynamic_shared} bytes of dynamic shared memory a block")
     if interface.product:

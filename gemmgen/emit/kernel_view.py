@@ -42,7 +42,7 @@ def kernel_view(kernel: LoweredKernel) -> View:
             # What is restricted and constant may be read before the preceding kernel has ended.
             kernel.interface.kernel_params,
             95,
-            restrict=not kernel.interface.overlaps,
+            restrict=kernel.interface.attribute != "dependent_launch",
         ),
         "shared": [_shared(kernel)] if shared else [],
         "body": statements(cited_once(kernel.body)),

@@ -12,10 +12,11 @@ from gemmgen.emit.parameter_list import parameter_rows
 from gemmgen.emit.pre_pass_launches import pre_pass_view
 from gemmgen.emit.printing import printed
 from gemmgen.emit.tensor_maps import encoding_calls, enum_numbers, has_swizzles, maps_by_rank
-from gemmgen.emit.views import View
+from gemmgen.emit.views import View, fields_view
 from gemmgen.ir import names
 from gemmgen.ir.expr import Binary, BinaryOp, Call, Expr, Int, Select, Var, Wide
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.launch_attribute import ATTRIBUTES
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parameters import namespace
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
@@ -43,6 +44,7 @@ def launcher_view(kernel: LoweredKernel, types: ElementTypes) -> View:
     extents = dict.fromkeys(interface.shaping())
     walking = [c_text(_walking_blocks(interface))] if interface.resident else []
     setup, calls = _setup(kernel), encoding_calls(kernel)
+    attributes = [ATTRIBUTES[interface.attribute]] if interface.attribute else []
     alone = calls if not setup else []
     return {
         "name": interface.name,
@@ -67,8 +69,8 @@ def launcher_view(kernel: LoweredKernel, types: ElementTypes) -> View:
         "checked": (*setup, *calls)[:1],
         "block": c_text(Call("dim3", threads) if len(threads) == 2 else threads[0]),
         "shared": c_text(SHARED_BYTES if dynamic else Int(0)),
-        "overlaps": range(interface.overlaps),
-        "plain": range(not interface.overlaps),
+        "attributes": list(map(fields_view, attributes)),
+        "plain": range(not attributes),
         "encode": _encode(interface),
         "maps": maps_by_rank(interface),
         **pre_pass_view(interface),

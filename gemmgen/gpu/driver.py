@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from gemmgen.calling.binding import Binding
 from gemmgen.gpu.device import cupy
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.launch_attribute import ATTRIBUTES
 from gemmgen.ir.param import Param
 
 MAP_BYTES, MAP_ALIGNMENT = 128, 128
@@ -61,11 +62,11 @@ class Loaded:
     def launch(self, blocks: int) -> Launch:
         """The driver's launch of ``blocks`` blocks."""
         shape = (self.function.ptr, blocks, *self.shape)
-        if not self.interface.overlaps:
+        if self.interface.attribute is None:
             return partial(cupy().cuda.driver.launchKernel, *shape)
-        from gemmgen.gpu.overlapping import overlapping
+        from gemmgen.gpu.attributed_launches import attributed
 
-        return overlapping(*shape)
+        return attributed(ATTRIBUTES[self.interface.attribute], *shape)
 
     def adopt_context(self, failure: RuntimeError) -> None:
         """Makes the GPU's context current in this thread, if it has none yet."""

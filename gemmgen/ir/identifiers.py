@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from gemmgen.ir.cnames import MACROS, TYPES, is_global
 from gemmgen.ir.expr import FUNCTIONS
+from gemmgen.ir.launch_attribute import ATTRIBUTES
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 LETTER = re.compile(r"[a-z][a-z0-9_]{0,15}")
@@ -74,11 +75,11 @@ EMITTED = _words("""
     first stop full phase STAGE_BYTES device ready multiprocessors empty CONSUMERS
     CONSUMER consumer turn_phase steps first_tile first_warp
     shared_memory_128 shared_memory_256 shared_memory_512 shared_memory_1024
-    landed in_squares tile_on_curve overlap config cluster rank CLUSTER together clusters
+    landed in_squares tile_on_curve config cluster rank CLUSTER together clusters
     part PROMOTE plane SPLIT tile_at WARPGROUP
     CONSUMER_GROUPS CONSUMER_BARRIER PRODUCER_REGISTERS CONSUMER_REGISTERS
     counted_last counted_last_of_group
-    """)
+    """) | {attribute.variable for attribute in ATTRIBUTES.values()}
 """Names that the emitted text uses whatever the schedule; a test reads them off emitted texts."""
 
 

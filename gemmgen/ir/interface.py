@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from gemmgen.base.record import record
 from gemmgen.ir.arithmetic import PLAIN, Arithmetic
+from gemmgen.ir.launch_attribute import ATTRIBUTES, AttributeName
 from gemmgen.ir.param import Param
 from gemmgen.ir.planes import pitch_of
 from gemmgen.ir.requirement import MultipleOf, Requirement
@@ -75,7 +76,7 @@ class Interface:
     A persistent kernel has ``resident`` blocks for each multiprocessor of the GPU, or as many
     clusters as it runs at a time, or one for each tile if these are fewer, and each walks over its
     share of the tiles; else ``resident`` is 0.
-    ``overlaps``: its blocks may begin before the preceding kernel has ended.
+    ``attribute``: of its launch, by ``ir.launch_attribute``.
 
     ``before`` are launches that come before the kernel's.
     ``arithmetic``: how its accumulators are added up, which results depend on.
@@ -102,9 +103,14 @@ class Interface:
     maps: tuple[TensorMap, ...] = ()
     resident: int = 0
     cluster: tuple[int, ...] = ()
-    overlaps: bool = False
+    attribute: AttributeName | None = None
     before: tuple[PrePass, ...] = ()
     arithmetic: Arithmetic = PLAIN
+
+    @property
+    def launch_attributes(self) -> int:
+        """Numbers of the launch's attributes, as bits."""
+        return 0 if self.attribute is None else 1 << ATTRIBUTES[self.attribute].number
 
     @property
     def threads(self) -> int:

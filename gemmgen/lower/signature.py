@@ -60,7 +60,7 @@ def interface_of(
         maps,
         _resident(context, static_shared + dynamic_shared) if context.is_persistent else 0,
         cluster=tuple(count for _, count in context.kernel.work.cluster),
-        overlaps=context.kernel.work.overlap,
+        attribute="dependent_launch" if context.kernel.work.overlap else None,
         arithmetic=Arithmetic.of(context.kernel),
     )
 

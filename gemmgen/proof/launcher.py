@@ -125,8 +125,8 @@ def _launch_difference(interface: Interface, call: LauncherCall, called: Called)
             return f"launches {what} of {_spelled(got)}, not {_spelled(want)}"
     if called.shared != dynamic:
         return f"passes {called.shared} bytes of dynamic shared memory, not {dynamic}"
-    if called.overlaps != interface.overlaps:
-        return f"{'lets' if called.overlaps else 'does not let'} the launch begin early"
+    if called.launch_attributes != interface.launch_attributes:
+        return f"sets other launch attributes than it should: {interface.attribute or 'none'}"
     if called.stream != call.stream:
         return f"launches on stream {called.stream:#x}, not {call.stream:#x}"
     passed = _passed(interface, call.values)

@@ -76,7 +76,9 @@ const unsigned char *data_of(const Tensor &tensor) {
 
 // Whatever the preceding kernel reads or writes may be this tensor.
 void check_waited(const Touch &touch, const Where &where) {
-  if (state.header.overlaps == 0 || state.waited[state.thread] == state.block_interval) return;
+  constexpr uint32_t EARLY_LAUNCH = 1u << cudaLaunchAttributeProgrammaticStreamSerialization;
+  if ((state.header.attributes & EARLY_LAUNCH) == 0) return;
+  if (state.waited[state.thread] == state.block_interval) return;
   Finding early = found(TOO_EARLY, touch, where);
   snprintf(early.detail, sizeof early.detail, "the preceding kernel may still run");
   report(early);

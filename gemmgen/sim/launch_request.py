@@ -94,8 +94,8 @@ class LaunchRequest:
     keeps_clocks: bool = False
     multiprocessors: int = 1
     """Of the GPU that the launcher finds, which runs as many clusters at a time."""
-    overlaps: bool = False
-    """Whether the preceding kernel may still run when it begins."""
+    attributes: int = 0
+    """Numbers of its attributes, as bits."""
     finite: bool = False
     """Whether no element is an infinity or a NaN, so that no sum is."""
 
@@ -119,7 +119,7 @@ def head_of(launch: LaunchRequest, seconds: float) -> bytes:
             launch.by_launcher,
             launch.keeps_clocks,
             launch.multiprocessors,
-            launch.overlaps,
+            launch.attributes,
             launch.finite,
             0,
         )

@@ -27,7 +27,7 @@ struct Called {
   int32_t attribute, attribute_value;
   uint32_t grid[3], block[3];
   uint32_t late;  // 1: an attribute was set after a launch
-  uint32_t overlaps;  // 1: the launch may begin before the preceding kernel has ended
+  uint32_t launch_attributes;  // numbers as bits
   uint32_t questions;  // attributes set, and figures of the device or of the kernel asked for
   uint32_t encodings;  // tensor maps that the driver was to encode
   uint64_t shared, stream;
@@ -125,8 +125,8 @@ void launch_by_launcher() {
   if (called.shared != gg_dynamic_shared) {
     differs("dynamic shared bytes of", called.shared, gg_dynamic_shared);
   }
-  if (called.overlaps != header.overlaps) {
-    differs("an overlap of", called.overlaps, header.overlaps);
+  if (called.launch_attributes != header.attributes) {
+    differs("the attributes", called.launch_attributes, header.attributes);
   }
   memcpy(state.arguments, launched, sizeof launched);
 }
@@ -199,7 +199,7 @@ extern "C" void gg_note_launch(const GgLaunch *launch, const GgArgument *argumen
   called.is_kernel &= launch->kernel == gg_kernel;
   memcpy(called.grid, launch->grid, sizeof called.grid);
   memcpy(called.block, launch->block, sizeof called.block);
-  called.overlaps = launch->overlaps;
+  called.launch_attributes = launch->attributes;
   called.shared = launch->shared;
   called.stream = reinterpret_cast<uintptr_t>(launch->stream);
   memcpy(launched, arguments, (count < MAX_ARGUMENTS ? count : MAX_ARGUMENTS) * sizeof *arguments);

@@ -95,7 +95,7 @@ class Called:
     block: tuple[int, int, int]
     shared: int
     stream: int
-    overlaps: bool
+    launch_attributes: int
     questions: int
     encodings: int
     arguments: tuple[int, ...]
@@ -140,7 +140,7 @@ def _called(packed: bytes, count: int) -> Called:
         packed[: _CALLED.size]
     )
     (x, y, z), (block_x, block_y, block_z), others = rest[:3], rest[3:6], rest[6:]
-    late, overlaps, questions, encodings, shared, stream, refusal = others
+    late, launch_attributes, questions, encodings, shared, stream, refusal = others
     first_map = _CALLED.size + count * _WORD.size
     return Called(
         error,
@@ -153,7 +153,7 @@ def _called(packed: bytes, count: int) -> Called:
         (block_x, block_y, block_z),
         shared,
         stream,
-        bool(overlaps),
+        launch_attributes,
         questions,
         encodings,
         struct.unpack(f"={count}Q", packed[_CALLED.size : first_map]),

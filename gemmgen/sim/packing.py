@@ -72,7 +72,7 @@ def pack_launch(
         seed,
         tensors,
         multiprocessors=multiprocessors,
-        overlaps=interface.overlaps,
+        attributes=interface.launch_attributes,
     )
 
 

@@ -56,7 +56,7 @@ struct Header {
   uint32_t by_launcher;             // 1: the text's launcher, if it has one, begins the launch
   uint32_t clocks;       // 1: threads synchronize otherwise than all of a block, or of a warp
   uint32_t multiprocessors;         // of the GPU that the launcher finds, and clusters at a time
-  uint32_t overlaps;  // 1: the preceding kernel may still run, until a thread waits for its end
+  uint32_t attributes;  // of the launch, their numbers as bits
   uint32_t finite;    // 1: no element of a tensor is an infinity or a NaN
   uint32_t unused;
 };

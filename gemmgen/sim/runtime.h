@@ -27,7 +27,7 @@ struct GgLaunch {
   unsigned grid[3], block[3];
   unsigned long long shared;
   const void *stream;
-  unsigned overlaps = 0;
+  unsigned attributes = 0;  // numbers as bits
 };
 extern "C" int gg_note_attribute(const void *kernel, int attribute, int value);
 extern "C" void gg_note_launch(const GgLaunch *launch, const GgArgument *arguments, unsigned count);
@@ -167,8 +167,9 @@ inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config,
                                  config->dynamicSmemBytes, config->stream);
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     const cudaLaunchAttribute &one = config->attrs[i];
-    const bool known = one.id == cudaLaunchAttributeProgrammaticStreamSerialization;
-    configured.launch.overlaps = known && one.val.programmaticStreamSerializationAllowed == 1;
+    int value;
+    __builtin_memcpy(&value, &one.val, sizeof value);
+    if (value == 1) configured.launch.attributes |= 1u << one.id;
   }
   configured(values...);
   return cudaSuccess;

@@ -53,7 +53,7 @@ def unit_text(text: str, interface: Interface) -> str:
     Raises CompileFailure if the text has no kernel, or an instruction without a model.
     """
     functions, kernel, launcher, first = _parts(text)
-    if interface.overlaps and "__restrict__" in kernel:
+    if interface.attribute == "dependent_launch" and "__restrict__" in kernel:
         raise CompileFailure("__restrict__ lets compilers read before griddepcontrol.wait")
     file = f"{interface.name}.cu"
     name = f"launch_{interface.name}"

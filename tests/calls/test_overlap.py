@@ -12,17 +12,18 @@ import pytest
 
 from gemmgen.base.errors import CannotCheck
 from gemmgen.gpu import driver_library
-from gemmgen.gpu.driver_library import LaunchConfig
-from gemmgen.gpu.overlapping import (
-    PROGRAMMATIC_STREAM_SERIALIZATION,
-    LaunchAttribute,
-    overlapping,
+from gemmgen.gpu.attributed_launches import (
+    DriverAttribute,
+    attributed,
 )
+from gemmgen.gpu.driver_library import LaunchConfig
+from gemmgen.ir.launch_attribute import ATTRIBUTES
 
 from .bench import SPLIT, TILED, Bench, forget
 from .driver import counter
 from .stub import DriverError, ndarray
 
+DEPENDENT = ATTRIBUTES["dependent_launch"]
 STARTED = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(LaunchConfig), ctypes.c_void_p, ctypes.c_void_p
 )
@@ -42,7 +43,7 @@ class Started:
     def _start(self, at, function: int, pointers: int) -> int:
         config = at[0]
         assert self.bench is not None and config.attribute_count == 1
-        attribute = LaunchAttribute.from_address(config.attributes)
+        attribute = DriverAttribute.from_address(config.attributes)
         shape = (*config.grid, *config.block, config.shared)
         try:
             self.bench.stub.launch(function, *shape, config.stream or 0, pointers, 0)
@@ -62,7 +63,7 @@ def started(driver: Path) -> Started:
 def bench(
     monkeypatch: pytest.MonkeyPatch, started: Started, request: pytest.FixtureRequest
 ) -> Iterator[Bench]:
-    made = Bench(monkeypatch, getattr(request, "param", TILED), overlaps=True)
+    made = Bench(monkeypatch, getattr(request, "param", TILED), attribute="dependent_launch")
     started.bench = made
     yield made
     forget()
@@ -79,7 +80,7 @@ def test_each_launch_has_the_attribute_and_the_shape(bench: Bench, started: Star
     for _ in range(3):
         np.testing.assert_array_equal(bench.kernel(a, b).host, wanted)
     interface = bench.kernel.interface
-    assert started.attributes == [(PROGRAMMATIC_STREAM_SERIALIZATION, 1)] * 3
+    assert started.attributes == [(DEPENDENT.number, 1)] * 3
     assert set(started.shapes) == {(6, 1, 1, *interface.block, 1, interface.dynamic_shared)}
 
 
@@ -107,7 +108,7 @@ def test_a_launch_is_on_the_stream_that_is_current(bench: Bench) -> None:
 
 
 def test_threads_on_streams_of_their_own_do_not_change_one_another_s(bench: Bench) -> None:
-    launch = overlapping(42, 6, 1, 1, 16, 16, 1, 0)
+    launch = attributed(DEPENDENT, 42, 6, 1, 1, 16, 16, 1, 0)
     seen: list[int] = []
     bench.stub.launch = lambda function, *rest: seen.append(rest[-3])
     threads = [
@@ -151,7 +152,7 @@ def test_an_older_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b, _ = operands()
     monkeypatch.setattr(driver_library, "LIBRARY", "libc.so.6")
     driver_library.driver_function.cache_clear()
-    with pytest.raises(CannotCheck, match="older than CUDA 12, whose overlapping launches"):
-        Bench(monkeypatch, TILED, overlaps=True).kernel(a, b)
+    with pytest.raises(CannotCheck, match="older than CUDA 12, whose launches with attributes"):
+        Bench(monkeypatch, TILED, attribute="dependent_launch").kernel(a, b)
     driver_library.driver_function.cache_clear()
     forget()

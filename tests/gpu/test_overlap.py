@@ -75,7 +75,7 @@ def test_a_captured_chain_is_in_order(emitted: Emitted) -> None:
 @pytest.mark.timing
 def test_a_chain_takes_less_time(emitted: Emitted) -> None:
     """Launches wait in the stream after a long product, so that the GPU's time alone is taken."""
-    plain = replace(emitted.interface, overlaps=False)
+    plain = replace(emitted.interface, attribute=None)
     kernels = (Kernel.of(emitted), Kernel(emitted.text, plain, emitted.target))
     runs = [chain(kernel)[0] for kernel in kernels]
     long = cp.ones((8192, 8192), "float32")

@@ -112,9 +112,9 @@ PLANTS = {
         "overlap.val.programmaticStreamSerializationAllowed = 1;",
         "overlap.val.programmaticStreamSerializationAllowed = 0;",
         1,
-        "begin early",
+        "launch attributes",
     ),
-    "no attribute": ("cp_async", "&overlap, 1}", "&overlap, 0}", 1, "begin early"),
+    "no attribute": ("cp_async", "&overlap, 1}", "&overlap, 0}", 1, "launch attributes"),
     "another stream": ("cp_async", "stream, &overlap", "nullptr, &overlap", 1, "stream"),
     "no dynamic memory": (
         "cp_async",

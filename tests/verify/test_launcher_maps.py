@@ -12,10 +12,11 @@ import pytest
 from emit.mapped import BATCHED, MAPPED, PLAIN, emitted_with
 
 from gemmgen.gpu import compiler
+from gemmgen.gpu.attributed_launches import DriverAttribute
 from gemmgen.gpu.driver import MAP_ALIGNMENT, MAP_BYTES
 from gemmgen.gpu.driver_library import LaunchConfig
-from gemmgen.gpu.overlapping import PROGRAMMATIC_STREAM_SERIALIZATION, LaunchAttribute
 from gemmgen.ir.dtypes import DTYPES
+from gemmgen.ir.launch_attribute import ATTRIBUTES
 from gemmgen.ir.tensor_map import L2_PROMOTION
 from gemmgen.pipeline import Emitted
 from gemmgen.proof import launcher
@@ -148,9 +149,9 @@ def test_the_numbers_are_those_of_cuda(tmp_path: Path) -> None:
     known |= {"cudaErrorNotSupported": NOT_SUPPORTED, "cudaDriverEntryPointSuccess": 0}
     known |= {"cudaEnableDefault": 0}
     overlap = "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION"
-    known |= {overlap: PROGRAMMATIC_STREAM_SERIALIZATION}
-    known |= {"offsetof(CUlaunchAttribute, value)": LaunchAttribute.value.offset}
-    known |= {"sizeof(CUlaunchAttribute)": ctypes.sizeof(LaunchAttribute)}
+    known |= {overlap: ATTRIBUTES["dependent_launch"].number}
+    known |= {"offsetof(CUlaunchAttribute, value)": DriverAttribute.value.offset}
+    known |= {"sizeof(CUlaunchAttribute)": ctypes.sizeof(DriverAttribute)}
     known |= {"sizeof(CUlaunchConfig)": ctypes.sizeof(LaunchConfig)}
     lines = [f'static_assert({name} == {number}, "");' for name, number in known.items()]
     compiles("\n".join(["#include <cstddef>", "#include <cuda.h>", *lines, ""]), tmp_path)

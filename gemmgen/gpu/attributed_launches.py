@@ -1,4 +1,4 @@
-"""Launches whose blocks may begin before the preceding kernel has ended (``overlap_launch``).
+"""Launches with an attribute.
 
 CuPy's launch has no attributes, so it is the driver's ``cuLaunchKernelEx``.
 """
@@ -11,29 +11,30 @@ from typing import Any
 
 from gemmgen.gpu.device import cupy
 from gemmgen.gpu.driver_library import LaunchConfig, driver_function
+from gemmgen.ir.launch_attribute import LaunchAttribute
 
-PROGRAMMATIC_STREAM_SERIALIZATION = 6
-"""``CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION``."""
 _STREAMS = 64  # that a launch keeps configurations of
 
 
-class LaunchAttribute(ctypes.Structure):
+class DriverAttribute(ctypes.Structure):
     """``CUlaunchAttribute`` with a value that is an int."""
 
     _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_int * 16))
 
 
-def overlapping(function: int, *shape: int) -> Callable[[int, int, int], None]:
+def attributed(
+    attribute: LaunchAttribute, function: int, *shape: int
+) -> Callable[[int, int, int], None]:
     """Launches of a function as CuPy's ``launchKernel`` has them, but with the attribute.
 
     ``shape``: the grid's three sides, the block's, and bytes of dynamic shared memory.  A launch
     takes a stream, the pointers to the arguments, and 0; it raises CuPy's ``CUDADriverError``.
     Raises ``CannotCheck`` without a driver of CUDA 12 or later.
     """
-    need = "overlapping launches"
+    need = "launches with attributes"
     launch = driver_function("cuLaunchKernelEx", need, *(ctypes.c_void_p,) * 4)
-    attribute = LaunchAttribute(PROGRAMMATIC_STREAM_SERIALIZATION)
-    attribute.value[0] = 1
+    own = DriverAttribute(attribute.number)
+    own.value[0] = 1
     known: dict[int, Any] = {}  # several threads may launch at once, each on its own stream
 
     def start(stream: int, pointers: int, extra: int) -> None:
@@ -41,7 +42,7 @@ def overlapping(function: int, *shape: int) -> Callable[[int, int, int], None]:
         if config is None:
             if len(known) >= _STREAMS:
                 known.clear()
-            at = ctypes.addressof(attribute)
+            at = ctypes.addressof(own)
             made = LaunchConfig(shape[:3], shape[3:6], shape[6], stream, at, 1)
             config = known[stream] = ctypes.byref(made)
         error = launch(config, function, pointers, extra)
