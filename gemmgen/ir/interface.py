@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from gemmgen.base.record import record
 from gemmgen.ir.arithmetic import PLAIN, Arithmetic
-from gemmgen.ir.launch_attribute import ATTRIBUTES, AttributeName
+from gemmgen.ir.launch_attribute import AttributeName
 from gemmgen.ir.param import Param
 from gemmgen.ir.planes import pitch_of
 from gemmgen.ir.requirement import MultipleOf, Requirement
@@ -106,11 +106,6 @@ class Interface:
     attribute: AttributeName | None = None
     before: tuple[PrePass, ...] = ()
     arithmetic: Arithmetic = PLAIN
-
-    @property
-    def launch_attributes(self) -> int:
-        """Numbers of the launch's attributes, as bits."""
-        return 0 if self.attribute is None else 1 << ATTRIBUTES[self.attribute].number
 
     @property
     def threads(self) -> int:

@@ -35,3 +35,8 @@ ATTRIBUTES: dict[AttributeName, LaunchAttribute] = {
         "programmatic dependent launch: blocks start early and wait for the preceding kernel",
     ),
 }
+
+
+def bits_of_attributes(name: AttributeName | None) -> int:
+    """A launch's attributes as bits, by their numbers."""
+    return 0 if name is None else 1 << ATTRIBUTES[name].number

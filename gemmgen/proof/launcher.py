@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from gemmgen.base.record import record
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.launch_attribute import bits_of_attributes
 from gemmgen.ir.requirement import Aligned
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.launcher_arguments import calls
@@ -125,7 +126,7 @@ def _launch_difference(interface: Interface, call: LauncherCall, called: Called)
             return f"launches {what} of {_spelled(got)}, not {_spelled(want)}"
     if called.shared != dynamic:
         return f"passes {called.shared} bytes of dynamic shared memory, not {dynamic}"
-    if called.launch_attributes != interface.launch_attributes:
+    if called.launch_attributes != bits_of_attributes(interface.attribute):
         return f"sets other launch attributes than it should: {interface.attribute or 'none'}"
     if called.stream != call.stream:
         return f"launches on stream {called.stream:#x}, not {call.stream:#x}"

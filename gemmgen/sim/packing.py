@@ -15,6 +15,7 @@ from gemmgen.calling.launches import Order
 from gemmgen.calling.scalars import number
 from gemmgen.calling.strides import bounds, is_folded, may_meet
 from gemmgen.ir.interface import INT_MAX, Interface
+from gemmgen.ir.launch_attribute import bits_of_attributes
 from gemmgen.ir.param import Param
 from gemmgen.numerics.formats import NAMES, STORAGE, Stored
 from gemmgen.sim.launch_request import (
@@ -72,7 +73,7 @@ def pack_launch(
         seed,
         tensors,
         multiprocessors=multiprocessors,
-        attributes=interface.launch_attributes,
+        attributes=bits_of_attributes(interface.attribute),
     )
 
 
