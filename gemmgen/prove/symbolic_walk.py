@@ -1,4 +1,7 @@
-"""The walk over a thread's statements, for all threads of a block at once."""
+"""The walk over a thread's statements, for all threads of a block at once.
+
+Over 300 lines: a case for each kind of statement, with what they have in common.
+"""
 
 from __future__ import annotations
 
