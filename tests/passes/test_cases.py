@@ -140,6 +140,7 @@ TO_JUDGE = {
     "fuse_epilogue/refuses_to_gather_from_other_matrices",
     "fuse_epilogue/refuses_to_leave_out_the_sum",
     "limits/refuses_a_requirement_on_shared_memory",
+    "limits/refuses_rows_that_are_products",
     "limits/refuses_a_requirement_on_threads",
     "split_k/refuses_lanes_of_reads_across_terms",
     "tensor_core/refuses_micro_tiles",

@@ -70,6 +70,10 @@ def renamed(schedule: Schedule, names: CanonicalNames) -> Schedule:
         variables = letter | dict(names.scalars)
         epilogue = Epilogue(_expression(epilogue.expression, variables, tensor), epilogue.span)
     parameters = _parameters(old, gemm, names)
+    same_bits = schedule.same_bits
+    if same_bits is not None:
+        letters = tuple(letter[x] for x in same_bits.letters)
+        same_bits = replace(same_bits, letters=letters)
     return replace(
         schedule,
         gemm=gemm,
@@ -77,6 +81,7 @@ def renamed(schedule: Schedule, names: CanonicalNames) -> Schedule:
         assumes=tuple(_assume(x, parameters) for x in schedule.assumes),
         directives=tuple(_directive(x, old, gemm, letter, tensor) for x in schedule.directives),
         epilogue=epilogue,
+        same_bits=same_bits,
     )
 
 
