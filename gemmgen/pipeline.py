@@ -24,7 +24,6 @@ from gemmgen.passes.build import build
 from gemmgen.passes.ladder import passes_of
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
-from gemmgen.summation.same_bits import check_same_bits
 
 
 @record
@@ -72,7 +71,11 @@ def _compiled(schedule: Schedule, _source: Source) -> Emitted:
     lowered = make_concrete(program)
     check_limits(schedule, program, kernel := lowered.kernels[0])
     check_box_addresses(schedule, kernel)
-    check_same_bits(schedule, program, kernel)
+    if schedule.same_bits is not None:
+        # Imported here: few schedules require it, and emit starts sooner without.
+        from gemmgen.summation.same_bits import check_same_bits
+
+        check_same_bits(schedule, program, kernel)
     text = emit(kernel, formula_comment(program), format_schedule(schedule))
     check_identifiers(schedule, names_of(text).repeated)
     return Emitted(

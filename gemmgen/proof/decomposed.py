@@ -24,9 +24,12 @@ class Decomposed:
     step: int = 0
     """Elements along k whose products are all computed before those of the next ones; 0: those of
     one instruction."""
+    swapped: bool = False
+    """Whether the contraction's first operand is B, so that of two products of equal size that
+    with the greater term of A comes first."""
 
     @staticmethod
-    def of(contract: Contract, step: int = 0) -> Decomposed | None:
+    def of(contract: Contract, step: int = 0, *, swapped: bool = False) -> Decomposed | None:
         """The split of a contraction; None if it multiplies whole elements. If the terms are
         separate tiles, all of a tile's ``step`` is multiplied for one product of terms before the
         next."""
@@ -34,7 +37,7 @@ class Decomposed:
         if contract.into is None or atom.splits is None:
             return None
         how = (contract.into, contract.parts, contract.products, contract.atom)
-        return Decomposed(*how, step if atom.in_place else 0)
+        return Decomposed(*how, step if atom.in_place else 0, swapped)
 
     def expanded(self, a: Real, b: Real) -> tuple[Real, Real]:
         """A (M, K) and B (K, N) with ``products`` times the k, in the order of the products: those
@@ -46,6 +49,7 @@ class Decomposed:
         b = np.pad(b, (*((0, 0) for _ in b.shape[:-2]), (0, missing), (0, 0)))
         of_a, of_b = self.split(a), self.split(b)
         pairs = products_of(self.terms, self.products)
+        pairs = tuple((j, i) for i, j in pairs) if self.swapped else pairs
         steps = range(0, a.shape[-1], size)
         at = [(i, j, step + order) for step in steps for i, j in pairs]
         if not at:

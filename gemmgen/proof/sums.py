@@ -91,4 +91,4 @@ def _decomposed(program: Program, step: int) -> Decomposed | None:
     contract = contraction(program.main)
     if ATOMS[contract.atom].in_place and not program.splits:
         return None
-    return Decomposed.of(contract, step)
+    return Decomposed.of(contract, step, swapped=program.problem.swapped)

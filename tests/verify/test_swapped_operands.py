@@ -57,6 +57,24 @@ cache_shared A B[n, k]
 tensor_core via=mma rows=n
 double_buffer A B
 """
+TERMS = """\
+gemm C[m, n] = A[m, k] * B[k, n]
+tile m=8 n=16 k=16
+cache_shared A B[n, k]
+decompose into=bf16
+tensor_core via=mma rows=n promote=16
+"""
+TERMS_IN_PLACE = """\
+gemm C[m, n] = A[m, k] * B[k, n]
+target sm_90a
+tile m=64 n=64 k=32
+cache_shared A B
+decompose into=bf16
+tensor_core via=wgmma rows=n promote=32
+swizzle A B
+double_buffer A B
+async_copy A B via=tma
+"""
 SPLIT = """\
 target sm_90a
 gemm C[m, n] = A[m, k] * B[n, k]
@@ -87,6 +105,8 @@ RIGHT = {
     "stored by threads": BY_THREADS,
     "an epilogue": EPILOGUE,
     "mma.sync": MMA,
+    "terms": TERMS,
+    "terms in place": TERMS_IN_PLACE,
     "split K": SPLIT,
     "split K in clusters": CLUSTER,
     "groups of parts": GROUPS,

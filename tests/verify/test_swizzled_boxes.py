@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from part_of_calls import is_right, keeps_its_meaning
 
-from gemmgen.lower import boxes, shared_arrays
+from gemmgen.lower import shared_arrays, tensor_maps
 from gemmgen.proof import cpu, meaning
 
 from .subjects import mutant, subject
@@ -139,7 +139,7 @@ def test_right_kernels_hold(name: str) -> None:
 
 
 def a_map_that_is_not_swizzled(patch: Patch) -> None:
-    patch.setattr(boxes, "span_of", lambda tile: 0)
+    patch.setattr(tensor_maps, "span_of", lambda tile: 0)
 
 
 def a_tile_that_begins_at_any_box(patch: Patch) -> None:
@@ -147,7 +147,7 @@ def a_tile_that_begins_at_any_box(patch: Patch) -> None:
 
 
 def a_map_of_the_other_span(patch: Patch) -> None:
-    patch.setattr(boxes, "span_of", lambda tile: 64)
+    patch.setattr(tensor_maps, "span_of", lambda tile: 64)
 
 
 BY_MEANING: tuple[Plant, ...] = (
