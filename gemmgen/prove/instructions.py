@@ -7,7 +7,10 @@ import numpy as np
 from gemmgen.ir.expr import Element
 from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.instruction_table import NO_VALUE
+from gemmgen.ir.target import WARP
 from gemmgen.prove import (
+    barrier_phases,
+    boxes,
     condition_queries,
     conditions,
     element_accesses,
@@ -16,6 +19,7 @@ from gemmgen.prove import (
     shared_accesses,
     shared_state,
     symbolic_values,
+    warp_clocks,
     warp_products,
 )
 from gemmgen.prove.conditions import Condition
@@ -25,7 +29,7 @@ from gemmgen.prove.walk_context import WalkContext
 
 
 def execute(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
-    if node.predicate is not None:
+    if node.predicate is not None and node.name not in ("try_wait", "test_wait"):
         raise Unsupported(f"the instruction {node.name} with a predicate")
     match node.name:
         case "sync_block":
@@ -44,6 +48,15 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
             _copy(context, node, state, scope)
         case "sync_warp":
             warp_products.sync_warp(context, state)
+        case "fence_async":
+            for trace in state.traces:
+                warp_clocks.fence(trace, np.unique(context.active(state) // WARP))
+        case "load_box":
+            boxes.load_box(context, node, state, scope)
+        case "init_barrier" | "fence_barrier_init" | "arrive" | "expect_bytes":
+            barrier_phases.execute(context, node, state, scope)
+        case "try_wait" | "test_wait":
+            barrier_phases.execute(context, node, state, scope)
         case "ldmatrix":
             lane_matrices.load(context, node, state, scope)
         case "stmatrix":
@@ -75,6 +88,8 @@ def _barrier(context: WalkContext, state: WalkState) -> None:
         raise Unsupported("a barrier under a condition of each thread")
     for cells in state.cells.values():
         shared_state.meet(cells)
+    if state.clocks is not None:
+        warp_clocks.meet(state.clocks, state.traces)
 
 
 def _copy(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:

@@ -52,6 +52,27 @@ def guessed(
         each = Polynomial({monomial: value // period for monomial, value in step.terms.items()})
         return polynomials.add(x, polynomials.multiply(each, since))
 
+    return _grown_state(context, first, second, grown)
+
+
+def between(
+    context: WalkContext, first: WalkState, second: WalkState, rounds: Polynomial
+) -> WalkState:
+    """The state after ``rounds`` rounds from ``first`` on, ``second`` being that after one."""
+
+    def grown(x: Polynomial, y: Polynomial) -> Polynomial | None:
+        step = polynomials.subtract(y, x)
+        return polynomials.add(x, polynomials.multiply(step, rounds))
+
+    return _grown_state(context, first, second, grown)
+
+
+Growth = Callable[[Polynomial, Polynomial], Polynomial | None]
+
+
+def _grown_state(
+    context: WalkContext, first: WalkState, second: WalkState, grown: Growth
+) -> WalkState:
     found = WalkState(
         {
             name: _grown_cells(context, own, second.cells[name], grown)
@@ -65,6 +86,10 @@ def guessed(
     for place, value in first.registers.items():
         other = second.registers.get(place)
         found.registers[place] = CHANGES if other is None else _grown(value, other, grown)
+    if first.clocks is not None and first.barriers is not None and second.barriers is not None:
+        found.clocks, found.barriers = first.clocks.copy(), first.barriers.copy()
+        pairs = zip(first.barriers.guards, second.barriers.guards, strict=True)
+        found.barriers.guards = [_grown(one, two, grown) for one, two in pairs]
     return found
 
 
@@ -133,6 +158,11 @@ def weaken(context: WalkContext, known: WalkState, other: WalkState, change: Cha
         if value is not CHANGES and not _implied(other.registers.get(place), value, change):
             known.registers[place] = CHANGES
             forgot = True
+    if known.barriers is not None and other.barriers is not None:
+        for i, guard in enumerate(known.barriers.guards):
+            if guard is not CHANGES and not _implied(other.barriers.guards[i], guard, change):
+                known.barriers.guards[i] = CHANGES
+                forgot = True
     for name, cells in known.cells.items():
         forgot |= _weaken_cells(context, cells, other.cells[name], change)
         forgot |= shared_state.join(cells, other.cells[name])

@@ -21,9 +21,15 @@ MOST_TRIPS = 4096
 
 
 def loop(
-    context: WalkContext, node: For[Node], state: WalkState, scope: WalkScope, body: Body
+    context: WalkContext,
+    node: For[Node],
+    state: WalkState,
+    scope: WalkScope,
+    body: Body,
+    kind: type[TripLoop],
 ) -> list[WalkState]:
-    """The states after a loop; those that broke out of it are on their way again."""
+    """The states after a loop, which is of this ``kind`` if its length is not known; those that
+    broke out of it are on their way again."""
     start = symbolic_values.form(context, state, scope, node.start)
     stop = symbolic_values.form(context, state, scope, node.stop)
     step = symbolic_values.form(context, state, scope, node.step)
@@ -34,7 +40,7 @@ def loop(
     if distance is not None and by is not None and by > 0:
         after = _unrolled(node, state, scope, body, start, distance, by)
     elif by is not None and by > 0:
-        after = _Loop(context, node, scope, body, start, stop, by).run(state)
+        after = kind(context, node, scope, body, start, stop, by).run(state)
     elif polynomials.same(step, context.grid.blocks):
         after = _over_tiles(context, node, state, scope, body, start, stop)
     else:
@@ -112,7 +118,7 @@ def _over_tiles(
         context.reset(mark)
 
 
-class _Loop:
+class TripLoop:
     """A loop of unknown length: ``trip`` is the number of the trip, ``at`` its variable then."""
 
     def __init__(

@@ -37,7 +37,9 @@ def check(context: WalkContext, problem: Problem) -> None:
             chosen = dict(zip(flags, sides, strict=True))
             stored = _Stored(context, store)
             value = stored.resolved(picked_values.with_flags(store.value, chosen))
-            if not stored.totals:
+            if not stored.totals and stored.is_empty():
+                formula.check(store, value, chosen, empty=True)
+            elif not stored.totals:
                 shown = data.shown(store.value, 0)
                 stored.violate(f"what is stored has no sum: {shown}")
             elif not stored.wrong:
@@ -69,6 +71,12 @@ class _Stored:
         sure = certain and self.context.exact
         own = KnownViolation("products", about, self.store.path, thread, self.store.where, sure)
         self.context.ledger.violated(own)
+
+    def is_empty(self) -> bool:
+        """Whether there is no product where this is stored."""
+        extent = self.context.extent(self.context.contracted[0])
+        none = conditions.at_least(polynomials.ZERO, extent)
+        return self.context.theory.holds(self.state.path, none, 1.0)
 
     def resolved(self, value: Data) -> Data:
         """``value`` without the sides of choices that the store's path rules out."""

@@ -21,7 +21,7 @@ from gemmgen.prove.symbolic_walk import run
 from gemmgen.prove.walk_context import WalkContext
 
 QUERY_SECONDS = 10.0
-REACH_SECONDS = 2.0
+REACH_SECONDS = 1.0
 """The most for one question to the solver."""
 
 

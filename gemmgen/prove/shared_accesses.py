@@ -146,7 +146,11 @@ def _note_access(
     cells, threads = state.cells[name], context.active(state)
     own = at if state.mask is None else at[state.mask]
     statement = context.statement()
-    if kind == "read":
+    if state.clocks is not None:
+        if asynchronous:
+            raise Unsupported("cp.async beside mbarriers")
+        conflict = shared_state.traced(state.clocks, cells, own, threads, statement, kind)
+    elif kind == "read":
         conflict = shared_state.read(cells, own, threads, statement)
     else:
         conflict = shared_state.write(cells, own, threads, statement, asynchronous)

@@ -13,7 +13,9 @@ import numpy as np
 from gemmgen.base.record import record
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Bools, Ints
+from gemmgen.prove import warp_clocks
 from gemmgen.prove.data import Data, UnknownData, gathered, taken
+from gemmgen.prove.warp_clocks import Clocks, Trace, new_trace
 
 NONE, SEVERAL = -1, -2
 LANES, MET = -3, -4
@@ -50,6 +52,7 @@ class Cells:
     writer_at: Ints
     age: Ints
     owner: Ints
+    trace: Trace | None = None
 
     def copy(self) -> Cells:
         return Cells(
@@ -61,11 +64,14 @@ class Cells:
             self.writer_at.copy(),
             self.age.copy(),
             self.owner.copy(),
+            None if self.trace is None else self.trace.copy(),
         )
 
 
-def new_cells(count: int) -> Cells:
-    return Cells(*(np.full(count, NONE, np.int64) for _ in range(8)))
+def new_cells(count: int, warps: int = 0) -> Cells:
+    """Elements that no thread has accessed; ``warps``, if who knows of accesses is traced."""
+    numbers = (np.full(count, NONE, np.int64) for _ in range(8))
+    return Cells(*numbers, trace=new_trace(warps, count) if warps else None)
 
 
 @record
@@ -143,6 +149,30 @@ def write(
     return found
 
 
+def traced(
+    clocks: Clocks, cells: Cells, at: Ints, threads: Ints, statement: int, kind: str
+) -> Conflict | None:
+    """The same where it is traced who knows of which accesses."""
+    trace = cells.trace
+    assert trace is not None
+    if kind == "read":
+        flying, wrong = warp_clocks.read(clocks, trace, at, threads)
+        late = np.zeros(at.size, np.bool_)
+    else:
+        flying, wrong, late = warp_clocks.write(clocks, trace, at, threads)
+    found: Conflict | None = None
+    for where, what, by in (
+        (flying, f"{kind}s it while a copy is in flight to it", cells.writer_at),
+        (wrong, f"{kind}s what the other writes", cells.writer_at),
+        (late, f"{kind}s what the other reads", cells.reader_at),
+    ):
+        if found is None and where.any():
+            i = int(np.argmax(where))
+            found = Conflict(int(at[i]), int(threads[i]), NONE, int(by[at[i]]), what)
+    (cells.reader_at if kind == "read" else cells.writer_at)[at] = statement
+    return found
+
+
 def _apart(owner: Ints, threads: Ints) -> Bools:
     """Which of ``threads`` do not know of the accesses by these owners."""
     return (owner != NONE) & (owner != threads) & (owner != MET - 2 * (threads // WARP))
@@ -213,7 +243,9 @@ def wait(cells: Cells, pending: int, statement: int) -> None:
 
 
 def in_flight(cells: Cells) -> bool:
-    return bool((cells.age != NONE).any())
+    """Whether a copy to an element is under way."""
+    flying = cells.trace is not None and (cells.trace.flight != NONE).any()
+    return bool(flying or (cells.age != NONE).any())
 
 
 def join(cells: Cells, other: Cells) -> bool:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from gemmgen.base.record import record
 from gemmgen.ir.param import Param
 from gemmgen.numerics.operators import Bools, Ints
-from gemmgen.prove.conditions import ChosenInteger, Condition, Integer, Truth
+from gemmgen.prove.conditions import All, ChosenInteger, Condition, Integer, Truth
 from gemmgen.prove.data import Data
 from gemmgen.prove.goals import Where
+from gemmgen.prove.mbarriers import Barriers
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.shared_state import Cells
+from gemmgen.prove.warp_clocks import Clocks, Trace
 
 Value = Integer | Condition | Data
 
@@ -82,7 +84,9 @@ class Write:
 class WalkState:
     """``path`` is what holds here, ``mask`` the threads that are here as far as that is known;
     ``pending`` are stores under a condition; ``broken``: a loop is being left, and ``left``: one
-    was left early since the enclosing loop's body began."""
+    was left early since the enclosing loop's body began.  ``guard``: the conditions on sizes under
+    which this branch is, which end with it.  ``clocks`` and ``barriers`` are there if a kernel has
+    mbarriers."""
 
     cells: dict[str, Cells]
     slots: dict[str, Value] = field(default_factory=dict[str, Value])
@@ -92,10 +96,16 @@ class WalkState:
     pending: list[Write] | None = None
     broken: bool = False
     left: bool = False
+    guard: tuple[Condition, ...] = ()
+    clocks: Clocks | None = None
+    barriers: Barriers | None = None
 
     def copy(self) -> WalkState:
         cells = {name: own.copy() for name, own in self.cells.items()}
-        return self._with(cells)
+        found = self._with(cells)
+        found.clocks = None if self.clocks is None else self.clocks.copy()
+        found.barriers = None if self.barriers is None else self.barriers.copy()
+        return found
 
     def branch(self) -> WalkState:
         """A copy with the same shared memory."""
@@ -111,7 +121,15 @@ class WalkState:
             None if self.pending is None else list(self.pending),
             self.broken,
             self.left,
+            self.guard,
+            self.clocks,
+            self.barriers,
         )
+
+    @property
+    def traces(self) -> list[Trace]:
+        """Of each array who knows of which accesses."""
+        return [cells.trace for cells in self.cells.values() if cells.trace is not None]
 
 
 def depth_of(key: str) -> int:
@@ -126,9 +144,9 @@ def is_integer(value: object) -> bool:
 def under(state: WalkState, test: Condition) -> WalkState:
     """The state where a condition holds, with the same shared memory."""
     inner = state.branch()
-    if isinstance(test, Truth):
-        if not isinstance(test.value, bool):
-            inner.mask = test.value if state.mask is None else state.mask & test.value
-    else:
-        inner.path = (*state.path, test)
+    for part in test.parts if isinstance(test, All) else (test,):
+        if not isinstance(part, Truth):
+            inner.path = (*inner.path, part)
+        elif not isinstance(part.value, bool):
+            inner.mask = part.value if inner.mask is None else inner.mask & part.value
     return inner

@@ -53,8 +53,11 @@ class EpilogueFormula:
         self.hides_old = not reads_unscaled(problem.epilogue, output)
         self._known: dict[object, solver.Answer] = {}
 
-    def check(self, store: OutputStore, value: Data, flags: Mapping[str, bool]) -> None:
-        """Adds to the fact ``formula`` what is stored in calls with these ``flags``."""
+    def check(
+        self, store: OutputStore, value: Data, flags: Mapping[str, bool], empty: bool = False
+    ) -> None:
+        """Adds to the fact ``formula`` what is stored in calls with these ``flags``; ``empty``: the
+        sum has no product."""
         ledger = self.context.ledger
         ledger.count("formula")
         try:
@@ -64,6 +67,8 @@ class EpilogueFormula:
             ledger.violated(KnownViolation("formula", about, store.path, 0, store.where, False))
             return
         given = [_flag(name, side) for name, side in flags.items()]
+        if empty:
+            given.append(solver.real("acc") == solver.real_number(0.0))
         key = (found, *given)
         if key not in self._known:
             apart = solver.negated(found == self.wanted)

@@ -11,7 +11,8 @@ from typing import cast
 
 import numpy as np
 
-from gemmgen.ir.control import Assign, Block, Break, Define, For, If
+from gemmgen.ir.barriers import BarrierArray
+from gemmgen.ir.control import AdvanceRing, Assign, Block, Break, Define, For, If
 from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.lane_matrices import OperandArray
@@ -51,6 +52,7 @@ from gemmgen.prove.conditions import Condition, Truth
 from gemmgen.prove.data import Data, Kept, UnknownData
 from gemmgen.prove.goals import Where
 from gemmgen.prove.integers import Unsupported
+from gemmgen.prove.peeled_loops import PeeledLoop
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.state import (
     GlobalPlace,
@@ -66,7 +68,15 @@ from gemmgen.prove.state import (
 )
 from gemmgen.prove.walk_context import WalkContext
 
-ORDERING = ("sync_block", "sync_warp", "commit_group", "wait_group", "copy_async")
+ORDERING = (
+    "sync_block",
+    "sync_warp",
+    "sync_warps",
+    "commit_group",
+    "wait_group",
+    "copy_async",
+    "try_wait",
+)
 
 
 def run(
@@ -89,7 +99,8 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
             return _block(context, node, state, scope)
         case For():
             body = partial(run, context, node.body)
-            return loops.loop(context, node, state, scope, body)
+            kind = loops.TripLoop if state.clocks is None else PeeledLoop
+            return loops.loop(context, node, state, scope, body, kind)
         case If():
             return _if(context, node, state, scope)
         case Break(condition):
@@ -108,6 +119,10 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
             _assign(
                 context, state, scope, target, symbolic_values.value(context, state, scope, value)
             )
+        case AdvanceRing():
+            for one in node.assignments:
+                found = symbolic_values.value(context, state, scope, one.value)
+                _assign(context, state, scope, one.target, found)
         case Move(target, source, width, _):
             place = symbolic_values.located(context, state, scope, source)
             values = element_accesses.load(context, state, place, width)
@@ -133,6 +148,9 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
             wmma_fragments.multiply(context, node, state, scope)
         case StoreFragment():
             wmma_fragments.store(context, node, state, scope)
+        case BarrierArray():
+            assert state.barriers is not None
+            state.barriers.declare(node)
         case Instruction():
             instructions.execute(context, node, state, scope)
         case _:
@@ -179,6 +197,10 @@ def _if(
         executes(b, *ORDERING) or contains(b, Leave) or contains(b, Break) for b in bodies
     )
     if ordered and condition_queries.is_uniform(test):
+        if state.clocks is not None:
+            for side, body in ((test, node.body), (conditions.negated(test), node.otherwise)):
+                if context.theory.holds(state.path, side, 1.0):
+                    return run(context, body, [state], scope.inner())
         yes, no = state, state.copy()
         yes.path, no.path = (*yes.path, test), (*no.path, conditions.negated(test))
         return [
@@ -188,6 +210,7 @@ def _if(
     ends: list[WalkState] = []
     for side, body in ((test, node.body), (conditions.negated(test), node.otherwise)):
         inner = under(state, side)
+        inner.guard = (*state.guard, *inner.path[len(state.path) :])
         if state.pending is not None or not isinstance(test, Truth):
             inner.pending = []
         found = run(context, body, [inner], scope.inner())

@@ -19,11 +19,13 @@ from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Place, ScalarArgument
 from gemmgen.prove.goals import Fact, Goal, KnownViolation, Ledger, Range, Where
 from gemmgen.prove.launch_grid import grid_of
+from gemmgen.prove.mbarriers import Barriers, barrier_count
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.samples import drawn
 from gemmgen.prove.shared_state import Events, new_cells
 from gemmgen.prove.state import Binding, GlobalPlace, SharedPlace, WalkScope, WalkState
 from gemmgen.prove.theory import Theory
+from gemmgen.prove.warp_clocks import new_clocks
 
 INT64_MAX = 2**63 - 1
 
@@ -136,8 +138,15 @@ class WalkContext:
         return WalkScope(names)
 
     def state(self) -> WalkState:
-        cells = {one.name: new_cells(int(np.prod(one.sizes))) for one in self.kernel.shared}
-        return WalkState(cells)
+        barriers = barrier_count(self.kernel.body)
+        warps = -(-self.threads // WARP) if barriers else 0
+        shared = self.kernel.shared
+        cells = {one.name: new_cells(int(np.prod(one.sizes)), warps) for one in shared}
+        if not barriers:
+            return WalkState(cells)
+        return WalkState(
+            cells, clocks=new_clocks(warps, barriers), barriers=Barriers(warps, barriers)
+        )
 
     def extent(self, letter: str) -> Polynomial:
         return self.sizes[self.interface.extent(letter)]

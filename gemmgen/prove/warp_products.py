@@ -11,7 +11,14 @@ from gemmgen.ir.lane_matrices import OperandArray, packed
 from gemmgen.ir.target import WARP
 from gemmgen.ir.warp_matrices import FragmentArray
 from gemmgen.numerics.operators import Ints
-from gemmgen.prove import condition_queries, data, element_accesses, shared_state, symbolic_values
+from gemmgen.prove import (
+    condition_queries,
+    data,
+    element_accesses,
+    shared_state,
+    symbolic_values,
+    warp_clocks,
+)
 from gemmgen.prove.data import Data, UnknownData
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.polynomials import fixed
@@ -117,6 +124,8 @@ def sync_warp(context: WalkContext, state: WalkState) -> None:
     warps = np.unique(context.active(state) // WARP)
     for cells in state.cells.values():
         shared_state.meet_in_warps(cells, warps)
+        if cells.trace is not None:
+            warp_clocks.lanes_meet(cells.trace, warps)
 
 
 def converge(context: WalkContext, state: WalkState, about: str) -> None:

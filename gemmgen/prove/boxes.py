@@ -1,0 +1,140 @@
+"""Boxes that TMA copies to shared memory."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import cast
+
+import numpy as np
+
+from gemmgen.interpreter.boxes import permuted
+from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.expr import Element, Var
+from gemmgen.ir.instruction import Instruction
+from gemmgen.ir.tensor_map import ALIGNMENT, LANDS_AT, TensorMap
+from gemmgen.numerics.operators import Bools
+from gemmgen.prove import (
+    barrier_phases,
+    conditions,
+    polynomials,
+    shared_accesses,
+    shared_state,
+    symbolic_values,
+    warp_clocks,
+)
+from gemmgen.prove.data import Data, TensorElement, UnknownData
+from gemmgen.prove.integers import Unsupported
+from gemmgen.prove.polynomials import Polynomial
+from gemmgen.prove.state import SharedPlace, WalkScope, WalkState
+from gemmgen.prove.walk_context import WalkContext
+
+UNLOADED = UnknownData("an element that TMA does not load", certain=True)
+
+
+def load_box(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
+    """TMA begins to copy a box; the mbarrier counts its bytes."""
+    target, of_map, barrier, *at = node.operands
+    assert isinstance(target, Element) and isinstance(of_map, Var)
+    threads = context.active(state)
+    if threads.size != 1:
+        raise Unsupported("a copy of a box by several threads")
+    thread = int(threads[0])
+    place = symbolic_values.located(context, state, scope, target)
+    number = barrier_phases.number_of(context, state, scope, barrier)
+    if not isinstance(place, SharedPlace) or number is None:
+        raise Unsupported(f"a box in {target.buffer}")
+    clocks, barriers = barrier_phases.parts(state)
+    barrier_phases.check_begun(context, state, number)
+    seen = bool(barriers.fenced[number])
+    context.check(state, "barriers", not seen, "TMA may not see that the mbarrier is initialized")
+    (found,) = (one for one in context.interface.maps if one.parameter == of_map.name)
+    starts = [symbolic_values.form(context, state, scope, each) for each in at]
+    value = _loaded(context, state, found, [polynomials.of_thread(s, thread) for s in starts])
+    cells = _cells(context, state, place, found, thread)
+    array = shared_accesses.array_of(context, place.name)
+    if cells is None:
+        return
+    trace = state.cells[place.name].trace
+    assert trace is not None
+    whys = warp_clocks.begin_copy(clocks, trace, cells, thread, number)
+    _report(context, state, place.name, cells, thread, whys)
+    shared_state.store(
+        state.cells[place.name],
+        context.events.add(barrier_phases.guarded(state, value, UNLOADED)),
+        cells,
+        np.arange(cells.size),
+    )
+    barriers.bytes[number] -= cells.size * BYTES[array.dtype]
+    barrier_phases.settle(context, state, number)
+
+
+def _loaded(
+    context: WalkContext, state: WalkState, found: TensorMap, starts: list[Polynomial]
+) -> Data:
+    """The elements of a box, the first dimension innermost."""
+    param = context.interface.mapped(found)
+    if param.planes is not None:
+        raise Unsupported("planes of an operand")
+    first = starts[0]
+    unit = ALIGNMENT // param.item
+    if any(np.any(np.asarray(value) % unit) for value in first.terms.values()):
+        aligned = conditions.Multiple(first, unit)
+        context.claim(
+            state, "alignment", aligned, f"a box begins at no multiple of {ALIGNMENT} bytes"
+        )
+    context.ledger.count("alignment")
+    context.ledger.count("global bounds")
+    numbers, apart = np.arange(prod(found.box)), 1
+    at: dict[str, Polynomial] = {}
+    for letter, start, side in zip(reversed(param.indices), starts, found.box, strict=True):
+        own = cast("polynomials.Coefficient", numbers // apart % side)
+        at[letter] = polynomials.add(start, polynomials.fixed(own))
+        apart *= side
+    return TensorElement(param.name, tuple((letter, at[letter]) for letter in param.indices))
+
+
+def _cells(
+    context: WalkContext, state: WalkState, place: SharedPlace, found: TensorMap, thread: int
+) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+    """Where the elements of a box lie in shared memory."""
+    array = shared_accesses.array_of(context, place.name)
+    begin = shared_accesses.cells_of(context, state, place)
+    if begin is None:
+        return None
+    first = int(np.broadcast_to(begin, context.threads)[thread])
+    size = BYTES[array.dtype]
+    wrong = first * size % LANDS_AT != 0 or array.aligned % LANDS_AT != 0
+    about = f"a box lands in {place.name} at no multiple of {LANDS_AT} bytes"
+    context.check(state, "alignment", wrong, about)
+    cells = permuted(first + np.arange(prod(found.box)), size, array.aligned, found.swizzle)
+    outside = bool((cells < 0).any() or (cells >= prod(array.sizes)).any())
+    about = f"a box goes beyond the end of {place.name}"
+    return cells if context.check(state, "shared bounds", outside, about) else None
+
+
+def _report(
+    context: WalkContext,
+    state: WalkState,
+    name: str,
+    cells: np.ndarray[tuple[int], np.dtype[np.int64]],
+    thread: int,
+    whys: tuple[Bools, Bools, Bools, Bools],
+) -> None:
+    context.ledger.count("races")
+    texts = (
+        "copies to it while another copy is in flight to it",
+        "copies to what the other writes",
+        "copies to what the other reads",
+        "copies to it before a fence.proxy.async of who accessed it",
+    )
+    own = state.cells[name]
+    statement = context.statement()
+    for where, what in zip(whys, texts, strict=True):
+        if where.any():
+            cell = int(cells[int(np.argmax(where))])
+            by = own.reader_at if what.endswith("reads") else own.writer_at
+            conflict = shared_state.Conflict(cell, thread, shared_state.NONE, int(by[cell]), what)
+            shown = shared_accesses.described(context, name, conflict)
+            context.violated(state, "races", shown, thread)
+            break
+    own.writer_at[cells] = statement

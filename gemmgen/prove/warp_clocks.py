@@ -1,0 +1,261 @@
+"""Which warps know of which accesses of shared memory: what is ordered by barriers and mbarriers.
+
+An *agent* is a warp, or an mbarrier with the copies of TMA that it counts.  Each agent counts
+epochs; an access has the epoch of its agent.  ``known[w, a]`` is the last epoch of agent ``a`` of
+which warp ``w`` knows: a barrier passes on what those know who arrive.  Two accesses of one element
+conflict if one is a write, and the later one's warp does not know of the earlier one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemmgen.base.record import record
+from gemmgen.ir.target import WARP
+from gemmgen.numerics.operators import Bools, Ints
+from gemmgen.prove.integers import Unsupported
+
+NEVER = 1 << 40
+"""The epoch of a read that goes on: nobody knows of it."""
+NO_LANE, SEVERAL_LANES, MET = -1, -2, -3
+NO_AGENT = -1
+
+
+@record
+class Trace:
+    """Of each element of an array the last reads by each warp and the last write: their epochs,
+    their agents, and the lane, if the warp's lanes have not met since.  ``flight`` is the mbarrier
+    that counts a copy to the element under way; ``unfenced`` are the warps after whose accesses
+    no ``fence.proxy.async`` has been."""
+
+    read_epoch: Ints
+    read_lane: Ints
+    write_agent: Ints
+    write_epoch: Ints
+    write_lane: Ints
+    flight: Ints
+    unfenced: Bools
+
+    def copy(self) -> Trace:
+        return Trace(
+            self.read_epoch.copy(),
+            self.read_lane.copy(),
+            self.write_agent.copy(),
+            self.write_epoch.copy(),
+            self.write_lane.copy(),
+            self.flight.copy(),
+            self.unfenced.copy(),
+        )
+
+    def equals(self, other: Trace) -> bool:
+        return (
+            np.array_equal(self.read_epoch, other.read_epoch)
+            and np.array_equal(self.read_lane, other.read_lane)
+            and np.array_equal(self.write_agent, other.write_agent)
+            and np.array_equal(self.write_epoch, other.write_epoch)
+            and np.array_equal(self.write_lane, other.write_lane)
+            and np.array_equal(self.flight, other.flight)
+            and np.array_equal(self.unfenced, other.unfenced)
+        )
+
+
+def new_trace(warps: int, count: int) -> Trace:
+    def full(value: int, *shape: int) -> Ints:
+        return np.full(shape, value, np.int64)
+
+    return Trace(
+        full(0, warps, count),
+        full(NO_LANE, warps, count),
+        full(NO_AGENT, count),
+        full(0, count),
+        full(NO_LANE, count),
+        full(NO_AGENT, count),
+        np.zeros((warps, count), np.bool_),
+    )
+
+
+@dataclass
+class Clocks:
+    """``now`` is the epoch of each agent; ``sharing`` are the lanes of each warp that know what it
+    knows."""
+
+    known: Ints
+    now: Ints
+    sharing: Bools
+
+    def copy(self) -> Clocks:
+        return Clocks(self.known.copy(), self.now.copy(), self.sharing.copy())
+
+    def equals(self, other: Clocks) -> bool:
+        return (
+            np.array_equal(self.known, other.known)
+            and np.array_equal(self.now, other.now)
+            and np.array_equal(self.sharing, other.sharing)
+        )
+
+    @property
+    def warps(self) -> int:
+        return self.known.shape[0]
+
+    def check_sharing(self, threads: Ints) -> None:
+        if not self.sharing[threads // WARP, threads % WARP].all():
+            raise Unsupported("lanes of a warp that have waited for different phases")
+
+
+def new_clocks(warps: int, barriers: int) -> Clocks:
+    agents = warps + barriers
+    return Clocks(
+        np.zeros((warps, agents), np.int64),
+        np.ones(agents, np.int64),
+        np.ones((warps, WARP), np.bool_),
+    )
+
+
+# ---- accesses ----
+
+
+def read(clocks: Clocks, trace: Trace, at: Ints, threads: Ints) -> tuple[Bools, Bools]:
+    """Notes that ``threads`` read the elements ``at``: where a copy to it is under way, and where a
+    write is not known."""
+    clocks.check_sharing(threads)
+    flying = trace.flight[at] != NO_AGENT
+    wrong = _unknown_write(clocks, trace, at, threads)
+    warp, lane = threads // WARP, threads % WARP
+    old, epoch = trace.read_lane[warp, at], clocks.now[warp]
+    fresh = trace.read_epoch[warp, at] <= 0
+    trace.read_epoch[warp, at] = np.maximum(trace.read_epoch[warp, at], epoch)
+    new = np.where(fresh | (old == MET) | (old == lane), lane, SEVERAL_LANES)
+    trace.read_lane[warp, at] = lane
+    together = trace.read_lane[warp, at] != lane
+    trace.read_lane[warp, at] = new
+    trace.read_lane[warp[together], at[together]] = SEVERAL_LANES
+    trace.unfenced[warp, at] = True
+    return flying, wrong
+
+
+def write(clocks: Clocks, trace: Trace, at: Ints, threads: Ints) -> tuple[Bools, Bools, Bools]:
+    """Notes that ``threads`` write the elements ``at``: where a copy to it is under way, and where
+    a write, or a read, is not known."""
+    clocks.check_sharing(threads)
+    flying = trace.flight[at] != NO_AGENT
+    wrong, late = _unknown_write(clocks, trace, at, threads), unknown_read(
+        clocks, trace, at, threads
+    )
+    trace.write_lane[at] = threads
+    wrong |= trace.write_lane[at] != threads  # another thread in this statement
+    warp = threads // WARP
+    trace.write_agent[at], trace.write_epoch[at] = warp, clocks.now[warp]
+    trace.write_lane[at], trace.unfenced[warp, at] = threads % WARP, True
+    return flying, wrong, late
+
+
+def fence(trace: Trace, warps: Ints) -> None:
+    """TMA sees what the lanes of these warps have done."""
+    trace.unfenced[warps] = False
+
+
+def begin_copy(
+    clocks: Clocks, trace: Trace, at: Ints, thread: int, barrier: int
+) -> tuple[Bools, Bools, Bools, Bools]:
+    """Notes that TMA begins to copy to the elements ``at``, for ``thread``: what ``write`` says,
+    and where TMA may not see an access."""
+    threads = np.full(at.size, thread)
+    clocks.check_sharing(threads[:1])
+    flying = trace.flight[at] != NO_AGENT
+    wrong = _unknown_write(clocks, trace, at, threads)
+    late = unknown_read(clocks, trace, at, threads)
+    unseen = np.asarray(trace.unfenced[:, at].any(axis=0))
+    trace.flight[at] = barrier
+    return flying, wrong, late, unseen
+
+
+def _unknown_write(clocks: Clocks, trace: Trace, at: Ints, threads: Ints) -> Bools:
+    warp, lane = threads // WARP, threads % WARP
+    agent, own = trace.write_agent[at], trace.write_lane[at]
+    other = trace.write_epoch[at] > clocks.known[warp, agent]
+    alone = (own != MET) & (own != lane)
+    return (agent != NO_AGENT) & np.where(agent == warp, alone, other)
+
+
+def unknown_read(clocks: Clocks, trace: Trace, at: Ints, threads: Ints) -> Bools:
+    """Where a read of the elements is not known to ``threads``."""
+    warp, lane = threads // WARP, threads % WARP
+    epochs = trace.read_epoch[:, at]
+    own = np.arange(clocks.warps)[:, None] == warp
+    apart = np.where(own, epochs == NEVER, epochs > clocks.known[warp, : clocks.warps].T)
+    within = trace.read_lane[warp, at]
+    return apart.any(axis=0) | ((within != NO_LANE) & (within != MET) & (within != lane))
+
+
+# ---- barriers ----
+
+
+def meet(clocks: Clocks, traces: list[Trace]) -> None:
+    """All threads of the block wait for each other."""
+    clocks.known[:] = clocks.known.max(axis=0)
+    clocks.known[:, : clocks.warps] = clocks.now[: clocks.warps]
+    clocks.now[: clocks.warps] += 1
+    clocks.sharing[:] = True
+    for trace in traces:
+        lanes_meet(trace, np.arange(clocks.warps))
+
+
+def join_warps(clocks: Clocks, traces: list[Trace], warps: Ints) -> None:
+    """All threads of some warps wait for each other."""
+    clocks.known[warps] = clocks.known[warps].max(axis=0)
+    for warp in warps:
+        clocks.known[warps, warp] = clocks.now[warp]
+    clocks.now[warps] += 1
+    clocks.sharing[warps] = True
+    for trace in traces:
+        lanes_meet(trace, warps)
+
+
+def lanes_meet(trace: Trace, warps: Ints) -> None:
+    """All lanes of each of some warps wait for each other."""
+    read = trace.read_lane[warps]
+    trace.read_lane[warps] = np.where(read != NO_LANE, MET, NO_LANE)
+    trace.write_lane[np.isin(trace.write_agent, warps)] = MET
+
+
+def arrive(clocks: Clocks, traces: list[Trace], threads: Ints) -> Ints:
+    """What the threads of one warp know that arrive at an mbarrier, their own accesses included."""
+    warp, lanes = int(threads[0]) // WARP, threads % WARP
+    known = clocks.known[warp].copy()
+    known[warp] = clocks.now[warp]
+    clocks.now[warp] += 1
+    if lanes.size < WARP:  # accesses by other lanes are not passed on
+        for trace in traces:
+            own = trace.read_lane[warp]
+            left = (own != NO_LANE) & (own != MET) & ~np.isin(own, lanes)
+            busy = trace.read_epoch[warp] == NEVER
+            trace.read_epoch[warp, left & ~busy] = clocks.now[warp]
+            lane = trace.write_lane
+            left = (trace.write_agent == warp) & (lane != MET) & ~np.isin(lane, lanes)
+            trace.write_epoch[left] = clocks.now[warp]
+    return known
+
+
+def learn(clocks: Clocks, threads: Ints, known: Ints) -> None:
+    """The threads of one warp know what has been passed on to a barrier."""
+    warp, lanes = int(threads[0]) // WARP, threads % WARP
+    clocks.known[warp] = np.maximum(clocks.known[warp], known)
+    if lanes.size < WARP:
+        if not clocks.sharing[warp, lanes].all():
+            raise Unsupported("lanes of a warp that have waited for different phases")
+        clocks.sharing[warp] = np.isin(np.arange(WARP), lanes)
+
+
+def of_warps(threads: Ints) -> list[Ints]:
+    """Threads by their warps."""
+    return [threads[threads // WARP == warp] for warp in np.unique(threads // WARP)]
+
+
+# ---- equal states ----
+
+
+def ranked(epochs: Ints, thresholds: Ints) -> Ints:
+    """Epochs by the first of some sorted thresholds that is not before them."""
+    return np.where(epochs == NEVER, NEVER, np.searchsorted(thresholds, epochs))
