@@ -58,7 +58,7 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
         count = symbolic_values.form(context, state, scope, node.operands[1]).number()
         _init(context, state, number, count)
         return
-    check_begun(context, state, number)
+    check_begun(context, state, number, waits=node.name in ("try_wait", "test_wait"))
     match node.name:
         case "arrive":
             _arrive(context, state, number, 0)
@@ -88,7 +88,9 @@ def _init(context: WalkContext, state: WalkState, number: int, count: int | None
     barriers.begun[number] = clocks.now[warp]
 
 
-def check_begun(context: WalkContext, state: WalkState, number: int) -> None:
+def check_begun(
+    context: WalkContext, state: WalkState, number: int, *, waits: bool = False
+) -> None:
     """That the mbarrier is initialized, and that who is here knows of it."""
     clocks, barriers = parts(state)
     context.check(
@@ -99,10 +101,10 @@ def check_begun(context: WalkContext, state: WalkState, number: int) -> None:
     known = clocks.known[warps, starter] >= barriers.begun[number]
     about = "an mbarrier may be used before it is initialized"
     context.check(state, "barriers", not bool((known | (warps == starter)).all()), about)
-    agree(context, state, number)
+    _agree(context, state, number, waits)
 
 
-def agree(context: WalkContext, state: WalkState, number: int) -> None:
+def _agree(context: WalkContext, state: WalkState, number: int, waits: bool) -> None:
     """That here is so what the mbarrier's state assumes."""
     _, barriers = parts(state)
     guard = barriers.guards[number]
@@ -110,7 +112,10 @@ def agree(context: WalkContext, state: WalkState, number: int) -> None:
         condition = guard.condition
         stated = condition_queries.is_stated(state.path, condition)
         if not (stated or context.theory.holds(state.path, condition, 1.0)):
-            raise Unsupported("an mbarrier whose phase depends on sizes")
+            if not waits:
+                raise Unsupported("an mbarrier whose phase depends on sizes")
+            about = "a thread may wait for a phase that no copy or arrival ends"
+            context.claim(state, "barriers", condition, about)
     elif guard != ALWAYS:
         raise Unsupported("an mbarrier whose phase is not known here")
     if state.guard or guard != ALWAYS:
@@ -183,6 +188,7 @@ def _wait(
             warp = int(own[0]) // WARP
             warp_clocks.learn(clocks, own, barriers.passed[number])
             barriers.waited[number, warp] = clocks.now[warp]
+        barriers.open[number] = 0
 
 
 def _is_test(predicate: Expr, state: WalkState, scope: WalkScope, number: int, parity: int) -> bool:

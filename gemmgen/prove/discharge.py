@@ -109,11 +109,14 @@ class Discharge:
         for one in self.context.ledger.of(outcome.fact):
             mask = np.zeros(self.context.threads, np.bool_)
             mask[one.thread] = True
-            verdict = self.context.theory.example(one.path, mask)
+            verdict = self.context.theory.example((*one.path, *one.assumed), mask)
             outcome.queries += verdict.queries
+            sure = one.certain and verdict.status == "refuted"
+            if verdict.status == "proved" and one.assumed:
+                verdict = self.context.theory.example(one.path, mask)
+                outcome.queries += verdict.queries
             if verdict.status == "proved":
                 continue
-            sure = one.certain and verdict.status == "refuted"
             about = self.context.theory.titled(one.about)
             finding = Counterexample(about, one.where, verdict.values, one.thread, certain=sure)
             outcome.worse("refuted" if sure else "unknown", about, finding)

@@ -89,6 +89,8 @@ def joined_order(states: list[WalkState]) -> None:
         assert other.clocks is not None
         np.maximum(clocks.now, other.clocks.now, out=clocks.now)
         clocks.sharing &= other.clocks.sharing
+        assert other.barriers is not None
+        np.maximum(first.barriers.open, other.barriers.open, out=first.barriers.open)
     clocks.known[:] = clocks.now - 1
     for number, trace in enumerate(first.traces):
         others = [other.traces[number] for other in states[1:]]
@@ -122,5 +124,6 @@ def end_unissued(state: WalkState) -> None:
         return
     for number, guard in enumerate(barriers.guards):
         if guard == NOT_SO:
+            barriers.open[number] = 0
             for trace in state.traces:
                 trace.flight[trace.flight == number] = NO_AGENT

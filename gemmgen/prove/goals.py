@@ -34,7 +34,7 @@ FACTS: dict[Fact, str] = {
     "int32": "no 32-bit integer overflows",
     "shared bounds": "every access of shared memory is inside its array",
     "register bounds": "every access of a register array is inside it",
-    "barriers": "every barrier is reached by all threads of the block",
+    "barriers": "every barrier is reached by all threads of the block, and no wait is endless",
     "races": "no two threads conflict in shared memory, and no copy is read before it has landed",
     "products": "each element of C is the sum of its own products, each accumulated once",
     "formula": "what is stored is the schedule's formula of that sum, rounding aside",
@@ -76,7 +76,8 @@ class Goal:
 @record
 class KnownViolation:
     """A violation that needs no solver, in ``thread`` wherever ``path`` can hold; if not
-    ``certain``, it may be the walk that knows too little."""
+    ``certain``, it may be the walk that knows too little.  Where ``assumed`` holds, it is certain:
+    what the state of mbarriers assumes."""
 
     fact: Fact
     about: str
@@ -84,6 +85,7 @@ class KnownViolation:
     thread: int
     where: Where
     certain: bool = True
+    assumed: tuple[Condition, ...] = ()
 
 
 @record

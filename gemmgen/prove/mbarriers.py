@@ -19,7 +19,8 @@ import numpy as np
 from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.thread_code import Node, inner
 from gemmgen.numerics.operators import Ints
-from gemmgen.prove.data import Data, Number
+from gemmgen.prove.conditions import Condition
+from gemmgen.prove.data import Data, Number, Pick
 from gemmgen.prove.warp_clocks import NO_AGENT, Clocks, Trace
 
 ALWAYS, NEVER = Number(1.0), Number(0.0)
@@ -30,7 +31,7 @@ ALWAYS, NEVER = Number(1.0), Number(0.0)
 class Barriers:
     """Of each mbarrier: ``count`` arrivals end a phase, of which ``pending`` are left, and
     ``bytes``; ``collected`` is what the present phase has been told, ``passed`` what those know who
-    waited for an ended one.  ``ended`` and ``before`` are the epochs of the last two ends of
+    waited for an ended one; ``open``: copies have landed that nobody has waited for.  ``ended`` and ``before`` are the epochs of the last two ends of
     phases, ``waited`` those of the warps that have waited.  ``starter`` is the warp that
     initialized it, in its epoch ``begun``; ``fenced``: TMA sees it.  ``guards`` say in which calls
     all of that is so.  ``tests`` are the mbarrier and the parity that a variable's test was of."""
@@ -52,6 +53,7 @@ class Barriers:
         "ended",
         "before",
         "starter",
+        "open",
     )
 
     def copy(self) -> Barriers:
@@ -98,6 +100,7 @@ class Barriers:
         missing = np.flatnonzero(self.waited[b] > self.collected[b, : self.warps])
         for trace in traces:
             landed = trace.flight == b
+            self.open[b] |= int(landed.any())
             trace.write_agent[landed], trace.write_epoch[landed] = agent, clocks.now[agent]
             trace.flight[landed] = NO_AGENT
         clocks.now[agent] += 1
@@ -115,3 +118,8 @@ def barrier_count(body: tuple[Node, ...]) -> int:
 def with_guards(barriers: Barriers, function: Callable[[Data], Data]) -> None:
     """Changes each guard."""
     barriers.guards = [function(guard) for guard in barriers.guards]
+
+
+def conditions_of(barriers: Barriers) -> tuple[Condition, ...]:
+    """What the state of mbarriers assumes of sizes."""
+    return tuple(guard.condition for guard in barriers.guards if isinstance(guard, Pick))

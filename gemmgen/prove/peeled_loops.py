@@ -7,6 +7,7 @@ accesses and the phases of the one before trip ``n``.  What differs is taken to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from gemmgen.prove import condition_queries, conditions, data, equal_orders, invariants, polynomials
@@ -17,6 +18,7 @@ from gemmgen.prove.loops import TripLoop
 from gemmgen.prove.mbarriers import with_guards
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.state import Value, WalkState
+from gemmgen.prove.walk_context import Found
 
 MOST_TRIPS = 80
 """Trips that are walked until a period is found."""
@@ -30,7 +32,6 @@ class PeeledLoop(TripLoop):
         self._forget_ended(entry)
         if self._contradicts(entry, self.goes_on(polynomials.ZERO)):
             return [entry]
-        was_exact, context.exact = context.exact, False
         heads, marks = [self._before(entry, polynomials.ZERO)], [context.mark()]
         without, ends = self._left(entry, polynomials.ZERO), list[WalkState]()
         ends_before = [0]
@@ -38,13 +39,7 @@ class PeeledLoop(TripLoop):
             found = self._repeated(heads)
             if found is not None:
                 n, period = found
-                mark = context.mark()
-                context.reset(marks[n])
-                try:
-                    rounds = self._rounds(heads[n], heads[n + period], n, period, entry)
-                except Unsupported:
-                    context.reset(mark)
-                    raise
+                rounds = self._proved(marks[n], lambda: self._rounds(heads, n, period, entry))
                 context.periods.append((self.by, period))
                 every = [*ends[: ends_before[n]], *rounds]
                 equal_orders.joined_order(every)
@@ -59,8 +54,22 @@ class PeeledLoop(TripLoop):
             heads.append(going)
             marks.append(context.mark())
             ends_before.append(len(ends))
-        context.exact = was_exact
         raise Unsupported("what a loop carries has no period that was found")
+
+    def _proved(self, mark: Found, rounds: Callable[[], list[WalkState]]) -> list[WalkState]:
+        """What rounds show, in place of what was found since ``mark`` in trips that they include;
+        violations of such a trip are certain, and kept."""
+        context = self.context
+        before, count = context.mark(), len(mark[0].violations)
+        certain = [one for one in before[0].violations[count:] if one.certain]
+        context.reset(mark)
+        context.exact = False
+        context.ledger.violations.extend(certain)
+        try:
+            return rounds()
+        except Unsupported:
+            context.reset(before)
+            raise
 
     def _repeated(self, heads: list[WalkState]) -> tuple[int, int] | None:
         """The last trip's head and an earlier one with the same order and phases."""
@@ -106,11 +115,15 @@ class PeeledLoop(TripLoop):
         resolve(state, state.path)
         if not keep_path:
             state.path = entry.path
-        elif state.barriers is not None:
-            with_guards(state.barriers, partial(self._decided, state))
-            equal_orders.end_unissued(state)
+        else:
+            self._decide_guards(state)
         equal_orders.normalize(state)
         return state
+
+    def _decide_guards(self, state: WalkState) -> None:
+        if state.barriers is not None:
+            with_guards(state.barriers, partial(self._decided, state))
+            equal_orders.end_unissued(state)
 
     def _decided(self, state: WalkState, guard: Data) -> Data:
         """A guard that cannot hold in the calls of a state."""
@@ -132,14 +145,15 @@ class PeeledLoop(TripLoop):
         gone = entry.copy()
         gone.path = (*gone.path, conditions.negated(self.goes_on(trip)))
         resolve(gone, gone.path)
+        self._decide_guards(gone)
         return [gone]
 
     def _rounds(
-        self, first: WalkState, second: WalkState, n: int, period: int, entry: WalkState
+        self, heads: list[WalkState], n: int, period: int, entry: WalkState
     ) -> list[WalkState]:
         """The ends of the loop in trip ``n`` or later."""
-        context = self.context
-        known = invariants.between(context, first, second, self.trip)
+        context, first = self.context, heads[n]
+        known = invariants.between(context, first, heads[n + period], self.trip)
         known.path, known.mask = entry.path, entry.mask
         zero = partial(polynomials.substituted, name=self.name, by=polynomials.ZERO)
         invariants.weaken(context, known, first, zero)

@@ -103,6 +103,11 @@ def _walk(context: WalkContext, problem: Problem) -> None:
             if shared_state.in_flight(cells):
                 about = f"a copy to {name} is in flight when the block ends"
                 context.violated(state, "races", about)
+        if state.barriers is not None and state.barriers.numbers:
+            context.ledger.count("races")
+            if state.barriers.open.any():
+                about = "a copy that no thread waits for may be in flight when the block ends"
+                context.violated(state, "races", about)
     own_sum.check(context, problem)
     coverage.check(context)
 

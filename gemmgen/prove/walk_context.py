@@ -19,7 +19,7 @@ from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Place, ScalarArgument
 from gemmgen.prove.goals import Fact, Goal, KnownViolation, Ledger, Range, Where
 from gemmgen.prove.launch_grid import grid_of
-from gemmgen.prove.mbarriers import Barriers, barrier_count
+from gemmgen.prove.mbarriers import Barriers, barrier_count, conditions_of
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.samples import drawn
 from gemmgen.prove.shared_state import Events, new_cells
@@ -28,6 +28,9 @@ from gemmgen.prove.theory import Theory
 from gemmgen.prove.warp_clocks import new_clocks
 
 INT64_MAX = 2**63 - 1
+
+Found = tuple[Ledger, int]
+"""What a walk has found until some point: its ledger, and how many stores to C."""
 
 
 @record
@@ -163,11 +166,11 @@ class WalkContext:
 
     # ---- what is found ----
 
-    def mark(self) -> tuple[Ledger, int]:
+    def mark(self) -> Found:
         """What was found until now, for ``reset``."""
         return self.ledger.mark(), len(self.stores)
 
-    def reset(self, mark: tuple[Ledger, int]) -> None:
+    def reset(self, mark: Found) -> None:
         """Forgets what was found since ``mark``."""
         ledger, stores = mark
         self.ledger.reset(ledger)
@@ -213,8 +216,11 @@ class WalkContext:
     def violated(
         self, state: WalkState, fact: Fact, about: str, thread: int = 0, certain: bool = True
     ) -> None:
-        sure = certain and self.exact
-        self.ledger.violated(KnownViolation(fact, about, state.path, thread, self.where, sure))
+        sure, assumed = certain and self.exact, state.guard
+        if state.barriers is not None:
+            assumed = (*assumed, *conditions_of(state.barriers))
+        own = KnownViolation(fact, about, state.path, thread, self.where, sure, assumed)
+        self.ledger.violated(own)
 
     def ranged(self, state: WalkState, form: Polynomial, path: tuple[Condition, ...]) -> None:
         """``form`` must fit 32 bits, unless it has a stride, which is a long long."""
