@@ -58,7 +58,7 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
         count = symbolic_values.form(context, state, scope, node.operands[1]).number()
         _init(context, state, number, count)
         return
-    check_begun(context, state, number, waits=node.name in ("try_wait", "test_wait"))
+    check_begun(context, state, number, use=node.name)
     match node.name:
         case "arrive":
             _arrive(context, state, number, 0)
@@ -88,9 +88,7 @@ def _init(context: WalkContext, state: WalkState, number: int, count: int | None
     barriers.begun[number] = clocks.now[warp]
 
 
-def check_begun(
-    context: WalkContext, state: WalkState, number: int, *, waits: bool = False
-) -> None:
+def check_begun(context: WalkContext, state: WalkState, number: int, use: str = "") -> None:
     """That the mbarrier is initialized, and that who is here knows of it."""
     clocks, barriers = parts(state)
     context.check(
@@ -101,10 +99,10 @@ def check_begun(
     known = clocks.known[warps, starter] >= barriers.begun[number]
     about = "an mbarrier may be used before it is initialized"
     context.check(state, "barriers", not bool((known | (warps == starter)).all()), about)
-    _agree(context, state, number, waits)
+    _agree(context, state, number, use)
 
 
-def _agree(context: WalkContext, state: WalkState, number: int, waits: bool) -> None:
+def _agree(context: WalkContext, state: WalkState, number: int, use: str) -> None:
     """That here is so what the mbarrier's state assumes."""
     _, barriers = parts(state)
     guard = barriers.guards[number]
@@ -112,13 +110,13 @@ def _agree(context: WalkContext, state: WalkState, number: int, waits: bool) -> 
         condition = guard.condition
         stated = condition_queries.is_stated(state.path, condition)
         if not (stated or context.theory.holds(state.path, condition, 1.0)):
-            if not waits:
+            if use not in ("try_wait", "test_wait"):
                 raise Unsupported("an mbarrier whose phase depends on sizes")
             about = "a thread may wait for a phase that no copy or arrival ends"
             context.claim(state, "barriers", condition, about)
     elif guard != ALWAYS:
         raise Unsupported("an mbarrier whose phase is not known here")
-    if state.guard or guard != ALWAYS:
+    if use != "test_wait" and (state.guard or guard != ALWAYS):
         barriers.guards[number] = guarded(state, ALWAYS, NEVER)
 
 

@@ -31,10 +31,11 @@ ALWAYS, NEVER = Number(1.0), Number(0.0)
 class Barriers:
     """Of each mbarrier: ``count`` arrivals end a phase, of which ``pending`` are left, and
     ``bytes``; ``collected`` is what the present phase has been told, ``passed`` what those know who
-    waited for an ended one; ``open``: copies have landed that nobody has waited for.  ``ended`` and ``before`` are the epochs of the last two ends of
-    phases, ``waited`` those of the warps that have waited.  ``starter`` is the warp that
-    initialized it, in its epoch ``begun``; ``fenced``: TMA sees it.  ``guards`` say in which calls
-    all of that is so.  ``tests`` are the mbarrier and the parity that a variable's test was of."""
+    waited for an ended one; ``open``: copies have landed that no thread has waited for.  ``ended``
+    and ``before`` are the epochs of the last two ends of phases, ``waited`` those of the warps that
+    have waited.  ``starter`` is the warp that initialized it, in its epoch ``begun``; ``fenced``:
+    TMA sees it.  ``guards`` say in which calls all of that is so.  ``tests`` are the mbarrier and
+    the parity that a variable's test was of."""
 
     warps: int
     capacity: int

@@ -31,6 +31,7 @@ class PeeledLoop(TripLoop):
         context = self.context
         self._forget_ended(entry)
         if self._contradicts(entry, self.goes_on(polynomials.ZERO)):
+            self._decide_guards(entry)
             return [entry]
         heads, marks = [self._before(entry, polynomials.ZERO)], [context.mark()]
         without, ends = self._left(entry, polynomials.ZERO), list[WalkState]()
@@ -39,7 +40,7 @@ class PeeledLoop(TripLoop):
             found = self._repeated(heads)
             if found is not None:
                 n, period = found
-                rounds = self._proved(marks[n], lambda: self._rounds(heads, n, period, entry))
+                rounds = self._proved(marks[n], partial(self._rounds, heads, n, period, entry))
                 context.periods.append((self.by, period))
                 every = [*ends[: ends_before[n]], *rounds]
                 equal_orders.joined_order(every)

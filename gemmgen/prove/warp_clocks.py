@@ -202,17 +202,6 @@ def meet(clocks: Clocks, traces: list[Trace]) -> None:
         lanes_meet(trace, np.arange(clocks.warps))
 
 
-def join_warps(clocks: Clocks, traces: list[Trace], warps: Ints) -> None:
-    """All threads of some warps wait for each other."""
-    clocks.known[warps] = clocks.known[warps].max(axis=0)
-    for warp in warps:
-        clocks.known[warps, warp] = clocks.now[warp]
-    clocks.now[warps] += 1
-    clocks.sharing[warps] = True
-    for trace in traces:
-        lanes_meet(trace, warps)
-
-
 def lanes_meet(trace: Trace, warps: Ints) -> None:
     """All lanes of each of some warps wait for each other."""
     read = trace.read_lane[warps]
