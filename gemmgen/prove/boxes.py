@@ -11,11 +11,13 @@ from gemmgen.interpreter.boxes import permuted
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Element, Var
 from gemmgen.ir.instruction import Instruction
+from gemmgen.ir.param import Param
 from gemmgen.ir.tensor_map import ALIGNMENT, LANDS_AT, TensorMap
-from gemmgen.numerics.operators import Bools
+from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import (
     barrier_phases,
     conditions,
+    data,
     polynomials,
     shared_accesses,
     shared_state,
@@ -28,6 +30,13 @@ from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.state import SharedPlace, WalkScope, WalkState
 from gemmgen.prove.walk_context import WalkContext
 
+LOADS = (
+    "copies to it while another copy is in flight to it",
+    "copies to what the other writes",
+    "copies to what the other reads",
+    "copies to it before a fence.proxy.async of who accessed it",
+)
+"""What is wrong with a copy by TMA: ``warp_clocks.begin_copy`` says where."""
 UNLOADED = UnknownData("an element that TMA does not load", certain=True)
 
 
@@ -50,14 +59,15 @@ def load_box(context: WalkContext, node: Instruction, state: WalkState, scope: W
     (found,) = (one for one in context.interface.maps if one.parameter == of_map.name)
     starts = [symbolic_values.form(context, state, scope, each) for each in at]
     value = _loaded(context, state, found, [polynomials.of_thread(s, thread) for s in starts])
-    cells = _cells(context, state, place, found, thread)
+    cells = cells_of(context, state, place, found, thread)
     array = shared_accesses.array_of(context, place.name)
     if cells is None:
         return
     trace = state.cells[place.name].trace
     assert trace is not None
     whys = warp_clocks.begin_copy(clocks, trace, cells, thread, number)
-    _report(context, state, place.name, cells, thread, whys)
+    report(context, state, place.name, cells, thread, whys, LOADS)
+    state.cells[place.name].writer_at[cells] = context.statement()
     shared_state.store(
         state.cells[place.name],
         context.events.add(barrier_phases.guarded(state, value, UNLOADED)),
@@ -84,18 +94,24 @@ def _loaded(
         )
     context.ledger.count("alignment")
     context.ledger.count("global bounds")
-    numbers, apart = np.arange(prod(found.box)), 1
-    at: dict[str, Polynomial] = {}
-    for letter, start, side in zip(reversed(param.indices), starts, found.box, strict=True):
+    return TensorElement(param.name, indices(param, found.box, starts, np.arange(prod(found.box))))
+
+
+def indices(
+    param: Param, box: tuple[int, ...], starts: list[Polynomial], numbers: Ints
+) -> data.Place:
+    """The place of some elements of a box, by their numbers in it."""
+    apart, at = 1, dict[str, Polynomial]()
+    for letter, start, side in zip(reversed(param.indices), starts, box, strict=True):
         own = cast("polynomials.Coefficient", numbers // apart % side)
         at[letter] = polynomials.add(start, polynomials.fixed(own))
         apart *= side
-    return TensorElement(param.name, tuple((letter, at[letter]) for letter in param.indices))
+    return tuple((letter, at[letter]) for letter in param.indices)
 
 
-def _cells(
+def cells_of(
     context: WalkContext, state: WalkState, place: SharedPlace, found: TensorMap, thread: int
-) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+) -> Ints | None:
     """Where the elements of a box lie in shared memory."""
     array = shared_accesses.array_of(context, place.name)
     begin = shared_accesses.cells_of(context, state, place)
@@ -112,23 +128,17 @@ def _cells(
     return cells if context.check(state, "shared bounds", outside, about) else None
 
 
-def _report(
+def report(
     context: WalkContext,
     state: WalkState,
     name: str,
-    cells: np.ndarray[tuple[int], np.dtype[np.int64]],
+    cells: Ints,
     thread: int,
     whys: tuple[Bools, Bools, Bools, Bools],
+    texts: tuple[str, str, str, str],
 ) -> None:
     context.ledger.count("races")
-    texts = (
-        "copies to it while another copy is in flight to it",
-        "copies to what the other writes",
-        "copies to what the other reads",
-        "copies to it before a fence.proxy.async of who accessed it",
-    )
     own = state.cells[name]
-    statement = context.statement()
     for where, what in zip(whys, texts, strict=True):
         if where.any():
             cell = int(cells[int(np.argmax(where))])
@@ -137,4 +147,3 @@ def _report(
             shown = shared_accesses.described(context, name, conflict)
             context.violated(state, "races", shown, thread)
             break
-    own.writer_at[cells] = statement

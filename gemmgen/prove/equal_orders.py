@@ -110,6 +110,9 @@ def _join_traces(clocks: Clocks, trace: Trace, others: list[Trace]) -> None:
         trace.write_lane[trace.write_lane != other.write_lane] = SEVERAL_LANES
         trace.flight[trace.flight == NO_AGENT] = other.flight[trace.flight == NO_AGENT]
         trace.unfenced[other.unfenced] = True
+        new = trace.leaver == NO_AGENT
+        trace.leaver[new], trace.leaving[new] = other.leaver[new], other.leaving[new]
+        np.minimum(trace.leaving, other.leaving, out=trace.leaving)
     trace.read_lane[accessed] = SEVERAL_LANES
     trace.read_epoch[:] = np.where(accessed, clocks.now[: clocks.warps, None], 0)
     trace.read_epoch[busy] = NEVER

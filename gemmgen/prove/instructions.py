@@ -10,6 +10,7 @@ from gemmgen.ir.instruction_table import NO_VALUE
 from gemmgen.ir.target import WARP
 from gemmgen.prove import (
     barrier_phases,
+    box_stores,
     boxes,
     condition_queries,
     conditions,
@@ -53,6 +54,12 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
                 warp_clocks.fence(trace, np.unique(context.active(state) // WARP))
         case "load_box":
             boxes.load_box(context, node, state, scope)
+        case "store_box":
+            box_stores.store_box(context, node, state, scope)
+        case "commit_boxes":
+            box_stores.commit(context, state)
+        case "await_boxes":
+            box_stores.wait(context, node, state, scope)
         case "init_barrier" | "fence_barrier_init" | "arrive" | "expect_bytes":
             barrier_phases.execute(context, node, state, scope)
         case "try_wait" | "test_wait":

@@ -101,7 +101,7 @@ def _walk(context: WalkContext, problem: Problem) -> None:
         for name, cells in state.cells.items():
             context.ledger.count("races")
             if shared_state.in_flight(cells):
-                about = f"a copy to {name} is in flight when the block ends"
+                about = f"a copy to or from {name} is in flight when the block ends"
                 context.violated(state, "races", about)
         if state.barriers is not None and state.barriers.numbers:
             context.ledger.count("races")

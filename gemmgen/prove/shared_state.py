@@ -243,8 +243,9 @@ def wait(cells: Cells, pending: int, statement: int) -> None:
 
 
 def in_flight(cells: Cells) -> bool:
-    """Whether a copy to an element is under way."""
-    flying = cells.trace is not None and (cells.trace.flight != NONE).any()
+    """Whether a copy to, or of, an element is under way."""
+    trace = cells.trace
+    flying = trace is not None and ((trace.flight != NONE) | (trace.leaver != NONE)).any()
     return bool(flying or (cells.age != NONE).any())
 
 

@@ -28,7 +28,8 @@ class Trace:
     """Of each element of an array the last reads by each warp and the last write: their epochs,
     their agents, and the lane, if the warp's lanes have not met since.  ``flight`` is the mbarrier
     that counts a copy to the element under way; ``unfenced`` are the warps after whose accesses
-    no ``fence.proxy.async`` has been."""
+    no ``fence.proxy.async`` has been.  ``leaver`` is the thread whose copy of it to global memory
+    is under way, and ``leaving`` how many groups that thread has committed since."""
 
     read_epoch: Ints
     read_lane: Ints
@@ -36,29 +37,22 @@ class Trace:
     write_epoch: Ints
     write_lane: Ints
     flight: Ints
+    leaver: Ints
+    leaving: Ints
     unfenced: Bools
 
+    @property
+    def _numbers(self) -> tuple[Ints, ...]:
+        own = (self.read_epoch, self.read_lane, self.write_agent, self.write_epoch)
+        return (*own, self.write_lane, self.flight, self.leaver, self.leaving)
+
     def copy(self) -> Trace:
-        return Trace(
-            self.read_epoch.copy(),
-            self.read_lane.copy(),
-            self.write_agent.copy(),
-            self.write_epoch.copy(),
-            self.write_lane.copy(),
-            self.flight.copy(),
-            self.unfenced.copy(),
-        )
+        return Trace(*(own.copy() for own in self._numbers), unfenced=self.unfenced.copy())
 
     def equals(self, other: Trace) -> bool:
-        return (
-            np.array_equal(self.read_epoch, other.read_epoch)
-            and np.array_equal(self.read_lane, other.read_lane)
-            and np.array_equal(self.write_agent, other.write_agent)
-            and np.array_equal(self.write_epoch, other.write_epoch)
-            and np.array_equal(self.write_lane, other.write_lane)
-            and np.array_equal(self.flight, other.flight)
-            and np.array_equal(self.unfenced, other.unfenced)
-        )
+        pairs = zip(self._numbers, other._numbers, strict=True)
+        alike = all(np.array_equal(one, two) for one, two in pairs)
+        return alike and np.array_equal(self.unfenced, other.unfenced)
 
 
 def new_trace(warps: int, count: int) -> Trace:
@@ -72,6 +66,8 @@ def new_trace(warps: int, count: int) -> Trace:
         full(0, count),
         full(NO_LANE, count),
         full(NO_AGENT, count),
+        full(NO_AGENT, count),
+        full(0, count),
         np.zeros((warps, count), np.bool_),
     )
 
@@ -169,6 +165,39 @@ def begin_copy(
     unseen = np.asarray(trace.unfenced[:, at].any(axis=0))
     trace.flight[at] = barrier
     return flying, wrong, late, unseen
+
+
+def begin_store(
+    clocks: Clocks, trace: Trace, at: Ints, thread: int
+) -> tuple[Bools, Bools, Bools, Bools]:
+    """Notes that TMA begins to copy the elements ``at`` to global memory, for ``thread``: where a
+    copy to it is under way, a write is not known, another thread copies it, too, and TMA may not
+    see a write."""
+    threads = np.full(at.size, thread)
+    clocks.check_sharing(threads[:1])
+    flying = trace.flight[at] != NO_AGENT
+    wrong = _unknown_write(clocks, trace, at, threads)
+    leaver = trace.leaver[at]
+    again = (leaver != NO_AGENT) & (leaver != thread)
+    unseen = np.asarray(trace.unfenced[:, at].any(axis=0))
+    warp = thread // WARP
+    trace.read_epoch[warp, at], trace.read_lane[warp, at] = NEVER, thread % WARP
+    trace.leaver[at], trace.leaving[at] = thread, 0
+    return flying, wrong, again, unseen
+
+
+def commit_stores(trace: Trace, threads: Ints) -> None:
+    trace.leaving[np.isin(trace.leaver, threads)] += 1
+
+
+def await_stores(clocks: Clocks, trace: Trace, threads: Ints, pending: int) -> None:
+    """All but the last ``pending`` groups of each of these threads have been read."""
+    done = np.isin(trace.leaver, threads) & (trace.leaving > pending)
+    thread = trace.leaver[done]
+    warp = thread // WARP
+    trace.read_epoch[warp, np.flatnonzero(done)] = clocks.now[warp]
+    trace.read_lane[warp, np.flatnonzero(done)] = thread % WARP
+    trace.leaver[done], trace.leaving[done] = NO_AGENT, 0
 
 
 def _unknown_write(clocks: Clocks, trace: Trace, at: Ints, threads: Ints) -> Bools:
