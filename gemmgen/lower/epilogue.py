@@ -9,6 +9,7 @@ from gemmgen.base.record import record
 from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.dtypes import DType
+from gemmgen.ir.epilogue_arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Select, Var, transform, walk
 from gemmgen.ir.nodes import Map
 from gemmgen.ir.simplify import add, all_of, choose
@@ -16,7 +17,6 @@ from gemmgen.ir.thread_code import Move, Node, RegisterArray
 from gemmgen.ir.traversal import names_in
 from gemmgen.lower import addresses, bounds, output_runs
 from gemmgen.lower.context import Context
-from gemmgen.lower.epilogue_arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.lower.types import computable, kind, number, storable
 from gemmgen.lower.vectors import store_width
 

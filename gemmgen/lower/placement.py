@@ -9,13 +9,14 @@ from gemmgen.ir import clusters, names
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.expr import Binary, Call, Expr, Int, Select, Var
+from gemmgen.ir.partial_sums import OWN_PART
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.ir.thread_code import BLOCKS, Function, Invoke, Leave, Node, Parameter
 from gemmgen.ir.traversal import names_in
 from gemmgen.lower import bounds
 from gemmgen.lower.batches import EACH, OWN, counted, first_matrices, matrices, tiles_of_each
 from gemmgen.lower.context import Context, X, Y
-from gemmgen.lower.split import BLOCK, PART, TILE, TILES, range_of_part
+from gemmgen.lower.split import BLOCK, TILE, TILES, range_of_part
 
 GROUP = Var("GROUP")
 FIRST_TILE = Var("first_tile")
@@ -187,7 +188,7 @@ def _parts(context: Context) -> Iterator[Node]:
     the L2 cache holds, as if the matrices were so short."""
     if context.is_split:
         yield _tiles_of_all(context)
-        yield Define(PART.name, div(BLOCK, TILES))
+        yield Define(OWN_PART.name, div(BLOCK, TILES))
         yield Define(TILE.name, mod(BLOCK, TILES))
 
 

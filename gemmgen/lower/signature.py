@@ -13,6 +13,7 @@ from math import prod
 from gemmgen.ir.arithmetic import Arithmetic
 from gemmgen.ir.assumptions import equal_to
 from gemmgen.ir.dtypes import BYTES
+from gemmgen.ir.epilogue_arithmetic import reads, uses_accumulator_unscaled
 from gemmgen.ir.expr import Var, walk
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.names import ARRIVED, WORKSPACE
@@ -25,7 +26,6 @@ from gemmgen.ir.target import TARGETS
 from gemmgen.ir.tensor_map import ALIGNMENT, TensorMap
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context
-from gemmgen.lower.epilogue_arithmetic import reads, uses_accumulator_unscaled
 from gemmgen.lower.requirements import requirements
 from gemmgen.lower.split import piece_width
 

@@ -17,7 +17,7 @@ from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Select, Unary, Var
 from gemmgen.ir.instruction import instruction
 from gemmgen.ir.names import ARRIVED, WORKSPACE
-from gemmgen.ir.partial_sums import Arrive, ReducePartials, ReduceScope, StorePartial
+from gemmgen.ir.partial_sums import OWN_PART, Arrive, ReducePartials, ReduceScope, StorePartial
 from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
 from gemmgen.ir.thread_code import CountArrival, Leave, Move, Node, RegisterArray
 from gemmgen.lower import bounds
@@ -27,7 +27,7 @@ from gemmgen.lower.vectors import accumulator_width
 
 BLOCK = Var("blockIdx.x")
 TILES, TILE = Var("tiles"), Var("own_tile")
-PART, OWN_GROUP, GROUP = Var("own_part"), Var("own_group"), Var("group_tile")
+OWN_GROUP, GROUP = Var("own_group"), Var("group_tile")
 LAST, LAST_OF_GROUP = Var("is_last"), Var("is_last_of_group")
 PARTS_OF_GROUP = PARTS / GROUPS
 PLACE, OFFSET, SUM = Var("part_tile"), Var("part_at"), "part_sum"
@@ -44,13 +44,13 @@ def chunk(letter: str) -> Var:
 def range_of_part(context: Context) -> Iterator[Define]:
     """The range of k of the block's part; the last ones may be short, or empty."""
     if context.kernel.work.groups > 1:
-        yield Define(OWN_GROUP.name, div(PART, PARTS_OF_GROUP))
+        yield Define(OWN_GROUP.name, div(OWN_PART, PARTS_OF_GROUP))
     k = context.problem.k
     size, step = bounds.extent(context, k), names.block(k)
     steps = Var(f"steps_{k}")
     yield Define(steps.name, div(sub(add(size, step), Int(1)), step))
     yield Define(chunk(k).name, mul(div(sub(add(steps, PARTS), Int(1)), PARTS), step))
-    yield Define(names.start(k).name, mul(PART, chunk(k)))
+    yield Define(names.start(k).name, mul(OWN_PART, chunk(k)))
     end = add(names.start(k), chunk(k))
     yield Define(names.stop(k).name, Select(less(end, size), end, size))
 
@@ -120,7 +120,7 @@ def _add_the_other(context: Context) -> tuple[Node, ...]:
 
     A compiler would unroll a loop over one other part, issue both parts' loads at once, and spill.
     """
-    return _added(context, add(TILE, mul(sub(Int(1), PART), TILES)))
+    return _added(context, add(TILE, mul(sub(Int(1), OWN_PART), TILES)))
 
 
 def _added(context: Context, tile: Expr) -> tuple[Node, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gemmgen.ir.boxes import box_of, rows_together, span_of
 from gemmgen.ir.clusters import share_of
+from gemmgen.ir.epilogue_arithmetic import reads
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.lower.context import Context
-from gemmgen.lower.epilogue_arithmetic import reads
 
 
 def maps(context: Context) -> tuple[TensorMap, ...]:

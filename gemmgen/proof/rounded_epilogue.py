@@ -9,9 +9,9 @@ from typing import cast
 import numpy as np
 
 from gemmgen.base.record import record
+from gemmgen.ir.epilogue_arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Select, Var, transform, walk
 from gemmgen.ir.problem import Problem
-from gemmgen.lower.epilogue_arithmetic import Spelling, reads, reads_unscaled
 from gemmgen.numerics.axes import along, axes_of
 from gemmgen.numerics.epilogue_values import evaluate, in_numpy
 from gemmgen.numerics.fma import fused

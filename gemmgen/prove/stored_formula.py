@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
-from gemmgen.ir.problem import Problem
-from gemmgen.lower.epilogue_arithmetic import (
+from gemmgen.ir.epilogue_arithmetic import (
     CUBIC,
     HALF_ROOT,
     LIBRARY,
     ROOT_2_PI,
     reads_unscaled,
 )
+from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
+from gemmgen.ir.problem import Problem
 from gemmgen.prove import data, picked_values, solver
 from gemmgen.prove.data import Apply, Data, Number, ScalarArgument, TensorElement, Total
 from gemmgen.prove.goals import KnownViolation

@@ -18,8 +18,8 @@ from gemmgen.ir.expr import Element, Expr, Var, transform, walk
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import Program
+from gemmgen.ir.partial_sums import OWN_PART
 from gemmgen.ir.traversal import inside
-from gemmgen.lower.split import PART
 from gemmgen.summation.block_additions import WHOLE, BlockAdditions
 from gemmgen.summation.k_walk import Addition, PartialAccumulator, Products, Walk, Walked, WalkEnded
 from gemmgen.summation.known_fields import unread
@@ -192,7 +192,7 @@ def _arguments(
     values: dict[str, Value] = {each.name: each.value for each in kernel.constants}
     values |= dict.fromkeys((k, equal_to(program, k)), depth)
     if p.slices > 1:
-        values[PART.name] = part
+        values[OWN_PART.name] = part
         defines = {x.name: x.value for x in inside(kernel.body) if isinstance(x, Define)}
         for name in (names.start(problem.k).name, names.stop(problem.k).name):
             values[name] = _defined(Var(name), defines, values)

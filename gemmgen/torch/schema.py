@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
+from gemmgen.ir.epilogue_arithmetic import reads_unscaled
 from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.problem import Problem, Tensor
-from gemmgen.lower.epilogue_arithmetic import reads_unscaled
 from gemmgen.pipeline import build
 from gemmgen.schedule.model import Schedule
 
