@@ -88,6 +88,8 @@ CLUSTER = Var("CLUSTER")
 STAGE_BYTES = Var("STAGE_BYTES")
 """Bytes that TMA writes into one stage."""
 
+OWN_PART = Var("own_part")
+"""The number of the block's slice of K among those of its tile."""
 WORKSPACE, ARRIVED = Var("workspace"), Var("arrived")
 """Where blocks that share a tile write their partial accumulators, and the counters of their
 arrivals."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 from gemmgen.base.record import record
-from gemmgen.ir.expr import Expr, Var
+from gemmgen.ir.expr import Expr
 
 ReduceScope = Literal["parts", "group", "groups"]
 """Whose accumulators are added: those of all parts of a tile, of the parts of one group, or of the
 groups of a tile."""
-OWN_PART = Var("own_part")
-"""The number of the block's slice of K among those of its tile."""
 
 
 @record

@@ -9,7 +9,7 @@ from gemmgen.ir import clusters, names
 from gemmgen.ir.buffers import Origins
 from gemmgen.ir.control import Block, Define, For
 from gemmgen.ir.expr import Binary, Call, Expr, Int, Select, Var
-from gemmgen.ir.partial_sums import OWN_PART
+from gemmgen.ir.names import OWN_PART
 from gemmgen.ir.simplify import add, div, less, mod, mul, sub
 from gemmgen.ir.thread_code import BLOCKS, Function, Invoke, Leave, Node, Parameter
 from gemmgen.ir.traversal import names_in

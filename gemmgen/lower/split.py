@@ -16,8 +16,8 @@ from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Binary, Element, Expr, Int, Select, Unary, Var
 from gemmgen.ir.instruction import instruction
-from gemmgen.ir.names import ARRIVED, WORKSPACE
-from gemmgen.ir.partial_sums import OWN_PART, Arrive, ReducePartials, ReduceScope, StorePartial
+from gemmgen.ir.names import ARRIVED, OWN_PART, WORKSPACE
+from gemmgen.ir.partial_sums import Arrive, ReducePartials, ReduceScope, StorePartial
 from gemmgen.ir.simplify import add, div, less, mul, sub, wide_product
 from gemmgen.ir.thread_code import CountArrival, Leave, Move, Node, RegisterArray
 from gemmgen.lower import bounds

@@ -11,7 +11,7 @@ from gemmgen.prove import condition_queries, conditions, symbolic_values, warp_c
 from gemmgen.prove.conditions import YES, Truth
 from gemmgen.prove.data import Data, Pick
 from gemmgen.prove.integers import Unsupported
-from gemmgen.prove.mbarriers import ALWAYS, NEVER, Barriers
+from gemmgen.prove.mbarriers import ALWAYS, NEVER, BarrierStates
 from gemmgen.prove.state import VariableSlot, WalkScope, WalkState, under
 from gemmgen.prove.walk_context import WalkContext
 from gemmgen.prove.warp_clocks import Clocks
@@ -20,7 +20,7 @@ MOST_BYTES = 2**20 - 1
 """Bytes that a phase may expect at once (PTX ISA, tx-count of an mbarrier)."""
 
 
-def parts(state: WalkState) -> tuple[Clocks, Barriers]:
+def parts(state: WalkState) -> tuple[Clocks, BarrierStates]:
     if state.clocks is None or state.barriers is None:
         raise Unsupported("an mbarrier that is not declared")
     return state.clocks, state.barriers
@@ -135,8 +135,8 @@ def _arrive(context: WalkContext, state: WalkState, number: int, count: int) -> 
     about = "a thread arrives that does not know whether the phase before has ended"
     context.check(state, "barriers", bool(early.any()), about)
     for own in warp_clocks.of_warps(threads):
-        told = warp_clocks.arrive(clocks, state.traces, own)
-        barriers.collected[number] = np.maximum(barriers.collected[number], told)
+        passed_on = warp_clocks.arrive(clocks, state.traces, own)
+        barriers.collected[number] = np.maximum(barriers.collected[number], passed_on)
     barriers.pending[number] -= threads.size
     barriers.bytes[number] += count * threads.size
     about = "more threads arrive than the phase needs"

@@ -1,4 +1,4 @@
-"""Boxes that TMA copies from shared memory to C."""
+"""Boxes that TMA stores: it copies them from shared memory to C."""
 
 from __future__ import annotations
 

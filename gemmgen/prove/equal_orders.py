@@ -6,7 +6,7 @@ import numpy as np
 
 from gemmgen.prove.data import UnknownData
 from gemmgen.prove.mbarriers import NEVER as NOT_SO
-from gemmgen.prove.mbarriers import Barriers
+from gemmgen.prove.mbarriers import BarrierStates
 from gemmgen.prove.state import WalkState
 from gemmgen.prove.warp_clocks import (
     MET,
@@ -15,7 +15,7 @@ from gemmgen.prove.warp_clocks import (
     NO_LANE,
     SEVERAL_LANES,
     Clocks,
-    Trace,
+    LastAccesses,
     ranked,
 )
 
@@ -35,7 +35,7 @@ def normalize(state: WalkState) -> None:
         _normalize_agent(state, clocks, barriers, agent)
 
 
-def _normalize_agent(state: WalkState, clocks: Clocks, barriers: Barriers, agent: int) -> None:
+def _normalize_agent(state: WalkState, clocks: Clocks, barriers: BarrierStates, agent: int) -> None:
     own = (clocks.known[:, agent], barriers.collected[:, agent], barriers.passed[:, agent])
     thresholds = np.unique(np.concatenate(own))
     for each in own:
@@ -98,7 +98,7 @@ def joined_order(states: list[WalkState]) -> None:
     first.barriers.guards = [UNKNOWN for _ in first.barriers.guards]
 
 
-def _join_traces(clocks: Clocks, trace: Trace, others: list[Trace]) -> None:
+def _join_traces(clocks: Clocks, trace: LastAccesses, others: list[LastAccesses]) -> None:
     busy, accessed = trace.read_epoch == NEVER, trace.read_lane != NO_LANE
     for other in others:
         busy |= other.read_epoch == NEVER

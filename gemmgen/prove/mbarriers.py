@@ -21,21 +21,21 @@ from gemmgen.ir.thread_code import Node, inner
 from gemmgen.numerics.operators import Ints
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Number, Pick
-from gemmgen.prove.warp_clocks import NO_AGENT, Clocks, Trace
+from gemmgen.prove.warp_clocks import NO_AGENT, Clocks, LastAccesses
 
 ALWAYS, NEVER = Number(1.0), Number(0.0)
 """Whether something is so: a ``Pick`` of these, if sizes decide it."""
 
 
 @dataclass
-class Barriers:
-    """Of each mbarrier: ``count`` arrivals end a phase, of which ``pending`` are left, and
-    ``bytes``; ``collected`` is what the present phase has been told, ``passed`` what those know who
-    waited for an ended one; ``open``: copies have landed that no thread has waited for.  ``ended``
-    and ``before`` are the epochs of the last two ends of phases, ``waited`` those of the warps that
-    have waited.  ``starter`` is the warp that initialized it, in its epoch ``begun``; ``fenced``:
-    TMA sees it.  ``guards`` say in which calls all of that is so.  ``tests`` are the mbarrier and
-    the parity that a variable's test was of."""
+class BarrierStates:
+    """Of each mbarrier: ``count`` arrivals end a phase; it lacks ``pending`` of them, and
+    ``bytes``; ``collected`` is what has arrived in the present phase, ``passed`` what those know
+    who waited for an ended one; ``open``: copies have landed that no thread has waited for.
+    ``ended`` and ``before`` are the epochs of the last two ends of phases, ``waited`` those of the
+    warps that have waited.  ``starter`` is the warp that initialized it, in its epoch ``begun``;
+    ``fenced``: TMA sees it.  ``guards`` say in which calls all of that is so.  ``tests`` are the
+    mbarrier and the parity that a variable's test was of."""
 
     warps: int
     capacity: int
@@ -57,9 +57,9 @@ class Barriers:
         "open",
     )
 
-    def copy(self) -> Barriers:
+    def copy(self) -> BarrierStates:
         numbers = {name: own.copy() for name, own in self.numbers.items()}
-        return Barriers(
+        return BarrierStates(
             self.warps,
             self.capacity,
             dict(self.first),
@@ -89,7 +89,7 @@ class Barriers:
         except KeyError:
             raise AttributeError(name) from None
 
-    def settle(self, clocks: Clocks, traces: list[Trace], b: int) -> Ints | None:
+    def settle(self, clocks: Clocks, traces: list[LastAccesses], b: int) -> Ints | None:
         """Ends the phase if it lacks nothing; then the warps whose waits for the phase before are
         not known to have ended, if there are any."""
         if self.pending[b] or self.bytes[b]:
@@ -116,11 +116,11 @@ def barrier_count(body: tuple[Node, ...]) -> int:
     return sum(own) + sum(barrier_count(inner(node)) for node in body)
 
 
-def with_guards(barriers: Barriers, function: Callable[[Data], Data]) -> None:
+def with_guards(barriers: BarrierStates, function: Callable[[Data], Data]) -> None:
     """Changes each guard."""
     barriers.guards = [function(guard) for guard in barriers.guards]
 
 
-def conditions_of(barriers: Barriers) -> tuple[Condition, ...]:
+def conditions_of(barriers: BarrierStates) -> tuple[Condition, ...]:
     """What the state of mbarriers assumes of sizes."""
     return tuple(guard.condition for guard in barriers.guards if isinstance(guard, Pick))

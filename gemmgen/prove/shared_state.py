@@ -15,7 +15,7 @@ from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import warp_clocks
 from gemmgen.prove.data import Data, UnknownData, gathered, taken
-from gemmgen.prove.warp_clocks import Clocks, Trace, new_trace
+from gemmgen.prove.warp_clocks import Clocks, LastAccesses, new_trace
 
 NONE, SEVERAL = -1, -2
 LANES, MET = -3, -4
@@ -52,7 +52,7 @@ class Cells:
     writer_at: Ints
     age: Ints
     owner: Ints
-    trace: Trace | None = None
+    trace: LastAccesses | None = None
 
     def copy(self) -> Cells:
         return Cells(
@@ -152,7 +152,7 @@ def write(
 def traced(
     clocks: Clocks, cells: Cells, at: Ints, threads: Ints, statement: int, kind: str
 ) -> Conflict | None:
-    """The same where it is traced who knows of which accesses."""
+    """The same where the accesses that each warp knows of are traced."""
     trace = cells.trace
     assert trace is not None
     if kind == "read":

@@ -10,10 +10,10 @@ from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove.conditions import All, ChosenInteger, Condition, Integer, Truth
 from gemmgen.prove.data import Data
 from gemmgen.prove.goals import Where
-from gemmgen.prove.mbarriers import Barriers
+from gemmgen.prove.mbarriers import BarrierStates
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.shared_state import Cells
-from gemmgen.prove.warp_clocks import Clocks, Trace
+from gemmgen.prove.warp_clocks import Clocks, LastAccesses
 
 Value = Integer | Condition | Data
 
@@ -98,7 +98,7 @@ class WalkState:
     left: bool = False
     guard: tuple[Condition, ...] = ()
     clocks: Clocks | None = None
-    barriers: Barriers | None = None
+    barriers: BarrierStates | None = None
 
     def copy(self) -> WalkState:
         cells = {name: own.copy() for name, own in self.cells.items()}
@@ -127,8 +127,8 @@ class WalkState:
         )
 
     @property
-    def traces(self) -> list[Trace]:
-        """Of each array who knows of which accesses."""
+    def traces(self) -> list[LastAccesses]:
+        """The last accesses of each array."""
         return [cells.trace for cells in self.cells.values() if cells.trace is not None]
 
 

@@ -19,7 +19,7 @@ from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Place, ScalarArgument
 from gemmgen.prove.goals import Fact, Goal, KnownViolation, Ledger, Range, Where
 from gemmgen.prove.launch_grid import grid_of
-from gemmgen.prove.mbarriers import Barriers, barrier_count, conditions_of
+from gemmgen.prove.mbarriers import BarrierStates, barrier_count, conditions_of
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.samples import drawn
 from gemmgen.prove.shared_state import Events, new_cells
@@ -148,7 +148,7 @@ class WalkContext:
         if not barriers:
             return WalkState(cells)
         return WalkState(
-            cells, clocks=new_clocks(warps, barriers), barriers=Barriers(warps, barriers)
+            cells, clocks=new_clocks(warps, barriers), barriers=BarrierStates(warps, barriers)
         )
 
     def extent(self, letter: str) -> Polynomial:

@@ -1,8 +1,8 @@
-"""Which warps know of which accesses of shared memory: what is ordered by barriers and mbarriers.
+"""The accesses of shared memory that each warp knows of: what is ordered by barriers and mbarriers.
 
 An *agent* is a warp, or an mbarrier with the copies of TMA that it counts.  Each agent counts
-epochs; an access has the epoch of its agent.  ``known[w, a]`` is the last epoch of agent ``a`` of
-which warp ``w`` knows: a barrier passes on what those know who arrive.  Two accesses of one element
+epochs; an access has the epoch of its agent.  Warp ``w`` knows of agent ``a``'s accesses up to
+epoch ``known[w, a]``: a barrier passes on what those know who arrive.  Two accesses of one element
 conflict if one is a write, and the later one's warp does not know of the earlier one.
 """
 
@@ -18,13 +18,13 @@ from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove.integers import Unsupported
 
 NEVER = 1 << 40
-"""The epoch of a read that goes on: nobody knows of it."""
+"""The epoch of a read that goes on: no warp knows of it."""
 NO_LANE, SEVERAL_LANES, MET = -1, -2, -3
 NO_AGENT = -1
 
 
 @record
-class Trace:
+class LastAccesses:
     """Of each element of an array the last reads by each warp and the last write: their epochs,
     their agents, and the lane, if the warp's lanes have not met since.  ``flight`` is the mbarrier
     that counts a copy to the element under way; ``unfenced`` are the warps after whose accesses
@@ -46,20 +46,20 @@ class Trace:
         own = (self.read_epoch, self.read_lane, self.write_agent, self.write_epoch)
         return (*own, self.write_lane, self.flight, self.leaver, self.leaving)
 
-    def copy(self) -> Trace:
-        return Trace(*(own.copy() for own in self._numbers), unfenced=self.unfenced.copy())
+    def copy(self) -> LastAccesses:
+        return LastAccesses(*(own.copy() for own in self._numbers), unfenced=self.unfenced.copy())
 
-    def equals(self, other: Trace) -> bool:
+    def equals(self, other: LastAccesses) -> bool:
         pairs = zip(self._numbers, other._numbers, strict=True)
         alike = all(np.array_equal(one, two) for one, two in pairs)
         return alike and np.array_equal(self.unfenced, other.unfenced)
 
 
-def new_trace(warps: int, count: int) -> Trace:
+def new_trace(warps: int, count: int) -> LastAccesses:
     def full(value: int, *shape: int) -> Ints:
         return np.full(shape, value, np.int64)
 
-    return Trace(
+    return LastAccesses(
         full(0, warps, count),
         full(NO_LANE, warps, count),
         full(NO_AGENT, count),
@@ -112,7 +112,7 @@ def new_clocks(warps: int, barriers: int) -> Clocks:
 # ---- accesses ----
 
 
-def read(clocks: Clocks, trace: Trace, at: Ints, threads: Ints) -> tuple[Bools, Bools]:
+def read(clocks: Clocks, trace: LastAccesses, at: Ints, threads: Ints) -> tuple[Bools, Bools]:
     """Notes that ``threads`` read the elements ``at``: where a copy to it is under way, and where a
     write is not known."""
     clocks.check_sharing(threads)
@@ -131,7 +131,9 @@ def read(clocks: Clocks, trace: Trace, at: Ints, threads: Ints) -> tuple[Bools, 
     return flying, wrong
 
 
-def write(clocks: Clocks, trace: Trace, at: Ints, threads: Ints) -> tuple[Bools, Bools, Bools]:
+def write(
+    clocks: Clocks, trace: LastAccesses, at: Ints, threads: Ints
+) -> tuple[Bools, Bools, Bools]:
     """Notes that ``threads`` write the elements ``at``: where a copy to it is under way, and where
     a write, or a read, is not known."""
     clocks.check_sharing(threads)
@@ -147,13 +149,13 @@ def write(clocks: Clocks, trace: Trace, at: Ints, threads: Ints) -> tuple[Bools,
     return flying, wrong, late
 
 
-def fence(trace: Trace, warps: Ints) -> None:
+def fence(trace: LastAccesses, warps: Ints) -> None:
     """TMA sees what the lanes of these warps have done."""
     trace.unfenced[warps] = False
 
 
 def begin_copy(
-    clocks: Clocks, trace: Trace, at: Ints, thread: int, barrier: int
+    clocks: Clocks, trace: LastAccesses, at: Ints, thread: int, barrier: int
 ) -> tuple[Bools, Bools, Bools, Bools]:
     """Notes that TMA begins to copy to the elements ``at``, for ``thread``: what ``write`` says,
     and where TMA may not see an access."""
@@ -168,7 +170,7 @@ def begin_copy(
 
 
 def begin_store(
-    clocks: Clocks, trace: Trace, at: Ints, thread: int
+    clocks: Clocks, trace: LastAccesses, at: Ints, thread: int
 ) -> tuple[Bools, Bools, Bools, Bools]:
     """Notes that TMA begins to copy the elements ``at`` to global memory, for ``thread``: where a
     copy to it is under way, a write is not known, another thread copies it, too, and TMA may not
@@ -186,11 +188,11 @@ def begin_store(
     return flying, wrong, again, unseen
 
 
-def commit_stores(trace: Trace, threads: Ints) -> None:
+def commit_stores(trace: LastAccesses, threads: Ints) -> None:
     trace.leaving[np.isin(trace.leaver, threads)] += 1
 
 
-def await_stores(clocks: Clocks, trace: Trace, threads: Ints, pending: int) -> None:
+def await_stores(clocks: Clocks, trace: LastAccesses, threads: Ints, pending: int) -> None:
     """All but the last ``pending`` groups of each of these threads have been read."""
     done = np.isin(trace.leaver, threads) & (trace.leaving > pending)
     thread = trace.leaver[done]
@@ -200,7 +202,7 @@ def await_stores(clocks: Clocks, trace: Trace, threads: Ints, pending: int) -> N
     trace.leaver[done], trace.leaving[done] = NO_AGENT, 0
 
 
-def _unknown_write(clocks: Clocks, trace: Trace, at: Ints, threads: Ints) -> Bools:
+def _unknown_write(clocks: Clocks, trace: LastAccesses, at: Ints, threads: Ints) -> Bools:
     warp, lane = threads // WARP, threads % WARP
     agent, own = trace.write_agent[at], trace.write_lane[at]
     other = trace.write_epoch[at] > clocks.known[warp, agent]
@@ -208,7 +210,7 @@ def _unknown_write(clocks: Clocks, trace: Trace, at: Ints, threads: Ints) -> Boo
     return (agent != NO_AGENT) & np.where(agent == warp, alone, other)
 
 
-def unknown_read(clocks: Clocks, trace: Trace, at: Ints, threads: Ints) -> Bools:
+def unknown_read(clocks: Clocks, trace: LastAccesses, at: Ints, threads: Ints) -> Bools:
     """Where a read of the elements is not known to ``threads``."""
     warp, lane = threads // WARP, threads % WARP
     epochs = trace.read_epoch[:, at]
@@ -221,7 +223,7 @@ def unknown_read(clocks: Clocks, trace: Trace, at: Ints, threads: Ints) -> Bools
 # ---- barriers ----
 
 
-def meet(clocks: Clocks, traces: list[Trace]) -> None:
+def meet(clocks: Clocks, traces: list[LastAccesses]) -> None:
     """All threads of the block wait for each other."""
     clocks.known[:] = clocks.known.max(axis=0)
     clocks.known[:, : clocks.warps] = clocks.now[: clocks.warps]
@@ -231,14 +233,14 @@ def meet(clocks: Clocks, traces: list[Trace]) -> None:
         lanes_meet(trace, np.arange(clocks.warps))
 
 
-def lanes_meet(trace: Trace, warps: Ints) -> None:
+def lanes_meet(trace: LastAccesses, warps: Ints) -> None:
     """All lanes of each of some warps wait for each other."""
     read = trace.read_lane[warps]
     trace.read_lane[warps] = np.where(read != NO_LANE, MET, NO_LANE)
     trace.write_lane[np.isin(trace.write_agent, warps)] = MET
 
 
-def arrive(clocks: Clocks, traces: list[Trace], threads: Ints) -> Ints:
+def arrive(clocks: Clocks, traces: list[LastAccesses], threads: Ints) -> Ints:
     """What the threads of one warp know that arrive at an mbarrier, their own accesses included."""
     warp, lanes = int(threads[0]) // WARP, threads % WARP
     known = clocks.known[warp].copy()

@@ -17,8 +17,8 @@ from gemmgen.ir.edit import contraction, pipeline_of
 from gemmgen.ir.expr import Element, Expr, Var, transform, walk
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.names import OWN_PART
 from gemmgen.ir.nodes import Program
-from gemmgen.ir.partial_sums import OWN_PART
 from gemmgen.ir.traversal import inside
 from gemmgen.summation.block_additions import WHOLE, BlockAdditions
 from gemmgen.summation.k_walk import Addition, PartialAccumulator, Products, Walk, Walked, WalkEnded
