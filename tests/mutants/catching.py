@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gemmgen.base.errors import CannotCheck
-from gemmgen.gpu import compiler
 from gemmgen.pipeline import Emitted
-from gemmgen.proof import compiled
 from gemmgen.proof.calls import Caller
 from gemmgen.proof.cases import cases_of
 from gemmgen.proof.cpu import first_complaint
@@ -17,6 +14,7 @@ from gemmgen.sim.toolchain import object_code
 
 from .everywhere import is_of_launcher
 from .mutants import Mutant
+from .own_process import compilers
 
 SECONDS = 5
 """The time limit of one run of a mutant, which may never end."""
@@ -52,12 +50,8 @@ class Trials:
 
     def by_compiler(self, mutant: Mutant) -> str | None:
         """How C3 detects a mutant that passes C2; None if it passes."""
-        outcome = compiled.check(Subject(replace(self._emitted, text=mutant.text)))
-        return outcome.detail if outcome.status == "failed" else None
+        return compilers().complaint(Subject(replace(self._emitted, text=mutant.text)))
 
     def _cubin(self, text: str) -> bytes | None:
         """A GPU's machine code; None if the text is refused."""
-        try:
-            return compiler.compile_text(text, self._emitted.target).cubin
-        except (compiler.CompileError, CannotCheck):
-            return None
+        return compilers().cubin(text, self._emitted.target)
