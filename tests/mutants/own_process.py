@@ -18,7 +18,7 @@ CRASHED = "its compiler crashes"
 
 
 class Compilers:
-    """One process, begun anew after a crash."""
+    """One process, started again after a crash."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
