@@ -116,7 +116,9 @@ def _agree(context: WalkContext, state: WalkState, number: int, use: str) -> Non
             context.claim(state, "barriers", condition, about)
     elif guard != ALWAYS:
         raise Unsupported("an mbarrier whose phase is not known here")
-    if use != "test_wait" and (state.guard or guard != ALWAYS):
+    if use == "test_wait" or (use == "try_wait" and state.guard):
+        return  # the phase is the same whether a thread waits or not
+    if state.guard or guard != ALWAYS:
         barriers.guards[number] = guarded(state, ALWAYS, NEVER)
 
 

@@ -12,7 +12,7 @@ from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Total
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.polynomials import Polynomial
-from gemmgen.prove.state import WalkScope, WalkState, depth_of
+from gemmgen.prove.state import WalkScope, WalkState
 from gemmgen.prove.walk_context import WalkContext
 
 Body = Callable[[list[WalkState], WalkScope], list[WalkState]]
@@ -88,8 +88,7 @@ def _over_tiles(
         raise Unsupported(f"a loop over tiles from {polynomials.text(start)} on")
     all_tiles = conditions.is_zero(polynomials.subtract(stop, grid.tiles))
     context.claim(entry, "coverage", all_tiles, "a tile has no block")
-    depth = scope.depth
-    entry.slots = {key: value for key, value in entry.slots.items() if depth_of(key) <= depth}
+    entry.slots = {key: own for key, own in entry.slots.items() if not scope.has_ended(key)}
 
     def once(head: WalkState) -> list[WalkState]:
         state = head.copy()
@@ -237,10 +236,10 @@ class TripLoop:
 
     def _forget_ended(self, state: WalkState) -> None:
         """Removes the variables of scopes that have ended."""
-        depth = self.scope.depth
-        state.slots = {key: value for key, value in state.slots.items() if depth_of(key) <= depth}
+        ended = self.scope.has_ended
+        state.slots = {key: value for key, value in state.slots.items() if not ended(key)}
         state.registers = {
-            place: value for place, value in state.registers.items() if depth_of(place[0]) <= depth
+            place: value for place, value in state.registers.items() if not ended(place[0])
         }
 
     def _forget_inner(self, state: WalkState, entry: WalkState) -> None:

@@ -57,16 +57,22 @@ Binding = Value | VariableSlot | GlobalPlace | SharedPlace | RegisterPlace
 
 
 class WalkScope:
-    """Names and what they mean; ``depth`` makes the keys of variables differ from outer ones."""
+    """Names and what they mean; ``depth`` and the warps' ``role`` make the keys of variables differ
+    from others."""
 
-    def __init__(self, names: dict[str, Binding], depth: int = 0):
-        self.names, self.depth = names, depth
+    def __init__(self, names: dict[str, Binding], depth: int = 0, role: str = ""):
+        self.names, self.depth, self.role = names, depth, role
 
     def inner(self) -> WalkScope:
-        return WalkScope(dict(self.names), self.depth + 1)
+        return WalkScope(dict(self.names), self.depth + 1, self.role)
 
     def key(self, name: str) -> str:
-        return f"{name}@{self.depth}"
+        return f"{name}@{self.role}@{self.depth}"
+
+    def has_ended(self, key: str) -> bool:
+        """Whether a variable is of a scope within this one, which has ended."""
+        _, role, depth = key.rsplit("@", 2)
+        return role == self.role and int(depth) > self.depth
 
 
 @record
@@ -130,11 +136,6 @@ class WalkState:
     def traces(self) -> list[LastAccesses]:
         """The last accesses of each array."""
         return [cells.trace for cells in self.cells.values() if cells.trace is not None]
-
-
-def depth_of(key: str) -> int:
-    """The depth of the scope that a variable's key belongs to."""
-    return int(key.rpartition("@")[2])
 
 
 def is_integer(value: object) -> bool:

@@ -34,6 +34,7 @@ from gemmgen.ir.warp_matrices import (
     MultiplyFragments,
     StoreFragment,
 )
+from gemmgen.ir.warp_roles import WarpRoles
 from gemmgen.prove import (
     condition_queries,
     conditions,
@@ -46,6 +47,7 @@ from gemmgen.prove import (
     shared_accesses,
     symbolic_values,
     warp_products,
+    warp_roles,
     wmma_fragments,
 )
 from gemmgen.prove.conditions import Condition, Truth
@@ -92,7 +94,7 @@ def run(
 
 
 def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -> list[WalkState]:
-    if not isinstance(node, Block | For | If | Invoke):
+    if not isinstance(node, Block | For | If | Invoke | WarpRoles):
         context.where = Where(node, context.where.origins)
     match node:
         case Block():
@@ -103,6 +105,8 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
             return loops.loop(context, node, state, scope, body, kind)
         case If():
             return _if(context, node, state, scope)
+        case WarpRoles():
+            return warp_roles.walk(context, node, state, scope, run)
         case Break(condition):
             return _break(context, condition, state, scope)
         case Invoke():
@@ -307,7 +311,7 @@ def _registers(state: WalkState, scope: WalkScope, node: RegisterArray) -> None:
 def _invoke(
     context: WalkContext, node: Invoke, state: WalkState, scope: WalkScope
 ) -> list[WalkState]:
-    inner = WalkScope(context.scope().names, scope.depth + 1)
+    inner = WalkScope(context.scope().names, scope.depth + 1, scope.role)
     for parameter, argument in zip(node.function.parameters, node.arguments, strict=True):
         if parameter.dtype is None:
             value = symbolic_values.value(context, state, scope, argument)

@@ -28,7 +28,7 @@ SHARED = {
     "tensor_maps": ("emit", "gpu", "lower"),
     # Mechanisms whose files say so in other words.
     "lane_matrices": ("ir", "prove"),
-    "warp_roles": ("expand", "interpreter", "ir"),
+    "warp_roles": ("expand", "interpreter", "ir", "prove"),
 }
 """Stems of files in several folders, and these folders, but for mechanisms by ``is_named``."""
 
