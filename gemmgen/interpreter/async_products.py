@@ -72,13 +72,13 @@ def _multiply(node: Instruction, code: Code) -> Step:
     return step
 
 
-def _descriptor(operand: Expr) -> tuple[str, Expr]:
+def descriptor_of(operand: Expr) -> tuple[str, Expr]:
     """The name of a descriptor, and the units that are added to it."""
     match operand:
         case Var(name):
             return name, Int(0)
         case Binary("+", left, right):
-            name, step = _descriptor(left)
+            name, step = descriptor_of(left)
             return name, add(step, right)
         case _:
             raise AssertionError(f"{operand} is not a descriptor")
@@ -86,7 +86,7 @@ def _descriptor(operand: Expr) -> tuple[str, Expr]:
 
 def _operand(operand: Expr, mn_major: bool, code: Code) -> Callable[[Mask], OperandInTile]:
     """The operand with this descriptor, or from some units further on."""
-    name, step = _descriptor(operand)
+    name, step = descriptor_of(operand)
     matrix, frame, units = code.scope.matrix(name), code.scope.frame, code.expression(step).run
     return lambda mask: OperandInTile(
         matrix, cast(Index, frame[matrix.first.number]), cast(int, units(mask)) * UNIT, mn_major
@@ -263,7 +263,7 @@ def _accumulators_of(own: _Warpgroup, instruction: WarpgroupProduct, lanes: slic
     assert isinstance(memory, Registers)
     key = memory.name, first[0]
     if key not in own.accumulators:
-        registers, table = _elements(instruction.atom, instruction.n, first)
+        registers, table = accumulator_elements(instruction.atom, instruction.n, first)
         traits = ATOMS[instruction.atom]
         total = np.zeros((traits.m, instruction.n))
         own.accumulators[key] = _Pending(memory, registers, lanes, table, total)
@@ -272,7 +272,9 @@ def _accumulators_of(own: _Warpgroup, instruction: WarpgroupProduct, lanes: slic
 
 
 @cache
-def _elements(atom: Atom, n: int, first: tuple[int, int]) -> tuple[list[int], tuple[Ints, Ints]]:
+def accumulator_elements(
+    atom: Atom, n: int, first: tuple[int, int]
+) -> tuple[list[int], tuple[Ints, Ints]]:
     """The registers of the accumulators in each of a thread's rows from ``first`` on; and of each
     the row and the column that each lane has there."""
     traits = ATOMS[atom]

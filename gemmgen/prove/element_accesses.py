@@ -219,6 +219,7 @@ def register_number(
 
 def load_register(context: WalkContext, state: WalkState, place: RegisterPlace, e: int) -> Data:
     at = register_number(context, state, place, e)
+    _check_free(context, state, place)
     if at is None:
         return UnknownData("a register outside its array", certain=True)
     return state.registers.get(
@@ -230,8 +231,16 @@ def save_register(
     context: WalkContext, state: WalkState, place: RegisterPlace, e: int, value: Data
 ) -> None:
     at = register_number(context, state, place, e)
+    _check_free(context, state, place)
     if at is not None:
         keep_register(context, state, place, at, value)
+
+
+def _check_free(context: WalkContext, state: WalkState, place: RegisterPlace) -> None:
+    """That no wgmma has an array for its accumulators."""
+    if state.multiplying:
+        about = f"{place.key.partition('@')[0]} is accessed while wgmma accumulates in it"
+        context.check(state, "races", place.key in state.multiplying, about)
 
 
 def keep_register(

@@ -70,6 +70,7 @@ def same_order(left: WalkState, right: WalkState) -> bool:
     assert one is not None and two is not None
     return (
         left.clocks.equals(right.clocks)
+        and left.multiplying == right.multiplying
         and one.numbers.keys() == two.numbers.keys()
         and all(np.array_equal(own, two.numbers[name]) for name, own in one.numbers.items())
         and all(map(lambda x, y: x.equals(y), left.traces, right.traces))
@@ -110,6 +111,10 @@ def _join_traces(clocks: Clocks, trace: LastAccesses, others: list[LastAccesses]
         trace.write_lane[trace.write_lane != other.write_lane] = SEVERAL_LANES
         trace.flight[trace.flight == NO_AGENT] = other.flight[trace.flight == NO_AGENT]
         trace.unfenced[other.unfenced] = True
+        later = (other.reading != NO_AGENT) & (
+            (trace.reading == NO_AGENT) | (other.reading < trace.reading)
+        )
+        trace.reading[later] = other.reading[later]
         new = trace.leaver == NO_AGENT
         trace.leaver[new], trace.leaving[new] = other.leaver[new], other.leaving[new]
         np.minimum(trace.leaving, other.leaving, out=trace.leaving)

@@ -22,6 +22,7 @@ from gemmgen.prove import (
     symbolic_values,
     warp_clocks,
     warp_products,
+    warpgroup_products,
 )
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.integers import Unsupported
@@ -70,6 +71,8 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
             lane_matrices.store(context, node, state, scope)
         case "mma":
             lane_matrices.mma(context, node, state, scope)
+        case name if name in warpgroup_products.NAMES:
+            warpgroup_products.execute(context, node, state, scope)
         case _ if node.row.effect in NO_VALUE:
             pass
         case _:

@@ -87,6 +87,7 @@ def _grown_state(
         other = second.registers.get(place)
         found.registers[place] = CHANGES if other is None else _grown(value, other, grown)
     if first.clocks is not None and first.barriers is not None and second.barriers is not None:
+        found.multiplying = dict(first.multiplying)
         found.clocks, found.barriers = first.clocks.copy(), first.barriers.copy()
         pairs = zip(first.barriers.guards, second.barriers.guards, strict=True)
         found.barriers.guards = [_grown(one, two, grown) for one, two in pairs]

@@ -66,7 +66,9 @@ def _wrong(
     context: WalkContext, state: WalkState, about: str, *operands: TensorElement
 ) -> UnknownData:
     shown = " and ".join(data.shown(each, 0) for each in operands)
-    context.violated(state, "products", f"{about}{': ' + shown if shown else ''}")
+    inside = tuple(inside_tensor(context, each) for each in operands)  # outside, both are 0
+    about = f"{about}{': ' + shown if shown else ''}"
+    context.violated(state, "products", about, assumed=inside)
     return UnknownData("a sum with a wrong product", certain=True)
 
 

@@ -245,7 +245,9 @@ def wait(cells: Cells, pending: int, statement: int) -> None:
 def in_flight(cells: Cells) -> bool:
     """Whether a copy to, or of, an element is under way."""
     trace = cells.trace
-    flying = trace is not None and ((trace.flight != NONE) | (trace.leaver != NONE)).any()
+    flying = trace is not None and (
+        ((trace.flight != NONE) | (trace.leaver != NONE)).any() or (trace.reading != NONE).any()
+    )
     return bool(flying or (cells.age != NONE).any())
 
 

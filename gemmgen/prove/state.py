@@ -53,7 +53,17 @@ class RegisterPlace:
     flat: bool = False
 
 
-Binding = Value | VariableSlot | GlobalPlace | SharedPlace | RegisterPlace
+@record
+class MatrixPlace:
+    """A descriptor of wgmma: its tile begins at ``place``; the rest as in ``DescribeMatrix``."""
+
+    place: SharedPlace
+    swizzle: int
+    stride: int
+    mn_major: bool
+
+
+Binding = Value | VariableSlot | GlobalPlace | SharedPlace | RegisterPlace | MatrixPlace
 
 
 class WalkScope:
@@ -91,8 +101,9 @@ class WalkState:
     """``path`` is what holds here, ``mask`` the threads that are here as far as that is known;
     ``pending`` are stores under a condition; ``broken``: a loop is being left, and ``left``: one
     was left early since the enclosing loop's body began.  ``guard``: the conditions on sizes under
-    which this branch is, which end with it.  ``clocks`` and ``barriers`` are there if a kernel has
-    mbarriers."""
+    which this branch is, which end with it.  ``multiplying`` are the arrays of accumulators that
+    are not the threads', and how many groups of wgmma were committed since.  ``clocks`` and
+    ``barriers`` are there if a kernel has mbarriers."""
 
     cells: dict[str, Cells]
     slots: dict[str, Value] = field(default_factory=dict[str, Value])
@@ -103,6 +114,7 @@ class WalkState:
     broken: bool = False
     left: bool = False
     guard: tuple[Condition, ...] = ()
+    multiplying: dict[str, int] = field(default_factory=dict[str, int])
     clocks: Clocks | None = None
     barriers: BarrierStates | None = None
 
@@ -128,6 +140,7 @@ class WalkState:
             self.broken,
             self.left,
             self.guard,
+            dict(self.multiplying),
             self.clocks,
             self.barriers,
         )

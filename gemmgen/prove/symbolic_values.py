@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
+import numpy as np
+
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
+from gemmgen.ir.target import WARP
 from gemmgen.prove import conditions, data, element_accesses, integers, polynomials
 from gemmgen.prove.conditions import Condition, Flag, Integer, Truth
 from gemmgen.prove.data import Apply, Data, IndexNumber, Number, ScalarArgument
@@ -137,9 +140,22 @@ def _evaluated(
             return _binary(context, state, scope, expr)
         case Unary(op, operand):
             return _unary(context, op, *_evaluated(context, state, scope, operand))
+        case Call("uniform", (operand,)):
+            return _of_first_lanes(*_evaluated(context, state, scope, operand))
         case Call(function, arguments):
             own = [number(context, state, scope, each) for each in arguments]
             return _call(context, state, function, own), False
+
+
+def _of_first_lanes(found: Value, wide: bool) -> tuple[Value, bool]:
+    """What the first lane of each warp has."""
+    if not is_integer(found):
+        raise Unsupported("a number of the first lane that is not an integer")
+
+    def of_first(form: Polynomial) -> Polynomial:
+        return polynomials.mapped(form, lambda own: np.repeat(own[::WARP], WARP)[: own.size])
+
+    return integers.on_leaves(of_first, cast(Integer, found)), wide
 
 
 def _unary(context: WalkContext, op: str, found: Value, wide: bool) -> tuple[Value, bool]:

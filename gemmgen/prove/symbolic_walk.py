@@ -35,6 +35,7 @@ from gemmgen.ir.warp_matrices import (
     StoreFragment,
 )
 from gemmgen.ir.warp_roles import WarpRoles
+from gemmgen.ir.warpgroup_matrices import DescribeMatrix
 from gemmgen.prove import (
     condition_queries,
     conditions,
@@ -48,6 +49,7 @@ from gemmgen.prove import (
     symbolic_values,
     warp_products,
     warp_roles,
+    warpgroup_products,
     wmma_fragments,
 )
 from gemmgen.prove.conditions import Condition, Truth
@@ -152,6 +154,8 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
             wmma_fragments.multiply(context, node, state, scope)
         case StoreFragment():
             wmma_fragments.store(context, node, state, scope)
+        case DescribeMatrix():
+            warpgroup_products.describe(context, node, state, scope)
         case BarrierArray():
             assert state.barriers is not None
             state.barriers.declare(node)

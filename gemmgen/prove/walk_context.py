@@ -214,9 +214,15 @@ class WalkContext:
         return False
 
     def violated(
-        self, state: WalkState, fact: Fact, about: str, thread: int = 0, certain: bool = True
+        self,
+        state: WalkState,
+        fact: Fact,
+        about: str,
+        thread: int = 0,
+        certain: bool = True,
+        assumed: tuple[Condition, ...] = (),
     ) -> None:
-        sure, assumed = certain and self.exact, state.guard
+        sure, assumed = certain and self.exact, (*state.guard, *assumed)
         if state.barriers is not None:
             assumed = (*assumed, *conditions_of(state.barriers))
         own = KnownViolation(fact, about, state.path, thread, self.where, sure, assumed)

@@ -29,7 +29,8 @@ class LastAccesses:
     their agents, and the lane, if the warp's lanes have not met since.  ``flight`` is the mbarrier
     that counts a copy to the element under way; ``unfenced`` are the warps after whose accesses
     no ``fence.proxy.async`` has been.  ``leaver`` is the thread whose copy of it to global memory
-    is under way, and ``leaving`` how many groups that thread has committed since."""
+    is under way, and ``leaving`` how many groups that thread has committed since; ``reading`` is
+    how many groups of wgmma each warp has committed since one that reads it, -1 if it waited."""
 
     read_epoch: Ints
     read_lane: Ints
@@ -39,12 +40,14 @@ class LastAccesses:
     flight: Ints
     leaver: Ints
     leaving: Ints
+    reading: Ints
     unfenced: Bools
 
     @property
     def _numbers(self) -> tuple[Ints, ...]:
         own = (self.read_epoch, self.read_lane, self.write_agent, self.write_epoch)
-        return (*own, self.write_lane, self.flight, self.leaver, self.leaving)
+        also = (self.write_lane, self.flight, self.leaver, self.leaving)
+        return (*own, *also, self.reading)
 
     def copy(self) -> LastAccesses:
         return LastAccesses(*(own.copy() for own in self._numbers), unfenced=self.unfenced.copy())
@@ -68,6 +71,7 @@ def new_trace(warps: int, count: int) -> LastAccesses:
         full(NO_AGENT, count),
         full(NO_AGENT, count),
         full(0, count),
+        full(NO_AGENT, warps, count),
         np.zeros((warps, count), np.bool_),
     )
 
@@ -200,6 +204,36 @@ def await_stores(clocks: Clocks, trace: LastAccesses, threads: Ints, pending: in
     trace.read_epoch[warp, np.flatnonzero(done)] = clocks.now[warp]
     trace.read_lane[warp, np.flatnonzero(done)] = thread % WARP
     trace.leaver[done], trace.leaving[done] = NO_AGENT, 0
+
+
+def begin_read(
+    clocks: Clocks, trace: LastAccesses, at: Ints, warp: int
+) -> tuple[Bools, Bools, Bools]:
+    """Notes that a warp's wgmma begins to read the elements ``at``: where a copy to it is under
+    way, a write is not known, and the tensor cores may not see a write."""
+    if not clocks.sharing[warp].all():
+        raise Unsupported("lanes of a warp that have waited for different phases")
+    flying = trace.flight[at] != NO_AGENT
+    wrong = _unknown_write(clocks, trace, at, np.full(at.size, warp * WARP))
+    agent = trace.write_agent[at]
+    by_warp = (agent != NO_AGENT) & (agent < clocks.warps)
+    unseen = by_warp & trace.unfenced[np.where(by_warp, agent, 0), at]
+    trace.read_epoch[warp, at], trace.read_lane[warp, at] = NEVER, MET
+    trace.reading[warp, at] = 0
+    return flying, wrong, unseen
+
+
+def commit_reads(trace: LastAccesses, warps: Ints) -> None:
+    own = trace.reading[warps]
+    trace.reading[warps] = np.where(own == NO_AGENT, own, own + 1)
+
+
+def await_reads(clocks: Clocks, trace: LastAccesses, warps: Ints, pending: int) -> None:
+    """All but the last ``pending`` groups of wgmma of these warps have ended."""
+    for warp in warps:
+        done = trace.reading[warp] > pending
+        trace.read_epoch[warp, done] = clocks.now[warp]
+        trace.reading[warp, done] = NO_AGENT
 
 
 def _unknown_write(clocks: Clocks, trace: LastAccesses, at: Ints, threads: Ints) -> Bools:
