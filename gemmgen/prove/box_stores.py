@@ -8,6 +8,7 @@ from gemmgen.ir.expr import Element, Var
 from gemmgen.ir.instruction import Instruction
 from gemmgen.numerics.operators import Ints
 from gemmgen.prove import (
+    async_accesses,
     barrier_phases,
     boxes,
     condition_queries,
@@ -15,7 +16,6 @@ from gemmgen.prove import (
     products,
     shared_state,
     symbolic_values,
-    warp_clocks,
 )
 from gemmgen.prove.data import TensorElement
 from gemmgen.prove.integers import Unsupported
@@ -29,7 +29,7 @@ STORES = (
     "stores what the other stores",
     "stores it before a fence.proxy.async of who wrote it",
 )
-"""What is wrong with a store by TMA: ``warp_clocks.begin_store`` says where."""
+"""What is wrong with a store by TMA: ``async_accesses.begin_store`` says where."""
 
 
 def store_box(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
@@ -53,7 +53,7 @@ def store_box(context: WalkContext, node: Instruction, state: WalkState, scope: 
     if trace is None:
         raise Unsupported("a store of a box without mbarriers")
     clocks, _ = barrier_phases.parts(state)
-    whys = warp_clocks.begin_store(clocks, trace, cells, thread)
+    whys = async_accesses.begin_store(clocks, trace, cells, thread)
     boxes.report(context, state, place.name, cells, thread, whys, STORES)
     state.cells[place.name].reader_at[cells] = context.statement()
     if not context.ledger.quiet:
@@ -86,7 +86,7 @@ def _save(
 
 def commit(context: WalkContext, state: WalkState) -> None:
     for trace in state.traces:
-        warp_clocks.commit_stores(trace, context.active(state))
+        async_accesses.commit_stores(trace, context.active(state))
 
 
 def wait(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
@@ -96,4 +96,4 @@ def wait(context: WalkContext, node: Instruction, state: WalkState, scope: WalkS
         raise Unsupported("stores in a number of groups that is not known")
     clocks, _ = barrier_phases.parts(state)
     for trace in state.traces:
-        warp_clocks.await_stores(clocks, trace, context.active(state), pending)
+        async_accesses.await_stores(clocks, trace, context.active(state), pending)

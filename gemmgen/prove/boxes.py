@@ -15,6 +15,7 @@ from gemmgen.ir.param import Param
 from gemmgen.ir.tensor_map import ALIGNMENT, LANDS_AT, TensorMap
 from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import (
+    async_accesses,
     barrier_phases,
     conditions,
     data,
@@ -22,7 +23,6 @@ from gemmgen.prove import (
     shared_accesses,
     shared_state,
     symbolic_values,
-    warp_clocks,
 )
 from gemmgen.prove.data import Data, TensorElement, UnknownData
 from gemmgen.prove.integers import Unsupported
@@ -36,7 +36,7 @@ LOADS = (
     "copies to what the other reads",
     "copies to it before a fence.proxy.async of who accessed it",
 )
-"""What is wrong with a copy by TMA: ``warp_clocks.begin_copy`` says where."""
+"""What is wrong with a copy by TMA: ``async_accesses.begin_copy`` says where."""
 UNLOADED = UnknownData("an element that TMA does not load", certain=True)
 
 
@@ -65,7 +65,7 @@ def load_box(context: WalkContext, node: Instruction, state: WalkState, scope: W
         return
     trace = state.cells[place.name].trace
     assert trace is not None
-    whys = warp_clocks.begin_copy(clocks, trace, cells, thread, number)
+    whys = async_accesses.begin_copy(clocks, trace, cells, thread, number)
     report(context, state, place.name, cells, thread, whys, LOADS)
     state.cells[place.name].writer_at[cells] = context.statement()
     shared_state.store(

@@ -9,6 +9,7 @@ from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.instruction_table import NO_VALUE
 from gemmgen.ir.target import WARP
 from gemmgen.prove import (
+    async_accesses,
     barrier_phases,
     box_stores,
     boxes,
@@ -52,7 +53,7 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
             warp_products.sync_warp(context, state)
         case "fence_async":
             for trace in state.traces:
-                warp_clocks.fence(trace, np.unique(context.active(state) // WARP))
+                async_accesses.fence(trace, np.unique(context.active(state) // WARP))
         case "load_box":
             boxes.load_box(context, node, state, scope)
         case "store_box":

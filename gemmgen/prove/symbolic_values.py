@@ -1,4 +1,7 @@
-"""Expressions of a thread's code, evaluated for all threads at once."""
+"""Expressions of a thread's code, evaluated for all threads at once.
+
+Over 300 lines: a case for each kind of expression.
+"""
 
 from __future__ import annotations
 

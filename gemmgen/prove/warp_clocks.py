@@ -121,7 +121,7 @@ def read(clocks: Clocks, trace: LastAccesses, at: Ints, threads: Ints) -> tuple[
     write is not known."""
     clocks.check_sharing(threads)
     flying = trace.flight[at] != NO_AGENT
-    wrong = _unknown_write(clocks, trace, at, threads)
+    wrong = unknown_write(clocks, trace, at, threads)
     warp, lane = threads // WARP, threads % WARP
     old, epoch = trace.read_lane[warp, at], clocks.now[warp]
     fresh = trace.read_epoch[warp, at] <= 0
@@ -142,7 +142,7 @@ def write(
     a write, or a read, is not known."""
     clocks.check_sharing(threads)
     flying = trace.flight[at] != NO_AGENT
-    wrong, late = _unknown_write(clocks, trace, at, threads), unknown_read(
+    wrong, late = unknown_write(clocks, trace, at, threads), unknown_read(
         clocks, trace, at, threads
     )
     trace.write_lane[at] = threads
@@ -153,90 +153,7 @@ def write(
     return flying, wrong, late
 
 
-def fence(trace: LastAccesses, warps: Ints) -> None:
-    """TMA sees what the lanes of these warps have done."""
-    trace.unfenced[warps] = False
-
-
-def begin_copy(
-    clocks: Clocks, trace: LastAccesses, at: Ints, thread: int, barrier: int
-) -> tuple[Bools, Bools, Bools, Bools]:
-    """Notes that TMA begins to copy to the elements ``at``, for ``thread``: what ``write`` says,
-    and where TMA may not see an access."""
-    threads = np.full(at.size, thread)
-    clocks.check_sharing(threads[:1])
-    flying = trace.flight[at] != NO_AGENT
-    wrong = _unknown_write(clocks, trace, at, threads)
-    late = unknown_read(clocks, trace, at, threads)
-    unseen = np.asarray(trace.unfenced[:, at].any(axis=0))
-    trace.flight[at] = barrier
-    return flying, wrong, late, unseen
-
-
-def begin_store(
-    clocks: Clocks, trace: LastAccesses, at: Ints, thread: int
-) -> tuple[Bools, Bools, Bools, Bools]:
-    """Notes that TMA begins to copy the elements ``at`` to global memory, for ``thread``: where a
-    copy to it is under way, a write is not known, another thread copies it, too, and TMA may not
-    see a write."""
-    threads = np.full(at.size, thread)
-    clocks.check_sharing(threads[:1])
-    flying = trace.flight[at] != NO_AGENT
-    wrong = _unknown_write(clocks, trace, at, threads)
-    leaver = trace.leaver[at]
-    again = (leaver != NO_AGENT) & (leaver != thread)
-    unseen = np.asarray(trace.unfenced[:, at].any(axis=0))
-    warp = thread // WARP
-    trace.read_epoch[warp, at], trace.read_lane[warp, at] = NEVER, thread % WARP
-    trace.leaver[at], trace.leaving[at] = thread, 0
-    return flying, wrong, again, unseen
-
-
-def commit_stores(trace: LastAccesses, threads: Ints) -> None:
-    trace.leaving[np.isin(trace.leaver, threads)] += 1
-
-
-def await_stores(clocks: Clocks, trace: LastAccesses, threads: Ints, pending: int) -> None:
-    """All but the last ``pending`` groups of each of these threads have been read."""
-    done = np.isin(trace.leaver, threads) & (trace.leaving > pending)
-    thread = trace.leaver[done]
-    warp = thread // WARP
-    trace.read_epoch[warp, np.flatnonzero(done)] = clocks.now[warp]
-    trace.read_lane[warp, np.flatnonzero(done)] = thread % WARP
-    trace.leaver[done], trace.leaving[done] = NO_AGENT, 0
-
-
-def begin_read(
-    clocks: Clocks, trace: LastAccesses, at: Ints, warp: int
-) -> tuple[Bools, Bools, Bools]:
-    """Notes that a warp's wgmma begins to read the elements ``at``: where a copy to it is under
-    way, a write is not known, and the tensor cores may not see a write."""
-    if not clocks.sharing[warp].all():
-        raise Unsupported("lanes of a warp that have waited for different phases")
-    flying = trace.flight[at] != NO_AGENT
-    wrong = _unknown_write(clocks, trace, at, np.full(at.size, warp * WARP))
-    agent = trace.write_agent[at]
-    by_warp = (agent != NO_AGENT) & (agent < clocks.warps)
-    unseen = by_warp & trace.unfenced[np.where(by_warp, agent, 0), at]
-    trace.read_epoch[warp, at], trace.read_lane[warp, at] = NEVER, MET
-    trace.reading[warp, at] = 0
-    return flying, wrong, unseen
-
-
-def commit_reads(trace: LastAccesses, warps: Ints) -> None:
-    own = trace.reading[warps]
-    trace.reading[warps] = np.where(own == NO_AGENT, own, own + 1)
-
-
-def await_reads(clocks: Clocks, trace: LastAccesses, warps: Ints, pending: int) -> None:
-    """All but the last ``pending`` groups of wgmma of these warps have ended."""
-    for warp in warps:
-        done = trace.reading[warp] > pending
-        trace.read_epoch[warp, done] = clocks.now[warp]
-        trace.reading[warp, done] = NO_AGENT
-
-
-def _unknown_write(clocks: Clocks, trace: LastAccesses, at: Ints, threads: Ints) -> Bools:
+def unknown_write(clocks: Clocks, trace: LastAccesses, at: Ints, threads: Ints) -> Bools:
     warp, lane = threads // WARP, threads % WARP
     agent, own = trace.write_agent[at], trace.write_lane[at]
     other = trace.write_epoch[at] > clocks.known[warp, agent]

@@ -33,7 +33,7 @@ WAITS = "try_wait"
 
 
 @dataclass
-class Part:
+class WalkedRole:
     """One role: its threads, and its loop with the scope and the threads that run it.  ``after`` is
     what follows the loop, from the inside out.  ``ahead``: trips that it is ahead of the others."""
 
@@ -89,12 +89,12 @@ class _Walker:
                 return True
         return False
 
-    def part(self, role: WarpRole[Node], scope: WalkScope) -> Part:
+    def part(self, role: WarpRole[Node], scope: WalkScope) -> WalkedRole:
         mask = np.zeros(self.context.threads, np.bool_)
         for first, _ in role.parts:
             mask[first : first + role.threads] = True
         own = WalkScope(dict(scope.names), scope.depth + 1, role.name)
-        return Part(role, own, mask, Where(None, role.origins))
+        return WalkedRole(role, own, mask, Where(None, role.origins))
 
     def _masked(
         self,
@@ -122,13 +122,13 @@ class _Walker:
 
     # ---- before and after the loop ----
 
-    def before(self, part: Part, states: list[WalkState]) -> list[WalkState]:
+    def before(self, part: WalkedRole, states: list[WalkState]) -> list[WalkState]:
         """What a role does before its loop, which is found."""
         return self._enter(part, part.role.body, states, part.scope, part.mask, part.where)
 
     def _enter(
         self,
-        part: Part,
+        part: WalkedRole,
         nodes: Sequence[Node],
         states: list[WalkState],
         scope: WalkScope,
@@ -165,7 +165,7 @@ class _Walker:
             raise Unsupported("a role's loop over tiles under a condition on sizes")
         return np.asarray(mask & test.value, np.bool_).tobytes()
 
-    def after(self, part: Part, states: list[WalkState]) -> list[WalkState]:
+    def after(self, part: WalkedRole, states: list[WalkState]) -> list[WalkState]:
         for nodes, scope, mask, where in part.after:
             if nodes and part.ahead:
                 raise Unsupported("what a role that is ahead does after its loop")
@@ -176,7 +176,7 @@ class _Walker:
 
     def trip(
         self,
-        part: Part,
+        part: WalkedRole,
         states: list[WalkState],
         at: Polynomial,
         given: tuple[Condition, ...] = (),
@@ -187,7 +187,7 @@ class _Walker:
         scope.names[part.loop.variable] = at
         return self._masked(part.loop.body, states, scope, part.mask, part.where, given)
 
-    def _bounds(self, part: Part, state: WalkState) -> tuple[Polynomial, Polynomial, int]:
+    def _bounds(self, part: WalkedRole, state: WalkState) -> tuple[Polynomial, Polynomial, int]:
         assert part.loop is not None
         node = part.loop
         start, stop, step = (
@@ -199,7 +199,7 @@ class _Walker:
             raise Unsupported("a role's loop over tiles by a step that depends on sizes")
         return start, stop, by
 
-    def first_trips(self, part: Part, states: list[WalkState]) -> list[WalkState]:
+    def first_trips(self, part: WalkedRole, states: list[WalkState]) -> list[WalkState]:
         """Those of the first role that are before the common loop."""
         for number in range(part.ahead):
             after: list[WalkState] = []
@@ -214,7 +214,7 @@ class _Walker:
             states = after
         return states
 
-    def loop(self, parts: list[Part], state: WalkState) -> list[WalkState]:
+    def loop(self, parts: list[WalkedRole], state: WalkState) -> list[WalkState]:
         """The common loop."""
         start, stop, by = self._bounds(parts[0], state)
         for part in parts[1:]:
@@ -238,7 +238,7 @@ class _CommonLoop(PeeledLoop):
     """The loops of all roles, of unknown length."""
 
     def __init__(
-        self, walker: _Walker, parts: list[Part], start: Polynomial, stop: Polynomial, by: int
+        self, walker: _Walker, parts: list[WalkedRole], start: Polynomial, stop: Polynomial, by: int
     ):
         node = parts[-1].loop
         assert node is not None

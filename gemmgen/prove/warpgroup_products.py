@@ -20,13 +20,13 @@ from gemmgen.ir.target import WARP, WARPGROUP
 from gemmgen.ir.warpgroup_matrices import ROWS, UNIT, DescribeMatrix
 from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import (
+    async_accesses,
     condition_queries,
     conditions,
     data,
     shared_accesses,
     shared_state,
     symbolic_values,
-    warp_clocks,
     warp_products,
 )
 from gemmgen.prove.conditions import Truth
@@ -63,7 +63,7 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
             for key in state.multiplying:
                 state.multiplying[key] += 1
             for trace in state.traces:
-                warp_clocks.commit_reads(trace, _warps(context, state))
+                async_accesses.commit_reads(trace, _warps(context, state))
         case "wgmma_wait":
             pending = symbolic_values.form(context, state, scope, node.operands[0]).number()
             assert pending is not None
@@ -100,7 +100,7 @@ def _converge(context: WalkContext, state: WalkState) -> None:
 def _wait(context: WalkContext, state: WalkState, pending: int) -> None:
     assert state.clocks is not None
     for trace in state.traces:
-        warp_clocks.await_reads(state.clocks, trace, _warps(context, state), pending)
+        async_accesses.await_reads(state.clocks, trace, _warps(context, state), pending)
 
 
 def _multiply(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
@@ -216,7 +216,7 @@ def _note_reads(
     assert clocks is not None and own.trace is not None
     context.ledger.count("races")
     for warp in np.unique(threads // WARP):
-        flying, wrong, unseen = warp_clocks.begin_read(clocks, own.trace, cells, int(warp))
+        flying, wrong, unseen = async_accesses.begin_read(clocks, own.trace, cells, int(warp))
         whys: tuple[tuple[Bools, str], ...] = (
             (flying, "multiplies it while a copy is in flight to it"),
             (wrong, "multiplies what the other writes"),
