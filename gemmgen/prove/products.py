@@ -66,14 +66,10 @@ def _wrong(
     context: WalkContext, state: WalkState, about: str, *operands: TensorElement
 ) -> UnknownData:
     shown = " and ".join(data.shown(each, 0) for each in operands)
+    inside = tuple(inside_tensor(context, each) for each in operands)  # outside, both are 0
     about = f"{about}{': ' + shown if shown else ''}"
-    context.violated(state, "products", about, assumed=_inside(context, *operands))
+    context.violated(state, "products", about, assumed=inside)
     return UnknownData("a sum with a wrong product", certain=True)
-
-
-def _inside(context: WalkContext, *operands: TensorElement) -> tuple[Condition, ...]:
-    """That the product is of elements of both tensors: outside one, it is 0."""
-    return tuple(inside_tensor(context, each) for each in operands)
 
 
 def _joined(
@@ -93,7 +89,6 @@ def _joined(
                     f"multiplies elements with different {letter}: "
                     f"{data.shown(other, data.first_thread(apart))} by "
                     f"{data.shown(operand, data.first_thread(apart))}",
-                    assumed=_inside(context, left, right),
                 )
                 return (), None
             found[letter] = own

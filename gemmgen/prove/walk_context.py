@@ -200,15 +200,8 @@ class WalkContext:
         full = (*state.path, *path)
         self.ledger.goal(Goal(fact, claim, full, state.mask, self.where, about, address, certain))
 
-    def check(
-        self,
-        state: WalkState,
-        fact: Fact,
-        wrong: bool | Bools,
-        about: str,
-        assumed: tuple[Condition, ...] = (),
-    ) -> bool:
-        """A check of known numbers: whether no thread is ``wrong``, where ``assumed`` holds."""
+    def check(self, state: WalkState, fact: Fact, wrong: bool | Bools, about: str) -> bool:
+        """A check of known numbers: whether no thread is ``wrong``."""
         self.ledger.count(fact)
         if wrong is False:
             return True
@@ -217,7 +210,7 @@ class WalkContext:
         if not np.any(wrong):
             return True
         thread = int(np.argmax(wrong)) if isinstance(wrong, np.ndarray) else 0
-        self.violated(state, fact, about, thread, assumed=assumed)
+        self.violated(state, fact, about, thread)
         return False
 
     def violated(
