@@ -156,7 +156,7 @@ struct Finding {
 constexpr uint32_t MAGIC = 0x67676d32, CALLS_MAGIC = 0x67676d63;
 constexpr unsigned MAX_BUFFERS = 64, MAX_ARGUMENTS = 256, MAX_THREADS = 1024;
 // Blocks of a cluster, and threads of all of them.
-constexpr unsigned MAX_CLUSTER = 8, MAX_RESIDENT = 4096;
+constexpr unsigned MAX_CLUSTER = 8, MAX_RESIDENT = 8192;
 constexpr unsigned WARP = 32, MAX_WARPS = MAX_RESIDENT / WARP;
 // Work beside the threads of each block (clocks.h): loads counted by barriers, stores by threads,
 // multiplications by warpgroups.
