@@ -31,6 +31,11 @@ _COLORS = {"proved": "green", "refuted": "red", "unknown": "yellow"}
     show_default=True,
     help="The most for each fact; a fact that takes longer is unknown.",
 )
+@click.option(
+    "--both",
+    is_flag=True,
+    help="Also ask the solver cvc5 each query that z3 answers; needs pip install '.[both]'.",
+)
 @click.option("-o", "--output", metavar="OUT", help="Also write a certificate: of one FILE.")
 @options.arch
 @options.settings
@@ -38,6 +43,7 @@ _COLORS = {"proved": "green", "refuted": "red", "unknown": "yellow"}
 def command(
     files: Sequence[str],
     seconds: float,
+    both: bool,
     output: str | None,
     arch: str | None,
     settings: Sequence[options.Setting],
@@ -52,8 +58,12 @@ def command(
     Exit code 0 if all facts are proved; 1 if one is refuted, with sizes, block, thread and
     statement, and what the interpreter shows at these sizes; 3 if one is unknown, with the
     construct that no rule covers, or the time limit. Unknown never counts as proved.
+
+    With --both, cvc5 is asked each query that z3 says cannot hold. What it confirms and what it
+    does not know is reported; if it finds values for one, that is an error with exit code 1, the
+    query is printed, and no certificate is written.
     """
-    from gemmgen.prove import solver
+    from gemmgen.prove import second_solver, solver
 
     if math.isnan(seconds):
         raise UsageError("--seconds nan is not a number of seconds; 60 say")
@@ -65,7 +75,9 @@ def command(
         (name_of(path), compile_schedule(options.load(path, settings, arch))) for path in files
     ]
     solver.version()
-    reports = [(name, one, _proved(name, one, seconds, as_json)) for name, one in emitted]
+    if both:
+        second_solver.version()
+    reports = [(name, one, _proved(name, one, seconds, both, as_json)) for name, one in emitted]
     if as_json:
         from gemmgen.prove.proof_report import as_json as all_of
 
@@ -81,11 +93,17 @@ def command(
     click.get_current_context().exit(min(codes - {0}, default=0))
 
 
-def _proved(name: str, emitted: Emitted, seconds: float, quiet: bool) -> ProofReport:
+def _proved(name: str, emitted: Emitted, seconds: float, both: bool, as_json: bool) -> ProofReport:
     from gemmgen.prove import proof_report as reports
+    from gemmgen.prove.second_opinion import SolversDisagree
 
-    report = reports.examine(emitted, seconds)
-    if quiet:
+    try:
+        report = reports.examine(emitted, seconds, both)
+    except SolversDisagree as wrong:
+        found = {"file": name, "status": "disagreement", "about": wrong.about, "query": wrong.query}
+        put(json.dumps([found], indent=2) + "\n" if as_json else f"; {name}\n{wrong.query}")
+        raise
+    if as_json:
         return report
     lines = [click.style(name, bold=True)]
     lines.append(f"  assuming {', '.join(report.proof.assumed) or 'nothing'}")

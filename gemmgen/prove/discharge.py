@@ -63,6 +63,7 @@ class Discharge:
     def fact(self, fact: Fact) -> FactOutcome:
         """All that the walk has found for one fact."""
         begin = time.perf_counter()
+        self.context.theory.about = f"the fact {fact}"
         outcome = FactOutcome(fact, checks=self.context.ledger.counted.get(fact, 0))
         self._violations(outcome)
         if fact == "int32":

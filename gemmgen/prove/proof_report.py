@@ -10,10 +10,11 @@ from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.problem import Problem
 from gemmgen.pipeline import Emitted
-from gemmgen.prove import replay, solver
+from gemmgen.prove import replay, second_opinion, solver
 from gemmgen.prove.discharge import Counterexample, FactOutcome
 from gemmgen.prove.goals import FACTS, Fact
 from gemmgen.prove.prover import Proof, prove
+from gemmgen.prove.second_opinion import QueryLog, SecondOpinion
 
 LIMITS = (
     "real arithmetic: rounding is not modeled",
@@ -30,30 +31,39 @@ class ProofReport:
     interface: Interface
     proof: Proof
     runs: dict[Fact, tuple[bool, str]]
+    second: SecondOpinion | None = None
 
 
-def examine(emitted: Emitted, seconds: float) -> ProofReport:
-    """Proves an emitted kernel, and runs what is refuted."""
-    return examine_program(emitted.lowered, emitted.program.problem, seconds)
+def examine(emitted: Emitted, seconds: float, both: bool = False) -> ProofReport:
+    """Proves an emitted kernel, and runs what is refuted; asks ``both`` solvers.
+
+    Raises ``SolversDisagree``.
+    """
+    return examine_program(emitted.lowered, emitted.program.problem, seconds, both)
 
 
-def examine_program(lowered: LoweredProgram, problem: Problem, seconds: float) -> ProofReport:
+def examine_program(
+    lowered: LoweredProgram, problem: Problem, seconds: float, both: bool = False
+) -> ProofReport:
     """The same for any lowered program of a problem."""
     solver.version()
-    kernel = lowered.kernels[0]
-    proof = prove(kernel, problem, seconds)
+    kernel, log = lowered.kernels[0], QueryLog() if both else None
+    proof = prove(kernel, problem, seconds, log=log)
+    second = None if log is None else second_opinion.reviewed(log)
     runs: dict[Fact, tuple[bool, str]] = {
         one.fact: replay.confirmed(lowered, problem, one.finding)
         for one in proof.outcomes
         if one.status == "refuted" and one.finding is not None
     }
-    return ProofReport(kernel.interface, proof, runs)
+    return ProofReport(kernel.interface, proof, runs, second)
 
 
 def summary(report: ProofReport) -> str:
     """The last line of a report."""
     proof = report.proof
     by = f"in {proof.seconds:.1f} s by {solver.version()}"
+    if report.second is not None:
+        by += f"; {report.second.text()} ({report.second.seconds:.1f} s)"
     match proof.status:
         case "proved":
             return f"proved for all sizes that the kernel accepts, {by}"
@@ -117,12 +127,25 @@ def as_json(report: ProofReport) -> dict[str, Any]:
         "status": proof.status,
         "solver": solver.version(),
         "seconds": round(proof.seconds, 3),
+        "second_opinion": _second(report.second),
         "assumed": list(proof.assumed),
         "satisfiable": proof.satisfiable,
         "statements": proof.statements,
         "unreached": proof.unreached,
         "not_covered": list(LIMITS),
         "facts": [_fact(report, outcome) for outcome in proof.outcomes],
+    }
+
+
+def _second(found: SecondOpinion | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "solver": found.solver,
+        "queries": found.queries,
+        "confirmed": found.confirmed,
+        "unknown": found.unknown,
+        "seconds": found.seconds,
     }
 
 

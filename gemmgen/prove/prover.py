@@ -16,6 +16,7 @@ from gemmgen.prove import coverage, own_sum, shared_state
 from gemmgen.prove.discharge import Discharge, FactOutcome
 from gemmgen.prove.goals import FACTS, Fact, Goal
 from gemmgen.prove.integers import Unsupported
+from gemmgen.prove.second_opinion import QueryLog
 from gemmgen.prove.solver import Status
 from gemmgen.prove.symbolic_walk import run
 from gemmgen.prove.walk_context import WalkContext
@@ -50,11 +51,13 @@ def prove(
     problem: Problem,
     seconds: float = 60.0,
     facts: tuple[Fact, ...] = tuple(FACTS),
+    log: QueryLog | None = None,
 ) -> Proof:
-    """The ``facts`` of ``kernel`` for all sizes, each in at most ``seconds``."""
+    """The ``facts`` of ``kernel`` for all sizes, each in at most ``seconds``; ``log`` gets the
+    queries that they rest on."""
     begin = time.perf_counter()
     assumed = tuple(rule.text() for rule in kernel.interface.requirements)
-    context, outcomes = examined(kernel, problem, seconds, {}, facts)
+    context, outcomes = examined(kernel, problem, seconds, {}, facts, log)
     proof = Proof(outcomes, assumed)
     if context is not None:
         reached = bool(context.periods) or not context.stopped
@@ -71,10 +74,11 @@ def examined(
     seconds: float,
     given: Mapping[str, int],
     facts: tuple[Fact, ...],
+    log: QueryLog | None = None,
 ) -> tuple[WalkContext | None, list[FactOutcome]]:
     """The facts of a kernel, for these extents."""
     try:
-        context = WalkContext(kernel, min(seconds, QUERY_SECONDS), given)
+        context = WalkContext(kernel, min(seconds, QUERY_SECONDS), given, log)
     except Unsupported as reason:
         return None, [FactOutcome(fact, "unknown", str(reason)) for fact in facts]
     stopped = ""
@@ -108,7 +112,9 @@ def _walk(context: WalkContext, problem: Problem) -> None:
             if state.barriers.open.any():
                 about = "a copy that no thread waits for may be in flight when the block ends"
                 context.violated(state, "races", about)
+    context.theory.about = "the facts products and formula"
     own_sum.check(context, problem)
+    context.theory.about = "the fact coverage"
     coverage.check(context)
 
 

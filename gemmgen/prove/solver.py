@@ -105,6 +105,13 @@ def satisfiable(terms: Iterable[Term], seconds: float) -> Answer:
     return Answer(status, values, spent)
 
 
+def smtlib(terms: Iterable[Term]) -> str:
+    """The question whether all ``terms`` can hold at once, as SMT-LIB text."""
+    solver = module().Solver()
+    solver.add(*terms)
+    return str(solver.to_smt2())
+
+
 @cache
 def real(name: str) -> Term:
     """The real variable ``name``."""

@@ -71,8 +71,9 @@ class EpilogueFormula:
             given.append(solver.real("acc") == solver.real_number(0.0))
         key = (found, *given)
         if key not in self._known:
+            theory = self.context.theory
             apart = solver.negated(found == self.wanted)
-            self._known[key] = solver.satisfiable([apart, *given], self.context.theory.seconds)
+            self._known[key] = theory.satisfiable([apart, *given], theory.seconds)
         answer = self._known[key]
         if answer.status != "unsat":
             known = answer.status == "sat"

@@ -22,6 +22,7 @@ from gemmgen.prove.launch_grid import grid_of
 from gemmgen.prove.mbarriers import BarrierStates, barrier_count, conditions_of
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.samples import drawn
+from gemmgen.prove.second_opinion import QueryLog
 from gemmgen.prove.shared_state import Events, new_cells
 from gemmgen.prove.state import Binding, GlobalPlace, SharedPlace, WalkScope, WalkState
 from gemmgen.prove.theory import Theory
@@ -53,10 +54,16 @@ class WalkContext:
     ``free`` but their range.  ``bounded``: it looks for violations of some trips, not for a proof.
     """
 
-    def __init__(self, kernel: LoweredKernel, seconds: float, given: Mapping[str, int]):
+    def __init__(
+        self,
+        kernel: LoweredKernel,
+        seconds: float,
+        given: Mapping[str, int],
+        log: QueryLog | None = None,
+    ):
         self.kernel, self.interface = kernel, kernel.interface
         self.threads = self.interface.threads
-        self.theory = Theory(self.threads, seconds)
+        self.theory = Theory(self.threads, seconds, log)
         self.ledger, self.events = Ledger(), Events()
         self.stores: list[OutputStore] = []
         self.statements: list[Where] = []

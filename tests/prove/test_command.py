@@ -28,6 +28,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (found,) = json.loads(result.stdout)
     assert found["status"] == "proved" and found["file"] == str(NAIVE)
     assert {one["status"] for one in found["facts"]} == {"proved"}
+    assert found["second_opinion"] is None
     return path
 
 
