@@ -107,12 +107,7 @@ def geometry(interface: Interface, views: Mapping[str, View], held: int = 1) -> 
         if not isinstance(requirement, Aligned) and not requirement.holds(values):
             raise CallError(explain(requirement, interface, values))
     if interface.is_too_large(values):
-        tiles, most = interface.tile_count(values) * interface.parts, interface.most_tiles
-        limit = (
-            "persistent blocks compute at most" if interface.resident else "a launch has at most"
-        )
-        blocks = "" if interface.resident else " blocks"
-        raise CallError(f"C has {tiles} tiles; {limit} {most}{blocks}")
+        raise CallError(too_many_tiles(interface, values))
     written = {param.name for param in interface.tensors if param.written}
     return Geometry(
         values=values,
@@ -120,6 +115,15 @@ def geometry(interface: Interface, views: Mapping[str, View], held: int = 1) -> 
         inputs=tuple(footprint for name, footprint in footprints.items() if name not in written),
         outputs=tuple(footprint for name, footprint in footprints.items() if name in written),
     )
+
+
+def too_many_tiles(interface: Interface, values: Mapping[str, int]) -> str:
+    """A sentence about extents for which C has more tiles than a launch can have."""
+    who, what = "a launch has at most", " blocks"
+    if interface.resident:
+        who, what = "persistent blocks compute at most", ""
+    tiles = interface.tile_count(values) * interface.parts
+    return f"C has {tiles} tiles; {who} {interface.most_tiles}{what}"
 
 
 def _check_kind(param: Param, view: View) -> None:

@@ -38,7 +38,7 @@ def _replay(text: str) -> tuple[int, int]:
     "--without",
     multiple=True,
     metavar="WORD",
-    help="No directive, or word of its arguments: persistent, tma. Repeatable.",
+    help="No directive, or word of its arguments: split_k, tma. Repeatable.",
 )
 @click.option("--nvrtc", is_flag=True, help="Compile every tenth kernel for its target, too.")
 @click.option("--coverage", is_flag=True, help="List the legal pairs that were not seen.")

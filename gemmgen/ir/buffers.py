@@ -10,6 +10,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.atoms import ATOMS, Atom, Holding
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.fragment_layout import FragmentLayout, Side
+from gemmgen.ir.kept_order import keeps_order
 
 Origins = tuple[str, ...]
 """The canonical directives that shaped a node, in their order."""
@@ -68,7 +69,7 @@ class AxisSpread:
     pieces: int
     lanes: int
     width: int
-    rounds: int = 1
+    rounds: int = keeps_order(1)
 
     @property
     def extent(self) -> int:
@@ -118,7 +119,7 @@ class Spread:
     x: str
     atom: Atom = "fma"
     k_layout: AxisSpread | None = None
-    by_warp: bool = False
+    by_warp: bool = keeps_order(False)
 
     def axis(self, letter: str) -> AxisSpread:
         return next(a for a in self.axes if a.letter == letter)
@@ -243,11 +244,11 @@ class Buffer:
     dtype: DType
     shape: tuple[tuple[str, int | None], ...]
     of: str = ""
-    pad: int = 0
+    pad: int = keeps_order(0)
     stages: int = 1
-    atom_width: int = 0
-    spare: int = 0
-    swizzle: Swizzle | None = None
+    atom_width: int = keeps_order(0)
+    spare: int = keeps_order(0)
+    swizzle: Swizzle | None = keeps_order(None)
     spread: Spread | None = None
     parts: int = 1
     origins: Origins = ()

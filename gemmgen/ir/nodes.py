@@ -16,6 +16,7 @@ from gemmgen.ir.buffers import Buffer, Origins, Role, Spread
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.expr import Expr
 from gemmgen.ir.intent import Intent
+from gemmgen.ir.kept_order import keeps_order
 from gemmgen.ir.problem import Problem
 from gemmgen.ir.target import WARPGROUP
 
@@ -49,22 +50,21 @@ class Work:
     many consecutive parts each, the last block of each group adds its parts, and the last of these
     adds the groups.  ``persistent``: there are as many blocks as the GPU holds at once, and each
     walks over its share of the tiles.  ``overlap``: blocks may begin while the preceding kernel
-    still runs.  Blocks of a ``cluster``, this many along each letter of ``tile``
-    (empty: they run alone), run together and share tiles of the operands; then it is clusters that
-    ``raster`` orders.
+    still runs.  Blocks of a ``cluster``, this many along each letter of ``tile`` (empty: they run
+    alone), run together and share tiles of the operands; then ``raster`` orders clusters.
     """
 
     tile: tuple[tuple[str, int], ...]
-    raster: int = 1
+    raster: int = keeps_order(1)
     parts: int = 1
     reduce: Reduce = "ordered"
     groups: int = 1
     origins: Origins = ()
     batch: tuple[str, ...] = ()
-    persistent: bool = False
-    order: RasterOrder = "columns"
-    overlap: bool = False
-    cluster: tuple[tuple[str, int], ...] = ()
+    persistent: bool = keeps_order(False)
+    order: RasterOrder = keeps_order("columns")
+    overlap: bool = keeps_order(False)
+    cluster: tuple[tuple[str, int], ...] = keeps_order(())
 
     def size(self, letter: str) -> int:
         return dict(self.tile)[letter]
@@ -88,9 +88,9 @@ class Producers:
     The first takes the block's first tile, the next its next.
     """
 
-    warpgroups: int = 0
+    warpgroups: int = keeps_order(0)
     origins: Origins = ()
-    pingpong: int = 1
+    pingpong: int = keeps_order(1)
 
     @property
     def threads(self) -> int:
@@ -117,10 +117,10 @@ class Copy:
 
     dst: str
     src: str
-    width: int = 1
-    mode: CopyMode = "registers"
-    evict: Eviction = "normal"
-    vectors: VectorSides = "both"
+    width: int = keeps_order(1)
+    mode: CopyMode = keeps_order("registers")
+    evict: Eviction = keeps_order("normal")
+    vectors: VectorSides = keeps_order("both")
     origins: Origins = ()
 
 
@@ -151,7 +151,7 @@ class Contract:
     acc: str
     a: str
     b: str
-    order: FmaOrder = "rows"
+    order: FmaOrder = keeps_order("rows")
     atom: Atom = "fma"
     into: DType | None = None
     parts: int = 1
@@ -187,9 +187,9 @@ class Map:
 
     dst: str
     value: Expr
-    width: int = 1
+    width: int = keeps_order(1)
     origins: Origins = ()
-    through: str | None = None
+    through: str | None = keeps_order(None)
 
 
 @record

@@ -202,8 +202,7 @@ class _DirectiveChecker:
         )
 
     def _says_nothing(self) -> bool:
-        """Whether all arguments are left out, and their defaults ask for nothing.  ``persistent``
-        takes none."""
+        """Whether all arguments are left out, and their defaults ask for nothing."""
         idle = (
             spec.default is not None and spec.default == spec.identity
             for spec in self.spec.arguments

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmgen.base.errors import CallError
+from gemmgen.calling.arguments import too_many_tiles
 from gemmgen.calling.launches import Order
 from gemmgen.calling.scalars import number
 from gemmgen.calling.strides import bounds, is_folded, may_meet
@@ -60,8 +61,7 @@ def pack_launch(
     for requirement in interface.violated(values):
         raise CallError(f"{interface.name} requires {requirement.text()}")
     if interface.is_too_large(values):
-        tiles, most = interface.tile_count(values) * interface.parts, interface.most_tiles
-        raise CallError(f"{interface.name} would need {tiles} blocks, more than {most}")
+        raise CallError(too_many_tiles(interface, values))
     grid = interface.grid(values, multiprocessors)
     tensors = packing.tensors(unreadable)
     return LaunchRequest(

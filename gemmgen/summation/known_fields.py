@@ -1,7 +1,8 @@
-"""Fields of the IR's nodes that are read for the summation order, or known to leave it as it is.
+"""Fields of the IR's nodes that are read for the summation order, or leave it as it is.
 
-A field that is not here, if it is not at its default, becomes part of the order's value: a new
-directive's field makes schedules differ until it is decided what it means.
+The first are listed here; the others say so themselves, where they are declared (``keeps_order``).
+Any other field, if it is not at its default, becomes part of the order's value: a new directive's
+field makes schedules differ until it is decided what it means.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from gemmgen.ir.buffers import AxisSpread, Buffer, Spread
+from gemmgen.ir.kept_order import is_order_kept
 from gemmgen.ir.nodes import (
     Contract,
     Copy,
@@ -27,28 +29,29 @@ from gemmgen.ir.nodes import (
 )
 from gemmgen.ir.problem import Problem, Tensor
 
-KNOWN: dict[type, frozenset[str]] = {
-    kind: frozenset(names.split())
+READ: dict[type, frozenset[str]] = {
+    kind: frozenset((*names.split(), "origins"))
     for kind, names in {
         Program: "problem target splits kernels facts intent",
         Problem: "c a b m n k epilogue accumulate others batch swapped",
         Tensor: "name letters dtype",
-        Split: "dst src parts origins",
+        Split: "dst src parts",
         Kernel: "name work buffers body bounds producers",
-        Work: "tile raster parts reduce groups origins batch persistent order overlap cluster",
-        Producers: "warpgroups origins pingpong",
-        Buffer: "name role dtype shape of pad stages atom_width spare swizzle spread parts origins",
-        Spread: "axes x atom k_layout by_warp",
-        AxisSpread: "letter warps pieces lanes width rounds",
+        Work: "tile parts reduce groups batch",
+        Producers: "",
+        Buffer: "name role dtype shape of stages spread parts",
+        Spread: "axes x atom k_layout",
+        AxisSpread: "letter warps pieces lanes width",
         Init: "dst",
-        Copy: "dst src width mode evict vectors origins",
-        Contract: "acc a b order atom into parts products origins",
-        Promote: "dst part every origins",
-        Map: "dst value width origins through",
-        Loop: "letter body unroll origins step",
-        Pipeline: "letter step produce consume unroll residue origins",
+        Copy: "dst src",
+        Contract: "acc a b atom into parts products",
+        Promote: "dst part every",
+        Map: "dst value",
+        Loop: "letter body unroll step",
+        Pipeline: "letter step produce consume unroll residue",
     }.items()
 }
+"""By each node that is looked at; ``origins`` name directives, and change nothing."""
 
 
 def unread(program: Program) -> tuple[str, ...]:
@@ -60,7 +63,8 @@ def unread(program: Program) -> tuple[str, ...]:
 def _unread(node: Any) -> Iterator[str]:
     for field in fields(node):
         value = getattr(node, field.name)
-        if field.name not in KNOWN[type(node)] and value != _default(field):
+        known = field.name in READ[type(node)] or is_order_kept(field)
+        if not known and value != _default(field):
             yield f"{type(node).__name__}.{field.name}={value!r}"
 
 
@@ -72,7 +76,7 @@ def _default(field: Field[Any]) -> object:
 
 def _nodes(value: object) -> Iterator[object]:
     """The nodes of the kinds above in ``value``, at any depth."""
-    if type(value) in KNOWN:
+    if type(value) in READ:
         yield value
         inner: Iterable[object] = (getattr(value, x.name) for x in fields(value))  # type: ignore
         for each in inner:

@@ -43,7 +43,7 @@ MECHANISMS = {
             ),
             *("sim/cache_policies.cpp", "sim/ptx_policies.h"),
         ),
-        11,
+        10,
     ),
     "overlap_launch": Mechanism(
         r"overlap_launch|OverlapLaunch|\bwork\.overlap\b|\boverlap: bool|\boverlap=True"
@@ -58,14 +58,14 @@ MECHANISMS = {
     # Not removed on a trial branch: comments that have its words count, too. The aim is 20.
     "persistent": Mechanism(
         r"\b[Pp]ersistent\b|is_persistent|\b(interface|self)\.resident\b|resident: int = 0"
-        r"|\bwaves\.walked|\bself\.walked|\bwalked: |most_tiles|MOST_WALKED|is_over_tiles"
+        r"|\bwaves\.walked|\bself\.walked|\bwalked: bool|most_tiles|MOST_WALKED|is_over_tiles"
         r"|walks_on|expanded\.Tiles|class Tiles\b|\bTiles\(|ActiveClusters|active_clusters",
         (
             "passes/persistent.py",
             "gpu/active_clusters.py",
             "emit/templates/calls/count_clusters.j2",
         ),
-        60,
+        55,
     ),
 }
 """The numbers are today's.  Before a larger one, look for a file that only passes something on."""

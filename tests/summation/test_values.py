@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -155,12 +155,22 @@ def test_slices_that_depend_on_rows_are_found(monkeypatch: pytest.MonkeyPatch) -
 def test_a_field_that_is_not_known_is_part_of_the_value(monkeypatch: pytest.MonkeyPatch) -> None:
     text = TILES.replace("n=2\n", "n=2 order=serpentine\n")
     emitted, order = compiled(text), order_of(text)
-    known = {**known_fields.KNOWN, Contract: known_fields.KNOWN[Contract] - {"order"}}
-    monkeypatch.setattr(known_fields, "KNOWN", known)
+    undeclared = next(field for field in fields(Contract) if field.name == "order")
+    kept = known_fields.is_order_kept
+    monkeypatch.setattr(
+        known_fields, "is_order_kept", lambda field: field is not undeclared and kept(field)
+    )
     found = summation_order(emitted.program, emitted.lowered.kernels[0])
     assert found.unread == ("Contract.order='serpentine'",)
     assert found != order
     assert found.varies_with("n")
+
+
+def test_a_field_that_is_read_is_not_declared_to_keep_the_order() -> None:
+    for kind, read in known_fields.READ.items():
+        for field in fields(kind):
+            assert not (field.name in read and known_fields.is_order_kept(field)), field.name
+        assert read <= {*(field.name for field in fields(kind)), "origins"}
 
 
 DIFFERENT = {
