@@ -183,6 +183,7 @@ def no_verdict_under_a_patch(request: pytest.FixtureRequest) -> None:
 
         patch = request.getfixturevalue("monkeypatch")
         patch.setattr(verdicts, "complaint_of", lambda prove, *_: prove())
+        patch.setattr(verdicts, "keep", lambda *_: None)
 
 
 @pytest.fixture

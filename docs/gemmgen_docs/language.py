@@ -16,7 +16,7 @@ from gemmgen.passes.fuse_epilogue import FuseEpilogue
 from gemmgen.passes.ladder import LADDER
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.cpu import MOST
-from gemmgen.proof.layers import LAYERS
+from gemmgen.proof.layers import ORDER
 from gemmgen.prove.goals import FACTS
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec
 from gemmgen.schedule.words import HEADS, QUANTITIES
@@ -185,7 +185,7 @@ def quantities() -> str:
 
 def layers() -> str:
     """The layers that ``gemmgen verify`` runs."""
-    return ", ".join(LAYERS)
+    return ", ".join(ORDER)
 
 
 def facts() -> str:

@@ -52,7 +52,7 @@ class Verification:
     def __str__(self) -> str:
         found = ((o, *o.lines()) for o in self.outcomes)
         return "\n".join(
-            f"{o.layer}  {o.status:<7}  " + f"\n{'':13}".join(lines) for o, *lines in found
+            f"{o.layer:<2}  {o.status:<7}  " + f"\n{'':13}".join(lines) for o, *lines in found
         )
 
 
@@ -92,25 +92,30 @@ def verify(
     *,
     require: Sequence[str] = (),
     text: str | None = None,
+    prove: bool | float = False,
     arch: str | None = None,
     set: Settings | None = None,
 ) -> Verification:
     """Proves the kernel of ``schedule`` in all layers that this machine can run.
 
-    Without ``shapes`` each layer uses its own.  ``require`` names layers (C3, G2) that must run.
+    Without ``shapes`` each layer uses its own.  ``require`` names layers (C3, P, G2) that must run.
+    ``prove`` asks for layer P, facts for all sizes: True, or the most seconds that it may take.
     ``text`` is an edited copy of what ``emit_cuda`` returns: C2, C3 and G2 then judge it in place
     of the emitted text.  The path of such a copy (``mine.cu``) as ``schedule`` means the same, with
     the schedule that its first lines state.  Raises ``ScheduleError`` for a mistake in the
     schedule, ``UsageError`` for a text that is not a copy.
     """
     from gemmgen.proof.edited import check_edited, read_kernel, stated_schedule
-    from gemmgen.proof.layers import LAYERS, exit_code, needed_by
+    from gemmgen.proof.layers import ORDER, exit_code, needed_by
     from gemmgen.proof.layers import verify as outcomes_of
     from gemmgen.proof.outcome import Subject
     from gemmgen.proof.shapes import exactly
+    from gemmgen.prove import verify_layer
 
+    if not isinstance(prove, bool | int | float) or not 0 <= prove < 1e9:  # pyright: ignore
+        raise UsageError(f"prove={value_shown(prove)}: it is True, False or a number of seconds")
     for layer in check_sequence("require", require):
-        check_choice("require", layer, LAYERS)
+        check_choice("require", layer, ORDER)
     check_sequence("shapes", shapes)
     name = "text"
     if isinstance(schedule, str | Path) and str(schedule).endswith(".cu"):
@@ -125,7 +130,9 @@ def verify(
         if not isinstance(text, str):  # pyright: ignore
             raise UsageError(f"text={value_shown(text)}: it is CUDA C, as `emit_cuda` returns it")
         check_edited(emitted, text, name)
-    outcomes = tuple(outcomes_of(Subject(emitted, wanted, text)))
+    within = None if prove is True else float(prove)
+    proved = verify_layer.layer(within) if prove else verify_layer.left_out("prove=True")
+    outcomes = tuple(outcomes_of(Subject(emitted, wanted, text), proved))
     code = exit_code(outcomes, (*require, *needed_by(emitted.schedule)))
     return Verification(outcomes, code)
 

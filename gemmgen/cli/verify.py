@@ -17,9 +17,10 @@ from gemmgen.cli.files import KERNEL, name_of, put
 from gemmgen.cli.shape_option import WrittenShape, resolve_all
 from gemmgen.cli.unified_diff import unified
 from gemmgen.pipeline import compile_schedule
-from gemmgen.proof.layers import LAYERS, exit_code, needed_by
+from gemmgen.proof.layers import ORDER, exit_code, needed_by
 
 if TYPE_CHECKING:
+    from gemmgen.proof.layers import Check
     from gemmgen.proof.outcome import Outcome, Subject
 
 AS_EMITTED = "as emitted"
@@ -32,7 +33,7 @@ _COLORS = {"passed": "green", "failed": "red", "skipped": "yellow"}
 @click.option(
     "--require",
     "required",
-    type=click.Choice(list(LAYERS)),
+    type=click.Choice(ORDER),
     multiple=True,
     help="Exit code 3 if this layer can't be run.",
 )
@@ -43,6 +44,12 @@ _COLORS = {"passed": "green", "failed": "red", "skipped": "yellow"}
     help="Prove this edited copy of the emitted file in place of it: C2, C3 and G2 judge it. "
     "FILE.cu does the same, by the schedule that it states.",
 )
+@click.option(
+    "--prove/--no-prove",
+    "to_the_end",
+    default=None,
+    help="Layer P: as long as its proof takes, or not at all.  [default: 20 seconds at most]",
+)
 @options.arch
 @options.settings
 @options.as_json
@@ -51,6 +58,7 @@ def command(
     shapes: Sequence[WrittenShape],
     required: Sequence[str],
     edited: str | None,
+    to_the_end: bool | None,
     arch: str | None,
     settings: Sequence[options.Setting],
     as_json: bool,
@@ -61,7 +69,8 @@ def command(
     state the schedule, or --schedule names it.  What you changed is shown first.
 
     C0 the schedule's text; C1 its meaning after every pass; C2 the emitted text, run on the CPU;
-    C3 compiling it for six architectures; G2 a GPU.  Exit code 0 if all layers that could run held,
+    C3 compiling it for six architectures; P facts of its program for all sizes (gemmgen prove);
+    G2 a GPU.  Exit code 0 if all layers that could run held,
     C1 and C2 among them; 1 if one failed; 3 if C1, C2 or a required layer could not run, if the
     kernel did not run at a --shape, or if no compiler is installed to check the schedule's `require
     registers` or `require spills`.  A note is about speed and fails nothing.
@@ -74,7 +83,10 @@ def command(
     subjects = [
         _subject(path, kernel, shapes, settings, arch) for path, kernel in _pairs(files, edited)
     ]
-    results = [(name, subject, _verified(name, subject, as_json)) for name, subject in subjects]
+    proved = _layer_p(to_the_end)
+    results = [
+        (name, subject, _verified(name, subject, proved, as_json)) for name, subject in subjects
+    ]
     if as_json:
         found = [
             {"file": name, "edits": _edits(name, subject), "layers": [asdict(o) for o in outcomes]}
@@ -86,6 +98,18 @@ def command(
         for _, subject, outcomes in results
     }
     click.get_current_context().exit(min(codes - {0}, default=0))
+
+
+def _layer_p(to_the_end: bool | None) -> Check:
+    from gemmgen.prove import verify_layer
+
+    match to_the_end:
+        case None:
+            return verify_layer.layer(verify_layer.SECONDS)
+        case True:
+            return verify_layer.layer(None)
+        case False:
+            return verify_layer.left_out("--no-prove")
 
 
 def _pairs(files: Sequence[str], edited: str | None) -> list[tuple[str | None, str | None]]:
@@ -143,7 +167,7 @@ def _edits(name: str, subject: Subject) -> str | None:
     return text_diff.unified(subject.emitted.text, subject.text, AS_EMITTED, name)
 
 
-def _verified(name: str, subject: Subject, quiet: bool) -> tuple[Outcome, ...]:
+def _verified(name: str, subject: Subject, proved: Check, quiet: bool) -> tuple[Outcome, ...]:
     """The outcomes of one kernel, each printed when it is known."""
     from gemmgen.proof.layers import verify
 
@@ -153,11 +177,11 @@ def _verified(name: str, subject: Subject, quiet: bool) -> tuple[Outcome, ...]:
             edits = unified(subject.emitted.text, subject.text, AS_EMITTED, name)
             put(edits or "  no line differs from what is emitted\n")
     outcomes: list[Outcome] = []
-    for outcome in verify(subject):
+    for outcome in verify(subject, proved):
         outcomes.append(outcome)
         if not quiet:
             status = click.style(f"{outcome.status:<7}", fg=_COLORS[outcome.status])
             said, *notes = outcome.lines()
-            put(f"  {outcome.layer}  {status}  {said}\n")
+            put(f"  {outcome.layer:<2}  {status}  {said}\n")
             put("".join(f"{'':15}{note}\n" for note in notes))
     return tuple(outcomes)

@@ -18,9 +18,13 @@ LAYERS = {
     "C3": "compiled",
     "G2": "gpu",
 }
-"""Each layer and its file in this folder."""
+"""Each layer of this folder and its file."""
 
-OF_SCHEDULE = ("C0", "C1")
+PROVED = "P"
+"""The facts for all sizes, which the caller has to hand over: ``gemmgen.prove`` builds on this."""
+ORDER = ("C0", "C1", "C2", "C3", PROVED, "G2")
+
+OF_SCHEDULE = ("C0", "C1", PROVED)
 """Layers about the schedule and its program; the others are about the text."""
 
 NEEDED = ("C1", "C2")
@@ -29,25 +33,36 @@ SHAPES = "shapes"
 """In place of a layer: the shapes that were asked for and that no layer ran the kernel at."""
 
 
-def verify(subject: Subject) -> Iterator[Outcome]:
+Check = Callable[[Subject], Outcome]
+
+
+def verify(subject: Subject, proved: Check | None = None) -> Iterator[Outcome]:
     """The outcome of each layer, as soon as it is known; then the shapes that were asked for at
-    which the kernel did not run, if there are any."""
+    which the kernel did not run, if there are any.  ``proved`` is layer P."""
     outcomes: list[Outcome] = []
-    for layer, file in LAYERS.items():
-        outcomes.append(_outcome(layer, file, subject))
+    for layer in ORDER:
+        check = proved if layer == PROVED else _check_in(LAYERS.get(layer))
+        if check is None:
+            continue
+        outcomes.append(_outcome(layer, check, subject))
         yield outcomes[-1]
     left = _not_run(subject, outcomes)
     if left:
         yield skipped(SHAPES, _why_left(left))
 
 
-def _outcome(layer: str, file: str, subject: Subject) -> Outcome:
+def _check_in(file: str | None) -> Check | None:
+    if file is None:
+        return None
+    return cast(Check, importlib.import_module(f"gemmgen.proof.{file}").check)
+
+
+def _outcome(layer: str, check: Check, subject: Subject) -> Outcome:
     """The outcome of one layer; what this machine's file system refuses is not a mistake of the
     kernel's."""
-    module = importlib.import_module(f"gemmgen.proof.{file}")
     given = subject if layer in OF_SCHEDULE else subject.of_text()
     try:
-        return cast(Callable[[Subject], Outcome], module.check)(given)
+        return check(given)
     except OSError as wrong:
         return skipped(layer, f"this machine can't run it: {wrong}")
 

@@ -26,13 +26,22 @@ def complaint_of(prove: Callable[[], str | None], layer: str, *about: object) ->
 
     The ``repr`` of ``about`` must include everything that ``prove`` depends on.
     """
-    name = f"verdict-{caches.key(checker(), layer, *map(repr, about))}"
+    name = _name(layer, about)
     if caches.read(name) is not None:
         return None
     complaint = prove()
     if complaint is None:
         caches.write(name, {})
     return complaint
+
+
+def keep(layer: str, *about: object) -> None:
+    """Notes that there is nothing to complain about, for ``complaint_of``."""
+    caches.write(_name(layer, about), {})
+
+
+def _name(layer: str, about: tuple[object, ...]) -> str:
+    return f"verdict-{caches.key(checker(), layer, *map(repr, about))}"
 
 
 @cache

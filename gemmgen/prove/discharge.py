@@ -36,7 +36,8 @@ class Counterexample:
 
 @dataclass
 class FactOutcome:
-    """What is known of one fact; ``checks`` counts the accesses and claims that it is about."""
+    """What is known of one fact; ``checks`` counts the accesses and claims that it is about;
+    ``late``: the proof ran out of time."""
 
     fact: Fact
     status: Status = "proved"
@@ -45,6 +46,7 @@ class FactOutcome:
     checks: int = 0
     seconds: float = 0.0
     finding: Counterexample | None = None
+    late: bool = False
 
     def worse(self, status: Status, reason: str, finding: Counterexample | None = None) -> None:
         """Takes a worse status; the first of its kind gives the reason."""
@@ -63,7 +65,7 @@ class Discharge:
     def fact(self, fact: Fact) -> FactOutcome:
         """All that the walk has found for one fact."""
         begin = time.perf_counter()
-        self.context.theory.about = f"the fact {fact}"
+        self.context.theory.questions.about = f"the fact {fact}"
         outcome = FactOutcome(fact, checks=self.context.ledger.counted.get(fact, 0))
         self._violations(outcome)
         if fact == "int32":

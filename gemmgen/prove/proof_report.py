@@ -10,10 +10,13 @@ from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredProgram
 from gemmgen.ir.problem import Problem
 from gemmgen.pipeline import Emitted
+from gemmgen.proof import verdicts
+from gemmgen.proof.layers import PROVED
 from gemmgen.prove import replay, second_opinion, solver
 from gemmgen.prove.discharge import Counterexample, FactOutcome
 from gemmgen.prove.goals import FACTS, Fact
 from gemmgen.prove.prover import Proof, prove
+from gemmgen.prove.questions import Questions
 from gemmgen.prove.second_opinion import QueryLog, SecondOpinion
 
 LIMITS = (
@@ -34,21 +37,36 @@ class ProofReport:
     second: SecondOpinion | None = None
 
 
-def examine(emitted: Emitted, seconds: float, both: bool = False) -> ProofReport:
+def examine(
+    emitted: Emitted, seconds: float, both: bool = False, within: float | None = None
+) -> ProofReport:
     """Proves an emitted kernel, and runs what is refuted; asks ``both`` solvers.
 
-    Raises ``SolversDisagree``.
+    Each fact takes at most ``seconds``, the proof ``within``.  What is proved is kept, for
+    ``gemmgen verify``.  Raises ``SolversDisagree``.
     """
-    return examine_program(emitted.lowered, emitted.program.problem, seconds, both)
+    report = examine_program(emitted.lowered, emitted.program.problem, seconds, both, within)
+    if report.proof.status == "proved":
+        verdicts.keep(PROVED, *kept_key(emitted))
+    return report
+
+
+def kept_key(emitted: Emitted) -> tuple[object, ...]:
+    """All that a proof depends on, besides gemmgen's sources."""
+    return solver.version(), emitted.lowered, emitted.program.problem
 
 
 def examine_program(
-    lowered: LoweredProgram, problem: Problem, seconds: float, both: bool = False
+    lowered: LoweredProgram,
+    problem: Problem,
+    seconds: float,
+    both: bool = False,
+    within: float | None = None,
 ) -> ProofReport:
     """The same for any lowered program of a problem."""
     solver.version()
     kernel, log = lowered.kernels[0], QueryLog() if both else None
-    proof = prove(kernel, problem, seconds, log=log)
+    proof = prove(kernel, problem, seconds, questions=Questions(within, log))
     second = None if log is None else second_opinion.reviewed(log)
     runs: dict[Fact, tuple[bool, str]] = {
         one.fact: replay.confirmed(lowered, problem, one.finding)

@@ -16,7 +16,7 @@ from gemmgen.prove import coverage, own_sum, shared_state
 from gemmgen.prove.discharge import Discharge, FactOutcome
 from gemmgen.prove.goals import FACTS, Fact, Goal
 from gemmgen.prove.integers import Unsupported
-from gemmgen.prove.second_opinion import QueryLog
+from gemmgen.prove.questions import OutOfTime, Questions
 from gemmgen.prove.solver import Status
 from gemmgen.prove.symbolic_walk import run
 from gemmgen.prove.walk_context import WalkContext
@@ -29,7 +29,8 @@ REACH_SECONDS = 1.0
 @dataclass
 class Proof:
     """What is known of a kernel; ``assumed`` are the requirements of its calls, ``statements`` how
-    many have claims for the solver, and ``unreached`` those that no thread reaches."""
+    many have claims for the solver, and ``unreached`` those that no thread reaches.  What was
+    ``not_covered`` ended the walk; ``late`` says that there was not enough time."""
 
     outcomes: list[FactOutcome]
     assumed: tuple[str, ...]
@@ -37,13 +38,16 @@ class Proof:
     unreached: list[str] = field(default_factory=list[str])
     satisfiable: bool = True
     seconds: float = 0.0
+    not_covered: str = ""
+    late: str = ""
 
     @property
     def status(self) -> Status:
         found = {outcome.status for outcome in self.outcomes}
         if "refuted" in found:
             return "refuted"
-        return "proved" if found == {"proved"} and self.satisfiable else "unknown"
+        held = found == {"proved"} and self.satisfiable and not self.late
+        return "proved" if held else "unknown"
 
 
 def prove(
@@ -51,19 +55,28 @@ def prove(
     problem: Problem,
     seconds: float = 60.0,
     facts: tuple[Fact, ...] = tuple(FACTS),
-    log: QueryLog | None = None,
+    questions: Questions | None = None,
 ) -> Proof:
-    """The ``facts`` of ``kernel`` for all sizes, each in at most ``seconds``; ``log`` gets the
-    queries that they rest on."""
+    """The ``facts`` of ``kernel`` for all sizes, each in at most ``seconds``, and all of them in
+    the time of ``questions``."""
+    questions = questions or Questions()
     begin = time.perf_counter()
     assumed = tuple(rule.text() for rule in kernel.interface.requirements)
-    context, outcomes = examined(kernel, problem, seconds, {}, facts, log)
+    context, outcomes = examined(kernel, problem, seconds, {}, facts, questions)
     proof = Proof(outcomes, assumed)
-    if context is not None:
-        reached = bool(context.periods) or not context.stopped
-        if reached and not any(outcome.status == "refuted" for outcome in outcomes):
-            _search(context, problem, proof, seconds, begin)
-        _check_reached(context, proof)
+    if context is None:
+        proof.not_covered = "" if outcomes[0].late else outcomes[0].reason
+    else:
+        proof.not_covered = context.stopped
+        questions.log = None
+        try:
+            reached = bool(context.periods) or not context.stopped
+            if reached and not any(outcome.status == "refuted" for outcome in outcomes):
+                _search(context, problem, proof, seconds, begin)
+            _check_reached(context, proof)
+        except OutOfTime as reason:
+            proof.late = str(reason)
+    proof.late = proof.late or next((x.reason for x in outcomes if x.late), "")
     proof.seconds = time.perf_counter() - begin
     return proof
 
@@ -74,25 +87,34 @@ def examined(
     seconds: float,
     given: Mapping[str, int],
     facts: tuple[Fact, ...],
-    log: QueryLog | None = None,
+    questions: Questions,
 ) -> tuple[WalkContext | None, list[FactOutcome]]:
     """The facts of a kernel, for these extents."""
     try:
-        context = WalkContext(kernel, min(seconds, QUERY_SECONDS), given, log)
+        context = WalkContext(kernel, min(seconds, QUERY_SECONDS), given, questions)
     except Unsupported as reason:
         return None, [FactOutcome(fact, "unknown", str(reason)) for fact in facts]
-    stopped = ""
+    except OutOfTime as reason:
+        return None, [FactOutcome(fact, "unknown", str(reason), late=True) for fact in facts]
+    stopped, late = "", ""
     try:
         _walk(context, problem)
     except Unsupported as reason:
         statement = context.where.statement
         stopped = f"{reason}{f', in `{statement}`' if statement else ''}"
+    except OutOfTime as reason:
+        late = str(reason)
     context.stopped = stopped
     discharge = Discharge(context, seconds)
     outcomes: list[FactOutcome] = []
     for fact in facts:
-        outcome = discharge.fact(fact)
-        if stopped:
+        try:
+            outcome = discharge.fact(fact)
+        except OutOfTime as reason:
+            outcome = FactOutcome(fact, "unknown", str(reason), late=True)
+        if late:
+            outcome = FactOutcome(fact, "unknown", late, late=True)
+        elif stopped:
             outcome.worse("unknown", stopped)
         outcomes.append(outcome)
     return context, outcomes
@@ -112,9 +134,9 @@ def _walk(context: WalkContext, problem: Problem) -> None:
             if state.barriers.open.any():
                 about = "a copy that no thread waits for may be in flight when the block ends"
                 context.violated(state, "races", about)
-    context.theory.about = "the facts products and formula"
+    context.theory.questions.about = "the facts products and formula"
     own_sum.check(context, problem)
-    context.theory.about = "the fact coverage"
+    context.theory.questions.about = "the fact coverage"
     coverage.check(context)
 
 
@@ -129,7 +151,7 @@ def _search(
         )
         if not left or time.perf_counter() - begin > 4 * seconds:
             return
-        _, found = examined(kernel, problem, seconds, given, left)
+        _, found = examined(kernel, problem, seconds, given, left, context.theory.questions)
         for outcome in found:
             if outcome.status == "refuted" and outcome.finding is not None:
                 outcome.finding.values = {**outcome.finding.values, **given}

@@ -73,7 +73,7 @@ class EpilogueFormula:
         if key not in self._known:
             theory = self.context.theory
             apart = solver.negated(found == self.wanted)
-            self._known[key] = theory.satisfiable([apart, *given], theory.seconds)
+            self._known[key] = theory.questions.satisfiable([apart, *given], theory.seconds)
         answer = self._known[key]
         if answer.status != "unsat":
             known = answer.status == "sat"

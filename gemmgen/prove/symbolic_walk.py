@@ -86,8 +86,10 @@ ORDERING = (
 def run(
     context: WalkContext, body: Sequence[Node], states: list[WalkState], scope: WalkScope
 ) -> list[WalkState]:
-    """``body`` from each of ``states``; those that leave a loop are kept as they are."""
+    """``body`` from each of ``states``; those that leave a loop are kept as they are.
+    Raises ``OutOfTime``."""
     for node in body:
+        context.theory.questions.left()
         after: list[WalkState] = []
         for state in states:
             after += [state] if state.broken else step(context, node, state, scope)

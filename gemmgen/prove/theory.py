@@ -31,12 +31,10 @@ from gemmgen.prove.conditions import (
     Truth,
 )
 from gemmgen.prove.polynomials import Polynomial
-from gemmgen.prove.second_opinion import QueryLog
-from gemmgen.prove.solver import Answer, Status, Term
+from gemmgen.prove.questions import Questions
+from gemmgen.prove.solver import Status, Term
 
 ROUNDS = 3
-WALK = "the walk, which all facts depend on"
-"""What a query is about that no fact asked."""
 SMALL = (40, 300, 5000)
 """Extents of a counterexample are at most these, if there is one of them."""
 
@@ -54,12 +52,10 @@ class Judgment:
 
 class Theory:
     """The symbols of one kernel.  ``facts`` of a symbol are cheap to use, ``definitions`` all that
-    is known; ``sizes`` are those whose values a counterexample keeps small.  ``log`` gets the
-    queries that cannot hold, with what they are ``about``."""
+    is known; ``sizes`` are those whose values a counterexample keeps small."""
 
-    def __init__(self, threads: int, seconds: float, log: QueryLog | None = None):
-        self.threads, self.seconds, self.log = threads, seconds, log
-        self.about = WALK
+    def __init__(self, threads: int, seconds: float, questions: Questions):
+        self.threads, self.seconds, self.questions = threads, seconds, questions
         self.facts: dict[str, list[Condition]] = {}
         self.definitions: dict[str, list[Condition]] = {}
         self.multiples: dict[str, int] = {}
@@ -182,13 +178,6 @@ class Theory:
 
     # ---- questions ----
 
-    def satisfiable(self, terms: Sequence[Term], seconds: float) -> Answer:
-        """Whether all ``terms`` can hold at once; all questions to the solver are asked here."""
-        answer = solver.satisfiable(terms, seconds)
-        if self.log is not None and answer.status == "unsat":
-            self.log.add(solver.smtlib(terms), self.about)
-        return answer
-
     def ask(
         self,
         given: Sequence[Condition],
@@ -217,13 +206,13 @@ class Theory:
             return claim.value is True
         violated = (*given, conditions.negated(claim))
         return any(
-            self.satisfiable(self._terms(violated, deep), seconds).status == "unsat"
+            self.questions.satisfiable(self._terms(violated, deep), seconds).status == "unsat"
             for deep in (False, True)
         )
 
     def can_hold(self, given: Sequence[Condition], seconds: float) -> bool:
         """Whether values for which ``given`` holds were found."""
-        return self.satisfiable(self._terms(given, True), seconds).status == "sat"
+        return self.questions.satisfiable(self._terms(given, True), seconds).status == "sat"
 
     def example(self, given: Sequence[Condition], mask: Bools | None = None) -> Judgment:
         """Values for which ``given`` holds in a thread: ``refuted`` if there are some."""
@@ -235,7 +224,7 @@ class Theory:
         """A thread and values for which all of ``wanted`` holds (``refuted``)."""
         terms = self._terms(wanted, deep)
         used = [self._digits[key] for key in self._used]
-        first = self.satisfiable(terms, seconds)
+        first = self.questions.satisfiable(terms, seconds)
         spent, asked = first.seconds, 1
         if first.status != "sat" or not deep:
             status: Status = "proved" if first.status == "unsat" else "unknown"
@@ -247,7 +236,7 @@ class Theory:
                 terms.append(_combinations(used, mask))
             for most in (*SMALL, None):
                 small = [] if most is None else [solver.integer(n) <= most for n in self.sizes]
-                found = self.satisfiable([*terms, *small], seconds)
+                found = self.questions.satisfiable([*terms, *small], seconds)
                 spent, asked = spent + found.seconds, asked + 1
                 if found.status == "sat":
                     thread = self._thread(wanted, found.values, mask)

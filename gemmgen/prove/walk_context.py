@@ -21,8 +21,8 @@ from gemmgen.prove.goals import Fact, Goal, KnownViolation, Ledger, Range, Where
 from gemmgen.prove.launch_grid import grid_of
 from gemmgen.prove.mbarriers import BarrierStates, barrier_count, conditions_of
 from gemmgen.prove.polynomials import Polynomial
+from gemmgen.prove.questions import Questions
 from gemmgen.prove.samples import drawn
-from gemmgen.prove.second_opinion import QueryLog
 from gemmgen.prove.shared_state import Events, new_cells
 from gemmgen.prove.state import Binding, GlobalPlace, SharedPlace, WalkScope, WalkState
 from gemmgen.prove.theory import Theory
@@ -59,11 +59,11 @@ class WalkContext:
         kernel: LoweredKernel,
         seconds: float,
         given: Mapping[str, int],
-        log: QueryLog | None = None,
+        questions: Questions,
     ):
         self.kernel, self.interface = kernel, kernel.interface
         self.threads = self.interface.threads
-        self.theory = Theory(self.threads, seconds, log)
+        self.theory = Theory(self.threads, seconds, questions)
         self.ledger, self.events = Ledger(), Events()
         self.stores: list[OutputStore] = []
         self.statements: list[Where] = []

@@ -22,7 +22,7 @@ def test_verify_proves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "ARCHITECTURES", ())
     found = gemmgen.verify(TILED, [(33, 40, 17)])
     assert found.proved and found.exit_code == 0
-    assert [o.layer for o in found.outcomes] == ["C0", "C1", "C2", "C3", "G2"]
+    assert [o.layer for o in found.outcomes] == ["C0", "C1", "C2", "C3", "P", "G2"]
     assert "C2  passed" in str(found)
     assert repr(found).startswith("<Verification: C0 passed, C1 passed, C2 passed, ")
 

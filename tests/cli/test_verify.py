@@ -18,7 +18,7 @@ from gemmgen.ir.text import parse_ir
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import make_concrete, rewrite
 from gemmgen.proof import gpu
-from gemmgen.proof.layers import LAYERS
+from gemmgen.proof.layers import ORDER
 from gemmgen.proof.outcome import failed, passed, skipped
 
 from .running import EXAMPLES, gemmgen
@@ -31,7 +31,7 @@ def test_verify_prints_a_line_per_layer():
     result = gemmgen("verify", NAIVE, "--shape", "5x7x3")
     assert result.exit_code == 0 and result.stderr == ""
     lines = result.stdout.splitlines()
-    assert lines[0] == str(NAIVE) and len(lines) == 1 + len(LAYERS)
+    assert lines[0] == str(NAIVE) and len(lines) == 1 + len(ORDER)
     assert lines[3].startswith("  C2  passed   ")
 
 
@@ -54,7 +54,7 @@ def test_json_holds_figures_and_reasons(monkeypatch: pytest.MonkeyPatch):
     result = gemmgen("verify", NAIVE, "--shape", "2x3x5", "--json")
     (found,) = json.loads(result.stdout)
     layers = {layer["layer"]: layer for layer in found["layers"]}
-    assert found["file"] == str(NAIVE) and list(layers) == list(LAYERS)
+    assert found["file"] == str(NAIVE) and list(layers) == list(ORDER)
     assert layers["G2"]["reason"] == "no GPU" and layers["C1"]["status"] == "passed"
 
 
@@ -122,7 +122,7 @@ def test_an_edited_text_is_proved_in_place_of_the_emitted_one(written: Path):
     result = gemmgen(*line)
     assert result.exit_code == 1
     lines = [line.split() for line in result.stdout.splitlines() if line.startswith("  ")]
-    layers = {line[0]: line[1] for line in lines if line[0] in LAYERS}
+    layers = {line[0]: line[1] for line in lines if line[0] in ORDER}
     assert (layers["C0"], layers["C1"], layers["C2"]) == ("passed", "passed", "failed")
 
 

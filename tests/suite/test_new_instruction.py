@@ -123,6 +123,6 @@ def test_it_is_emitted_and_shown(copy: Path) -> None:
 @pytest.mark.proof
 def test_its_models_run_it(copy: Path) -> None:
     """The interpreter (C1), and the text on the CPU (C2)."""
-    said = gemmgen(copy, "verify", "streamed.sched", "--shape", "17x19x9")
+    said = gemmgen(copy, "verify", "streamed.sched", "--no-prove", "--shape", "17x19x9")
     assert re.search(r"^ +C1 +passed", said, re.MULTILINE), said
     assert re.search(r"^ +C2 +passed", said, re.MULTILINE), said
