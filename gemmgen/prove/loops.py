@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from functools import partial
 
@@ -18,6 +19,8 @@ from gemmgen.prove.walk_context import WalkContext
 Body = Callable[[list[WalkState], WalkScope], list[WalkState]]
 LONGEST_PERIOD = 8
 MOST_TRIPS = 4096
+MOST_SAMPLED = 12
+"""Trips of a sampled call."""
 
 
 def loop(
@@ -134,6 +137,8 @@ class TripLoop:
         self.start, self.stop, self.by = start, stop, by
         self.trip = context.theory.symbol(f"trip of {node.variable}")
         context.theory.known(self.trip, conditions.not_negative(self.trip))
+        dice = random.Random(0)
+        context.theory.valued(self.trip, lambda _: dice.randrange(MOST_SAMPLED))
         self.name = next(iter(self.trip.symbols))
 
     def at(self, trip: Polynomial) -> Polynomial:

@@ -150,6 +150,7 @@ def as_json(report: ProofReport) -> dict[str, Any]:
         "satisfiable": proof.satisfiable,
         "statements": proof.statements,
         "unreached": proof.unreached,
+        "undecided": proof.undecided,
         "not_covered": list(LIMITS),
         "facts": [_fact(report, outcome) for outcome in proof.outcomes],
     }

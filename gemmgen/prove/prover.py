@@ -22,20 +22,23 @@ from gemmgen.prove.symbolic_walk import run
 from gemmgen.prove.walk_context import WalkContext
 
 QUERY_SECONDS = 10.0
-REACH_SECONDS = 1.0
 """The most for one question to the solver."""
+REACH_SECONDS = 3.0
+"""The most for the question which statements are reached."""
 
 
 @dataclass
 class Proof:
     """What is known of a kernel; ``assumed`` are the requirements of its calls, ``statements`` how
-    many have claims for the solver, and ``unreached`` those that no thread reaches.  What was
+    many have claims for the solver, ``unreached`` those that no thread reaches, and ``undecided``
+    those of which neither a sampled call nor the solver says whether one does.  What was
     ``not_covered`` ended the walk; ``late`` says that there was not enough time."""
 
     outcomes: list[FactOutcome]
     assumed: tuple[str, ...]
     statements: int = 0
     unreached: list[str] = field(default_factory=list[str])
+    undecided: list[str] = field(default_factory=list[str])
     satisfiable: bool = True
     seconds: float = 0.0
     not_covered: str = ""
@@ -185,11 +188,17 @@ def _check_reached(context: WalkContext, proof: Proof) -> None:
     claim, can be reached."""
     theory = context.theory
     theory.symbol("launch", [fact for name in theory.sizes for fact in theory.facts[name]])
-    proof.satisfiable = theory.can_hold(tuple(theory.facts["launch"]), QUERY_SECONDS)
+    proof.satisfiable = bool(theory.can_hold(tuple(theory.facts["launch"]), QUERY_SECONDS))
     statements: dict[int, list[Goal]] = {}
     for goal in context.ledger.goals.values():
         statements.setdefault(id(goal.where.node), []).append(goal)
     proof.statements = len(statements)
+    end = time.perf_counter() + REACH_SECONDS
     for goals in statements.values():
-        if not any(theory.can_hold(goal.path, REACH_SECONDS) for goal in goals):
-            proof.unreached.append(goals[0].where.statement)
+        if any(theory.is_reached(goal.path, goal.mask) for goal in goals):
+            continue
+        left = (max(0.01, end - time.perf_counter()) for _ in goals)
+        can = [theory.can_hold(goal.path, min(0.3, most)) for goal, most in zip(goals, left)]
+        if True not in can:
+            kind = proof.undecided if None in can else proof.unreached
+            kind.append(goals[0].where.statement)

@@ -127,6 +127,18 @@ class Theory:
             if names <= sample.keys()
         )
 
+    def is_reached(self, path: Sequence[Condition], mask: Bools | None) -> bool:
+        """Whether a thread of ``mask`` is where ``path`` holds, in a sampled call."""
+        names = {x for one in path for form in conditions.forms_of(one) for x in form.symbols}
+        flags = {flag for one in path for flag in conditions.flags_of(one)}
+        for sample in self.samples:
+            if names <= sample.keys():
+                for value in (0, 1):
+                    values = {**sample, **dict.fromkeys(flags, value)}
+                    if self._thread(path, values, mask) is not None:
+                        return True
+        return False
+
     # ---- terms of the solver ----
 
     def term(self, condition: Condition) -> Term:
@@ -205,14 +217,16 @@ class Theory:
         if isinstance(claim, Truth):
             return claim.value is True
         violated = (*given, conditions.negated(claim))
-        return any(
-            self.questions.satisfiable(self._terms(violated, deep), seconds).status == "unsat"
-            for deep in (False, True)
-        )
+        if self.questions.satisfiable(self._terms(violated, False), seconds).status == "unsat":
+            return True
+        if self.is_reached(violated, None):
+            return False
+        return self.questions.satisfiable(self._terms(violated, True), seconds).status == "unsat"
 
-    def can_hold(self, given: Sequence[Condition], seconds: float) -> bool:
-        """Whether values for which ``given`` holds were found."""
-        return self.questions.satisfiable(self._terms(given, True), seconds).status == "sat"
+    def can_hold(self, given: Sequence[Condition], seconds: float) -> bool | None:
+        """Whether there are values for which ``given`` holds; None if that was not decided."""
+        found = self.questions.satisfiable(self._terms(given, True), seconds).status
+        return None if found == "unknown" else found == "sat"
 
     def example(self, given: Sequence[Condition], mask: Bools | None = None) -> Judgment:
         """Values for which ``given`` holds in a thread: ``refuted`` if there are some."""
