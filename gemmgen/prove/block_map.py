@@ -58,6 +58,10 @@ def _check_injective(context: WalkContext, tile: Sequence[Polynomial], where: Wh
         )
     known = [_equal(own, primed(own)) for own in tile]
     known += _lemmas(context, names, other)
+    for name, place in context.theory.permutations.items():
+        if name in other:
+            apart = conditions.negated(_equal(polynomials.symbol(name), other[name]))
+            known.append(conditions.any_of(apart, _equal(place, primed(place))))
     (block,) = context.grid.tile.symbols
     left = [name for name in names if name != block]
     moved = True
@@ -87,6 +91,8 @@ def _between(context: WalkContext, tile: Sequence[Polynomial]) -> list[str]:
     for name in theory.facts:
         own = [*theory.facts[name], *theory.definitions[name]]
         named = {x for c in own for form in conditions.forms_of(c) for x in form.symbols}
+        if name in theory.permutations:
+            named |= theory.permutations[name].symbols
         if name == block or (named & depends and name not in theory.sizes and _is_own(name, own)):
             depends.add(name)
             found.append(name)

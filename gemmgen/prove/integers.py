@@ -123,6 +123,28 @@ def _by_number(theory: Theory, x: Polynomial, divisor: int) -> Polynomial:
     return theory.shared_names[key]
 
 
+def permuted(theory: Theory, x: Polynomial, table: Ints) -> Polynomial:
+    """``x`` with its place in each row of ``table.size`` numbers exchanged by a table."""
+    if np.any(np.sort(table) != np.arange(table.size)):
+        raise Unsupported("a table that has a number twice")
+    row, place = divided(theory, x, polynomials.fixed(table.size))
+    key = ("table", polynomials.signature(place), table.tobytes())
+    if key not in theory.shared_names:
+        own = theory.symbol("place")
+        last = polynomials.fixed(table.size - 1)
+        theory.known(own, conditions.not_negative(own), conditions.at_least(last, own))
+
+        def value(sample: Mapping[str, int]) -> int | None:
+            found = number_in(sample, place)
+            return None if found is None else int(table[found])
+
+        theory.valued(own, value)
+        (name,) = own.symbols
+        theory.permutations[name] = place
+        theory.shared_names[key] = own
+    return polynomials.add(polynomials.scale(row, table.size), theory.shared_names[key])
+
+
 def _by_symbol(theory: Theory, x: Polynomial, y: Polynomial) -> tuple[Polynomial, Polynomial]:
     """New symbols: ``x = q * y + r``."""
     if not (x.uniform and y.uniform):

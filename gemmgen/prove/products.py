@@ -140,6 +140,23 @@ def extended(context: WalkContext, state: WalkState, sum_: Total, step: Polynomi
     return Total(sum_.at, low, high, tuple(left))
 
 
+def joined_sums(
+    context: WalkContext, state: WalkState, left: Total, right: Total | UnknownData
+) -> Data:
+    """``left + right``: one sum, if the second begins where the first one ends."""
+    if isinstance(right, UnknownData):
+        context.violated(state, "products", f"adds {right.reason}", certain=right.certain)
+        return UnknownData(f"a sum with {right.reason}", right.certain)
+    if not data.same_place(left.at, right.at):
+        there, here = (data.shown(each, 0) for each in (right, left))
+        return _wrong(context, state, f"adds {there} to {here}")
+    for first, second in ((left, right), (right, left)):
+        if not (first.extra or second.extra) and polynomials.same(first.high, second.low):
+            return Total(first.at, first.low, second.high)
+    there, here = (data.shown(each, 0) for each in (right, left))
+    return _wrong(context, state, f"adds {there} to {here}, which does not end where it begins")
+
+
 def settled(context: WalkContext, state: WalkState, value: Data) -> Data:
     """``value`` as one element of a tensor, where it is that or, outside the tensor, zero.
 

@@ -12,12 +12,20 @@ import numpy as np
 
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 from gemmgen.ir.target import WARP
-from gemmgen.prove import conditions, data, element_accesses, integers, polynomials
+from gemmgen.numerics.operators import OF_INTS, Ints
+from gemmgen.prove import conditions, data, element_accesses, integers, polynomials, products
 from gemmgen.prove.conditions import Condition, Flag, Integer, Truth
-from gemmgen.prove.data import Apply, Data, IndexNumber, Number, ScalarArgument
+from gemmgen.prove.data import (
+    Apply,
+    Data,
+    IndexNumber,
+    Number,
+    ScalarArgument,
+    Total,
+    UnknownData,
+)
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.polynomials import Polynomial
-from gemmgen.prove.products import multiply_add
 from gemmgen.prove.state import (
     Binding,
     GlobalPlace,
@@ -42,6 +50,9 @@ CONDITIONS = (
     conditions.Not,
     conditions.Multiple,
 )
+
+LARGEST_SIDE = 64
+"""Of a square whose places are exchanged."""
 
 
 def value(context: WalkContext, state: WalkState, scope: WalkScope, expr: Expr) -> Value:
@@ -145,9 +156,32 @@ def _evaluated(
             return _unary(context, op, *_evaluated(context, state, scope, operand))
         case Call("uniform", (operand,)):
             return _of_first_lanes(*_evaluated(context, state, scope, operand))
+        case Call(function, arguments) if function in OF_INTS:
+            return _of_table(context, state, scope, function, arguments), False
+        case Call(function, arguments) if function.startswith("shuffle_"):
+            raise Unsupported("a number of another lane")
         case Call(function, arguments):
             own = [number(context, state, scope, each) for each in arguments]
             return _call(context, state, function, own), False
+
+
+def _of_table(
+    context: WalkContext,
+    state: WalkState,
+    scope: WalkScope,
+    function: str,
+    arguments: tuple[Expr, ...],
+) -> Polynomial:
+    """A function of a number and a side, which exchanges the places of each square of that side."""
+    of, side = (form(context, state, scope, each) for each in arguments)
+    count = side.number()
+    if count is None or not 0 < count <= LARGEST_SIDE:
+        raise Unsupported(f"the function {function} with a side of {polynomials.text(side)}")
+    not_negative = conditions.not_negative(of)
+    context.claim(state, "int32", not_negative, f"the operand of {function} is negative")
+    places = cast(Ints, np.arange(count * count))
+    table = cast(Ints, np.asarray(OF_INTS[function](places, count), np.int64))
+    return integers.permuted(context.theory, of, table)
 
 
 def _of_first_lanes(found: Value, wide: bool) -> tuple[Value, bool]:
@@ -231,6 +265,8 @@ def _binary(
     left, wide = _evaluated(context, state, scope, expr.left)
     right, also = _evaluated(context, state, scope, expr.right)
     op, wide = expr.op, wide or also
+    if op == "+" and isinstance(left, Total) and isinstance(right, Total | UnknownData):
+        return products.joined_sums(context, state, left, right), False
     if not (is_integer(left) and is_integer(right)):
         return _of_numbers(op, as_data(left), as_data(right)), False
     x, y = cast(Integer, left), cast(Integer, right)
@@ -303,7 +339,7 @@ def _of_numbers(op: str, left: Data, right: Data) -> Value:
 
 def _call(context: WalkContext, state: WalkState, function: str, own: list[Data]) -> Data:
     if function in ("fmaf", "fma", "mad"):
-        return multiply_add(context, state, own[0], own[1], own[2])
+        return products.multiply_add(context, state, own[0], own[1], own[2])
     if function.startswith("from_"):  # from the type that it is stored in: the same number
         return own[0]
     return Apply(function, tuple(own))

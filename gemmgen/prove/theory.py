@@ -52,7 +52,9 @@ class Judgment:
 
 class Theory:
     """The symbols of one kernel.  ``facts`` of a symbol are cheap to use, ``definitions`` all that
-    is known; ``sizes`` are those whose values a counterexample keeps small."""
+    is known; ``sizes`` are those whose values a counterexample keeps small.  ``permutations``: a
+    symbol that is different for each value of a form, and has its range; which value it has is not
+    known."""
 
     def __init__(self, threads: int, seconds: float, questions: Questions):
         self.threads, self.seconds, self.questions = threads, seconds, questions
@@ -64,6 +66,7 @@ class Theory:
         self.samples: list[dict[str, int]] = []
         self.sizes: list[str] = []
         self.shared_names: dict[object, Polynomial] = {}
+        self.permutations: dict[str, Polynomial] = {}
         self._digits: dict[bytes, tuple[Term, Ints]] = {}
         self._ranges: dict[str, list[Term]] = {}
 
