@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from gemmgen.ir.control import For
-from gemmgen.ir.thread_code import Node
+from gemmgen.ir.control import For, If
+from gemmgen.ir.expr import Binary
+from gemmgen.ir.thread_code import Node, inner
+from gemmgen.ir.traversal import names_in
 from gemmgen.prove import conditions, invariants, polynomials, symbolic_values
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Total
@@ -17,7 +19,7 @@ from gemmgen.prove.state import WalkScope, WalkState
 from gemmgen.prove.walk_context import WalkContext
 
 Body = Callable[[list[WalkState], WalkScope], list[WalkState]]
-LONGEST_PERIOD = 8
+LONGEST_PERIOD = 20
 MOST_TRIPS = 4096
 MOST_SAMPLED = 12
 """Trips of a sampled call."""
@@ -51,6 +53,25 @@ def loop(
     for each in after:
         each.broken = False
     return after
+
+
+def differs_by_trip(node: For[Node]) -> bool:
+    """Whether a condition in the loop's body is about the remainder of its variable."""
+
+    def is_remainder(expr: object) -> bool:
+        return isinstance(expr, Binary) and (
+            (expr.op == "%" and node.variable in names_in(expr.left))
+            or is_remainder(expr.left)
+            or is_remainder(expr.right)
+        )
+
+    def inside(nodes: Sequence[Node]) -> bool:
+        return any(
+            (isinstance(one, If) and is_remainder(one.condition)) or inside(inner(one))
+            for one in nodes
+        )
+
+    return inside(node.body)
 
 
 def _unrolled(

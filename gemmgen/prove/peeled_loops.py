@@ -1,4 +1,4 @@
-"""Loops of unknown length in kernels with mbarriers.
+"""Loops of unknown length in kernels with mbarriers, and those that do something in some trips.
 
 The first trips are walked one by one, until the state before trip ``n + P`` has the order of
 accesses and the phases of the one before trip ``n``.  What differs is taken to grow as much in any
@@ -12,7 +12,7 @@ from functools import partial
 
 from gemmgen.prove import condition_queries, conditions, data, equal_orders, invariants, polynomials
 from gemmgen.prove.conditions import ChosenInteger, Condition, Integer
-from gemmgen.prove.data import Data, Pick
+from gemmgen.prove.data import Data, Pick, Total
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.loops import TripLoop
 from gemmgen.prove.mbarriers import with_guards
@@ -186,11 +186,16 @@ class PeeledLoop(TripLoop):
 
 
 def _alike(one: WalkState, other: WalkState) -> bool:
-    """Whether the numbers that are carried are equal, and the order of accesses and the phases."""
+    """Whether the numbers that are carried are equal, which accumulators have a sum, and the order
+    of accesses and the phases."""
     for key, value in one.slots.items():
         own = value.number() if isinstance(value, Polynomial) else None
         there = other.slots.get(key)
         if own is not None and isinstance(there, Polynomial) and there.number() != own:
+            return False
+    for place, value in one.registers.items():
+        there = other.registers.get(place)
+        if there is not None and isinstance(value, Total) != isinstance(there, Total):
             return False
     return equal_orders.same_order(one, other)
 

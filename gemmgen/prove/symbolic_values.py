@@ -265,6 +265,8 @@ def _binary(
     left, wide = _evaluated(context, state, scope, expr.left)
     right, also = _evaluated(context, state, scope, expr.right)
     op, wide = expr.op, wide or also
+    if op == "+" and data.ZERO in (left, right) and isinstance(right, Total | Number):
+        return (right if left == data.ZERO else left), False
     if op == "+" and isinstance(left, Total) and isinstance(right, Total | UnknownData):
         return products.joined_sums(context, state, left, right), False
     if not (is_integer(left) and is_integer(right)):

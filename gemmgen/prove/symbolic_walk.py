@@ -105,7 +105,8 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
             return _block(context, node, state, scope)
         case For():
             body = partial(run, context, node.body)
-            kind = loops.TripLoop if state.clocks is None else PeeledLoop
+            is_peeled = state.clocks is not None or loops.differs_by_trip(node)
+            kind = PeeledLoop if is_peeled else loops.TripLoop
             return loops.loop(context, node, state, scope, body, kind)
         case If():
             return _if(context, node, state, scope)
