@@ -178,19 +178,6 @@ def forms_of(condition: Condition) -> Iterator[Polynomial]:
             return
 
 
-def flags_of(condition: Condition) -> Iterator[str]:
-    match condition:
-        case Flag(name):
-            yield name
-        case All(parts) | AnyOf(parts):
-            for part in parts:
-                yield from flags_of(part)
-        case Not(part):
-            yield from flags_of(part)
-        case _:
-            return
-
-
 def with_forms(condition: Condition, function: Callable[[Polynomial], Polynomial]) -> Condition:
     """``condition`` with ``function`` of each of its forms; of a vector of truths too."""
     match condition:

@@ -8,7 +8,14 @@ from typing import cast
 
 import numpy as np
 
-from gemmgen.prove import conditions, data, polynomials, shared_accesses, shared_state
+from gemmgen.prove import (
+    conditions,
+    data,
+    polynomials,
+    shared_accesses,
+    shared_state,
+    workspace,
+)
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Place, TensorElement, UnknownData
 from gemmgen.prove.integers import Unsupported
@@ -163,7 +170,7 @@ def load_global(
     valid: Sequence[Condition] = (),
 ) -> list[Data]:
     if tensor.param.kind != "tensor":
-        raise Unsupported(f"the {tensor.param.kind} {tensor.param.name}")
+        return workspace.load(context, state, tensor, width)
     at = coordinates(context, tensor)
     check_alignment(context, state, tensor, width)
     if not valid:
@@ -181,6 +188,9 @@ def load_global(
 def _save_global(
     context: WalkContext, state: WalkState, tensor: GlobalPlace, values: Sequence[Data]
 ) -> None:
+    if tensor.param.kind == "workspace":
+        workspace.save(context, state, tensor, [*values])
+        return
     if tensor.param.name != context.output.name:
         raise Unsupported(f"a store to the {tensor.param.kind} {tensor.param.name}")
     at = coordinates(context, tensor)

@@ -149,6 +149,9 @@ def _by_symbol(theory: Theory, x: Polynomial, y: Polynomial) -> tuple[Polynomial
     """New symbols: ``x = q * y + r``."""
     if not (x.uniform and y.uniform):
         raise Unsupported(f"a division by {polynomials.text(y)}, other in each thread")
+    whole = _whole(theory, x, y)
+    if whole is not None:
+        return whole
     key = ("/", polynomials.signature(x), polynomials.signature(y))
     if key not in theory.shared_names:
         q, r = theory.symbol("quotient"), theory.symbol("remainder")
@@ -179,6 +182,24 @@ def _by_symbol(theory: Theory, x: Polynomial, y: Polynomial) -> tuple[Polynomial
         theory.shared_names[key] = q
         theory.shared_names[("%", *key[1:])] = r
     return theory.shared_names[key], theory.shared_names[("%", *key[1:])]
+
+
+def _whole(
+    theory: Theory, x: Polynomial, y: Polynomial
+) -> tuple[Polynomial, Polynomial] | None:
+    """``c`` and the rest, if ``x = c * y + rest`` as it is written, and ``0 <= rest < y``."""
+    if len(y.terms) != 1 or len(x.terms) != 2 - (not x.terms.keys() & y.terms.keys()):
+        return None
+    ((symbols, one),) = y.terms.items()
+    times = x.terms.get(symbols, 0)
+    if one != 1 or not isinstance(times, int):
+        return None
+    rest = polynomials.subtract(x, polynomials.scale(y, times))
+    claims = (conditions.not_negative(rest), conditions.less(rest, y))
+    known = [c for x in rest.symbols for c in (*theory.facts[x], *theory.definitions[x])]
+    if all(condition_queries.is_stated(known, claim) for claim in claims):
+        return polynomials.fixed(times), rest
+    return None
 
 
 def _entitle(theory: Theory, own: Polynomial, x: Polynomial, op: str, y: Polynomial) -> None:

@@ -157,8 +157,9 @@ def weaken(context: WalkContext, known: WalkState, other: WalkState, change: Cha
             forgot = True
     for place, value in known.registers.items():
         if value is not CHANGES and not _implied(other.registers.get(place), value, change):
-            known.registers[place] = CHANGES
-            forgot = True
+            if not _is_empty(context, other, other.registers.get(place), value, change):
+                known.registers[place] = CHANGES
+                forgot = True
     if known.barriers is not None and other.barriers is not None:
         for i, guard in enumerate(known.barriers.guards):
             if guard is not CHANGES and not _implied(other.barriers.guards[i], guard, change):
@@ -218,6 +219,20 @@ def _implied(other: Data | None, value: Data, change: Change) -> bool:
     if isinstance(other, Number) and other.value == 0.0 and isinstance(claimed, Total):
         return polynomials.same(claimed.low, claimed.high) and not claimed.extra
     return data.same(claimed, other)
+
+
+def _is_empty(
+    context: WalkContext, state: WalkState, other: Data | None, value: Data, change: Change
+) -> bool:
+    """Whether ``value`` claims a sum over no index where ``other``, of ``state``, is none."""
+    claimed = data.with_forms(value, change)
+    if other != data.ZERO or not isinstance(claimed, Total) or claimed.extra:
+        return False
+    if claimed.high.concrete:
+        return False
+    key = ("empty", tuple(map(id, state.path)), polynomials.signature(claimed.high))
+    claim = conditions.at_least(claimed.low, claimed.high)
+    return context.theory.decided(key, state.path, claim)
 
 
 def _weaken_cells(context: WalkContext, known: Cells, other: Cells, change: Change) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from gemmgen.base.record import record
 from gemmgen.ir.interface import Interface
 from gemmgen.prove import conditions, polynomials
-from gemmgen.prove.integers import ONE, Unsupported, bound, divided, number_in
+from gemmgen.prove.integers import ONE, Unsupported, bound, divided, named, number_in
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.theory import Theory
 
@@ -27,22 +27,37 @@ class LaunchGrid:
     blocks: Polynomial
     tile: Polynomial
 
+    def of_part(self, part: int) -> Polynomial:
+        """The block of a tile's part: those of the first parts of all tiles come first."""
+        return polynomials.add(polynomials.scale(self.tiles, part), self.tile)
+
 
 def grid_of(interface: Interface, theory: Theory, sizes: Mapping[str, Polynomial]) -> LaunchGrid:
     """The grid of a launch, with what is known of it in ``theory``."""
     if interface.cluster:
         raise Unsupported("clusters: blocks that share tiles")
-    if interface.parts > 1:
-        raise Unsupported("split_k: partial sums in a workspace")
+    if interface.parts > 1 and interface.resident:
+        raise Unsupported("split_k of persistent blocks")
     counts = [_count(theory, sizes[name], size, name) for name, size in interface.tiles]
     counts += [sizes[name] for _, name in interface.batches]
-    most, total = polynomials.fixed(interface.most_tiles), ONE
+    most, total = polynomials.fixed(interface.most_tiles // interface.parts), ONE
     for i, count in enumerate(counts):
         total = polynomials.multiply(total, count)
         for each in counts[: i + 1]:
             if not each.concrete:
                 theory.defined(each, conditions.at_least(most, total))
     theory.limits += [one for one in counts if not one.concrete]
+    if interface.parts > 1:
+        matrix = ONE
+        for count in counts[: len(interface.tiles)]:
+            matrix = polynomials.multiply(matrix, count)
+        total = named(theory, matrix, "tiles of a matrix")
+        for count in counts[len(interface.tiles) :]:
+            total = polynomials.multiply(total, count)
+        total = named(theory, total, "tiles")
+        tile = _number(theory, "tile", total, most)
+        blocks = polynomials.scale(total, interface.parts)
+        return LaunchGrid(tuple(counts), total, tile, blocks, tile)
     if not interface.resident:
         block = _number(theory, "blockIdx.x", total, most)
         return LaunchGrid(tuple(counts), total, block, total, block)

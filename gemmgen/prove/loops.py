@@ -231,7 +231,7 @@ class TripLoop:
         next_ = partial(polynomials.substituted, name=self.name, by=after)
         for r, head in enumerate(found):
             gone = head.copy()
-            gone.path = (*entry.path, conditions.negated(self.goes_on(self.trip)))
+            gone.path = (*entry.path, *self._ended())
             ends.append(gone)
             going = head.branch()
             going.path = (*entry.path, self.goes_on(self.trip))
@@ -245,6 +245,13 @@ class TripLoop:
                     following = found[(r + 1) % len(found)]
                     changed |= invariants.weaken(self.context, following, out, next_)
         return ends, changed
+
+    def _ended(self) -> tuple[Condition, ...]:
+        """That there is no trip of this number, but each one before."""
+        before = polynomials.subtract(self.trip, polynomials.fixed(1))
+        first = conditions.is_zero(self.trip)
+        went_on = conditions.any_of(first, self.goes_on(before))
+        return conditions.negated(self.goes_on(self.trip)), went_on
 
     def _can_go_on(self, state: WalkState, after: Polynomial) -> bool:
         claim = conditions.negated(self.goes_on(after))
@@ -289,7 +296,8 @@ class TripLoop:
         return first
 
     def _complete(self, end: WalkState) -> None:
-        """Sums that go beyond the extent are sums over all of it: elements outside are zero."""
+        """Sums that go beyond the extent are sums over all of it: elements outside are zero.  A sum
+        that ends where the loop does ends there by name."""
         if not self.context.contracted:
             return
         extent = self.context.extent(self.context.contracted[0])
@@ -300,9 +308,13 @@ class TripLoop:
                 return value
             key = polynomials.signature(value.high)
             if key not in known:
-                claim = conditions.at_least(value.high, extent)
+                at_end = conditions.is_zero(polynomials.subtract(value.high, self.stop))
+                beyond = conditions.all_of(
+                    conditions.at_least(value.high, extent), conditions.at_least(self.stop, extent)
+                )
+                claim = conditions.any_of(at_end, beyond)
                 known[key] = self.context.theory.ask(end.path, claim).status == "proved"
-            return Total(value.at, value.low, extent) if known[key] else value
+            return Total(value.at, value.low, self.stop) if known[key] else value
 
         for place, value in end.registers.items():
             end.registers[place] = completed(value)

@@ -11,12 +11,16 @@ from gemmgen.prove.state import WalkState
 from gemmgen.prove.walk_context import WalkContext
 
 
+Leaves = list[tuple[tuple[Condition, ...], Data]]
+"""What a value can be, with the conditions for it."""
+
+
 def multiply_add(
     context: WalkContext, state: WalkState, left: Data, right: Data, sum_: Data
 ) -> Data:
     """``left * right + sum_``: a longer sum, if these are elements of the two tensors whose
     products are summed."""
-    left, right = (settled(context, state, each) for each in (left, right))
+    left, right = (settled(context, state, each, used=True) for each in (left, right))
     if not (_is_operand(context, left) and _is_operand(context, right)):
         return Apply("fmaf", (left, right, sum_))
     for each in (left, right, sum_):
@@ -154,13 +158,22 @@ def joined_sums(
         if not (first.extra or second.extra) and polynomials.same(first.high, second.low):
             return Total(first.at, first.low, second.high)
     there, here = (data.shown(each, 0) for each in (right, left))
-    return _wrong(context, state, f"adds {there} to {here}, which does not end where it begins")
+    about = f"adds {there} to {here}, which does not end where it begins"
+    if left.extra or right.extra:
+        return _wrong(context, state, about)
+    adjacent = conditions.is_zero(polynomials.subtract(left.high, right.low))
+    same_end = conditions.is_zero(polynomials.subtract(left.high, right.high))
+    empty = conditions.all_of(conditions.at_least(right.low, right.high), same_end)
+    claim, certain = conditions.any_of(adjacent, empty), context.exact
+    context.claim(state, "products", claim, about, certain=certain)
+    return Total(left.at, left.low, right.high)
 
 
-def settled(context: WalkContext, state: WalkState, value: Data) -> Data:
+def settled(context: WalkContext, state: WalkState, value: Data, used: bool = False) -> Data:
     """``value`` as one element of a tensor, where it is that or, outside the tensor, zero.
 
-    The claim is that it is zero only outside, and the element everywhere inside.
+    The claim is that it is zero only outside, and the element everywhere inside.  If it is not
+    ``used`` yet, it may be zero also beyond the block's part of the sum.
     """
     if not isinstance(value, Pick) or picked_values.flags_of(value):
         return value
@@ -170,6 +183,8 @@ def settled(context: WalkContext, state: WalkState, value: Data) -> Data:
         return value
     first = entries[0]
     own = inside_tensor(context, first)
+    if not used and context.partial_sums is not None and not _is_known(context, state, found, own):
+        return value
     for path, leaf in found:
         if isinstance(leaf, TensorElement):
             continue
@@ -180,9 +195,25 @@ def settled(context: WalkContext, state: WalkState, value: Data) -> Data:
         what = "0" if zero else data.shown(leaf, 0)
         about = f"{what} in place of an element of {first.tensor} that is inside it"
         address = (first.tensor, tuple(form for _, form in first.at))
-        certain = not isinstance(leaf, UnknownData)  # it may never be used
+        # what is not known may never be used; of a part of the sum loops leave little known
+        certain = not isinstance(leaf, UnknownData)
+        certain &= context.exact or context.partial_sums is None
         context.claim(state, "products", never, about, address, certain=certain)
     return first
+
+
+def _is_known(
+    context: WalkContext, state: WalkState, found: Leaves, inside: Condition
+) -> bool:
+    """Whether leaves that are zero are never inside."""
+    for path, leaf in found:
+        if leaf == data.ZERO:
+            never = conditions.negated(conditions.all_of(*path, inside))
+            given = tuple(map(conditions.signature, state.path))
+            key = ("settled", given, conditions.signature(never))
+            if not context.theory.decided(key, state.path, never):
+                return False
+    return True
 
 
 def inside_tensor(context: WalkContext, entry: TensorElement) -> Condition:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.problem import Problem
-from gemmgen.prove import coverage, own_sum, shared_state
+from gemmgen.prove import block_end, coverage, own_sum, split_parts
 from gemmgen.prove.discharge import Discharge, FactOutcome
 from gemmgen.prove.goals import FACTS, Fact, Goal
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.questions import OutOfTime, Questions
 from gemmgen.prove.solver import Status
+from gemmgen.prove.state import WalkState
 from gemmgen.prove.symbolic_walk import run
 from gemmgen.prove.walk_context import WalkContext
 
@@ -125,22 +126,25 @@ def examined(
 
 def _walk(context: WalkContext, problem: Problem) -> None:
     """Walks the kernel, and adds to the ledger what its end shows."""
-    states = run(context, context.kernel.body, [context.state()], context.scope())
-    for state in states:
-        for name, cells in state.cells.items():
-            context.ledger.count("races")
-            if shared_state.in_flight(cells):
-                about = f"a copy to or from {name} is in flight when the block ends"
-                context.violated(state, "races", about)
-        if state.barriers is not None and state.barriers.numbers:
-            context.ledger.count("races")
-            if state.barriers.open.any():
-                about = "a copy that no thread waits for may be in flight when the block ends"
-                context.violated(state, "races", about)
+    for state in _final_states(context):
+        block_end.check(context, state)
     context.theory.questions.about = "the facts products and formula"
     own_sum.check(context, problem)
     context.theory.questions.about = "the fact coverage"
     coverage.check(context)
+
+
+def _final_states(context: WalkContext) -> list[WalkState]:
+    """The states at the end of the kernel, of the last block of a tile."""
+    body, sums = context.kernel.body, context.partial_sums
+    if sums is None:
+        return run(context, body, [context.state()], context.scope())
+    for part in range(sums.parts - 1, 0, -1):
+        split_parts.begin(context, sums, part)
+        if run(context, body, [context.state()], context.scope()):
+            raise Unsupported("a part's block that does not count")
+    split_parts.begin(context, sums, 0)
+    return run(context, body, [context.state()], context.scope())
 
 
 def _search(

@@ -18,6 +18,7 @@ from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.lane_matrices import OperandArray
 from gemmgen.ir.thread_code import (
     Advance,
+    CountArrival,
     Invoke,
     Leave,
     Move,
@@ -46,6 +47,7 @@ from gemmgen.prove import (
     loops,
     polynomials,
     shared_accesses,
+    split_parts,
     symbolic_values,
     warp_products,
     warp_roles,
@@ -159,6 +161,8 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
             wmma_fragments.store(context, node, state, scope)
         case DescribeMatrix():
             warpgroup_products.describe(context, node, state, scope)
+        case CountArrival():
+            return split_parts.count(context, node, state, scope)
         case BarrierArray():
             assert state.barriers is not None
             state.barriers.declare(node)

@@ -67,6 +67,7 @@ class Theory:
         self.sizes: list[str] = []
         self.shared_names: dict[object, Polynomial] = {}
         self.permutations: dict[str, Polynomial] = {}
+        self._decided: dict[object, tuple[bool, Sequence[Condition]]] = {}
         self._digits: dict[bytes, tuple[Term, Ints]] = {}
         self._ranges: dict[str, list[Term]] = {}
 
@@ -225,6 +226,12 @@ class Theory:
         if self.is_reached(violated, None):
             return False
         return self.questions.satisfiable(self._terms(violated, True), seconds).status == "unsat"
+
+    def decided(self, key: object, given: Sequence[Condition], claim: Condition) -> bool:
+        """``holds``, asked once for a key; conditions that the key names by id must live on."""
+        if key not in self._decided:
+            self._decided[key] = self.holds(given, claim, 1.0), given
+        return self._decided[key][0]
 
     def can_hold(self, given: Sequence[Condition], seconds: float) -> bool | None:
         """Whether there are values for which ``given`` holds; None if that was not decided."""

@@ -20,6 +20,7 @@ from gemmgen.prove.data import Data, Place, ScalarArgument
 from gemmgen.prove.goals import Fact, Goal, KnownViolation, Ledger, Range, Where
 from gemmgen.prove.launch_grid import grid_of
 from gemmgen.prove.mbarriers import BarrierStates, barrier_count, conditions_of
+from gemmgen.prove.partial_sums import PartialSums
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.questions import Questions
 from gemmgen.prove.samples import drawn
@@ -86,6 +87,8 @@ class WalkContext:
         ]
         self.grid = grid_of(self.interface, self.theory, self.sizes)
         self.bounded = bool(given)
+        parts = self.interface.parts
+        self.partial_sums = PartialSums(parts) if parts > 1 else None
 
     # ---- what is assumed ----
 
@@ -134,7 +137,7 @@ class WalkContext:
         for param in self.interface.params:
             if param.kind == "scalar":
                 names[param.name] = ScalarArgument(param.name)
-            elif param.kind == "tensor":
+            elif param.kind in ("tensor", "workspace", "counter"):
                 names[param.name] = GlobalPlace(param, polynomials.ZERO)
         x, _ = self.interface.block
         names |= {

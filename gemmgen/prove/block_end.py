@@ -1,0 +1,21 @@
+"""What must not be under way when a block ends."""
+
+from __future__ import annotations
+
+from gemmgen.prove import shared_state
+from gemmgen.prove.state import WalkState
+from gemmgen.prove.walk_context import WalkContext
+
+
+def check(context: WalkContext, state: WalkState) -> None:
+    """That no copy is in flight: shared memory is another block's then."""
+    for name, cells in state.cells.items():
+        context.ledger.count("races")
+        if shared_state.in_flight(cells):
+            about = f"a copy to or from {name} is in flight when the block ends"
+            context.violated(state, "races", about)
+    if state.barriers is not None and state.barriers.numbers:
+        context.ledger.count("races")
+        if state.barriers.open.any():
+            about = "a copy that no thread waits for may be in flight when the block ends"
+            context.violated(state, "races", about)
