@@ -184,9 +184,7 @@ def _by_symbol(theory: Theory, x: Polynomial, y: Polynomial) -> tuple[Polynomial
     return theory.shared_names[key], theory.shared_names[("%", *key[1:])]
 
 
-def _whole(
-    theory: Theory, x: Polynomial, y: Polynomial
-) -> tuple[Polynomial, Polynomial] | None:
+def _whole(theory: Theory, x: Polynomial, y: Polynomial) -> tuple[Polynomial, Polynomial] | None:
     """``c`` and the rest, if ``x = c * y + rest`` as it is written, and ``0 <= rest < y``."""
     if len(y.terms) != 1 or len(x.terms) != 2 - (not x.terms.keys() & y.terms.keys()):
         return None

@@ -156,10 +156,12 @@ def weaken(context: WalkContext, known: WalkState, other: WalkState, change: Cha
             known.slots[key] = _any(context, key, value, other.slots.get(key))
             forgot = True
     for place, value in known.registers.items():
-        if value is not CHANGES and not _implied(other.registers.get(place), value, change):
-            if not _is_empty(context, other, other.registers.get(place), value, change):
-                known.registers[place] = CHANGES
-                forgot = True
+        found = other.registers.get(place)
+        if value is CHANGES or _implied(found, value, change):
+            continue
+        if not _is_empty(context, other, found, value, change):
+            known.registers[place] = CHANGES
+            forgot = True
     if known.barriers is not None and other.barriers is not None:
         for i, guard in enumerate(known.barriers.guards):
             if guard is not CHANGES and not _implied(other.barriers.guards[i], guard, change):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
-from gemmgen.ir.control import For, If
-from gemmgen.ir.expr import Binary
-from gemmgen.ir.thread_code import Node, inner
-from gemmgen.ir.traversal import names_in
+from gemmgen.ir.control import For
+from gemmgen.ir.thread_code import Node
 from gemmgen.prove import conditions, invariants, polynomials, symbolic_values
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Total
@@ -21,8 +19,7 @@ from gemmgen.prove.walk_context import WalkContext
 Body = Callable[[list[WalkState], WalkScope], list[WalkState]]
 LONGEST_PERIOD = 20
 MOST_TRIPS = 4096
-MOST_SAMPLED = 12
-"""Trips of a sampled call."""
+MOST_SAMPLED = 12  # trips of a sampled call
 
 
 def loop(
@@ -53,25 +50,6 @@ def loop(
     for each in after:
         each.broken = False
     return after
-
-
-def differs_by_trip(node: For[Node]) -> bool:
-    """Whether a condition in the loop's body is about the remainder of its variable."""
-
-    def is_remainder(expr: object) -> bool:
-        return isinstance(expr, Binary) and (
-            (expr.op == "%" and node.variable in names_in(expr.left))
-            or is_remainder(expr.left)
-            or is_remainder(expr.right)
-        )
-
-    def inside(nodes: Sequence[Node]) -> bool:
-        return any(
-            (isinstance(one, If) and is_remainder(one.condition)) or inside(inner(one))
-            for one in nodes
-        )
-
-    return inside(node.body)
 
 
 def _unrolled(
@@ -249,8 +227,7 @@ class TripLoop:
     def _ended(self) -> tuple[Condition, ...]:
         """That there is no trip of this number, but each one before."""
         before = polynomials.subtract(self.trip, polynomials.fixed(1))
-        first = conditions.is_zero(self.trip)
-        went_on = conditions.any_of(first, self.goes_on(before))
+        went_on = conditions.any_of(conditions.is_zero(self.trip), self.goes_on(before))
         return conditions.negated(self.goes_on(self.trip)), went_on
 
     def _can_go_on(self, state: WalkState, after: Polynomial) -> bool:

@@ -7,9 +7,13 @@ accesses and the phases of the one before trip ``n``.  What differs is taken to 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
+from gemmgen.ir.control import For, If
+from gemmgen.ir.expr import Binary
+from gemmgen.ir.thread_code import Node, inner
+from gemmgen.ir.traversal import names_in
 from gemmgen.prove import condition_queries, conditions, data, equal_orders, invariants, polynomials
 from gemmgen.prove.conditions import ChosenInteger, Condition, Integer
 from gemmgen.prove.data import Data, Pick, Total
@@ -22,6 +26,25 @@ from gemmgen.prove.walk_context import Found
 
 MOST_TRIPS = 80
 """Trips that are walked until a period is found."""
+
+
+def differs_by_trip(node: For[Node]) -> bool:
+    """Whether a condition in the loop's body is about the remainder of its variable."""
+
+    def is_remainder(expr: object) -> bool:
+        return isinstance(expr, Binary) and (
+            (expr.op == "%" and node.variable in names_in(expr.left))
+            or is_remainder(expr.left)
+            or is_remainder(expr.right)
+        )
+
+    def inside(nodes: Sequence[Node]) -> bool:
+        return any(
+            (isinstance(one, If) and is_remainder(one.condition)) or inside(inner(one))
+            for one in nodes
+        )
+
+    return inside(node.body)
 
 
 class PeeledLoop(TripLoop):

@@ -10,7 +10,6 @@ from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.state import WalkState
 from gemmgen.prove.walk_context import WalkContext
 
-
 Leaves = list[tuple[tuple[Condition, ...], Data]]
 """What a value can be, with the conditions for it."""
 
@@ -202,9 +201,7 @@ def settled(context: WalkContext, state: WalkState, value: Data, used: bool = Fa
     return first
 
 
-def _is_known(
-    context: WalkContext, state: WalkState, found: Leaves, inside: Condition
-) -> bool:
+def _is_known(context: WalkContext, state: WalkState, found: Leaves, inside: Condition) -> bool:
     """Whether leaves that are zero are never inside."""
     for path, leaf in found:
         if leaf == data.ZERO:

@@ -201,8 +201,10 @@ def _check_reached(context: WalkContext, proof: Proof) -> None:
     for goals in statements.values():
         if any(theory.is_reached(goal.path, goal.mask) for goal in goals):
             continue
-        left = (max(0.01, end - time.perf_counter()) for _ in goals)
-        can = [theory.can_hold(goal.path, min(0.3, most)) for goal, most in zip(goals, left)]
+        can: set[bool | None] = set()
+        for goal in goals:
+            left = max(0.01, end - time.perf_counter())
+            can.add(theory.can_hold(goal.path, min(0.3, left)))
         if True not in can:
             kind = proof.undecided if None in can else proof.unreached
             kind.append(goals[0].where.statement)

@@ -80,9 +80,7 @@ def _check_count(
     context.check(state, "races", sums.unordered, about)
 
 
-def _go_on(
-    context: WalkContext, state: WalkState, scope: WalkScope, sums: PartialSums
-) -> None:
+def _go_on(context: WalkContext, state: WalkState, scope: WalkScope, sums: PartialSums) -> None:
     """``state`` without what differs from part to part."""
     for key, value in state.slots.items():
         if not all(key in end and _same(value, end[key]) for end in sums.ends):

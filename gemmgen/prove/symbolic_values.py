@@ -12,7 +12,7 @@ import numpy as np
 
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 from gemmgen.ir.target import WARP
-from gemmgen.numerics.operators import OF_INTS, Ints
+from gemmgen.numerics.operators import OF_INTS
 from gemmgen.prove import conditions, data, element_accesses, integers, polynomials, products
 from gemmgen.prove.conditions import Condition, Flag, Integer, Truth
 from gemmgen.prove.data import (
@@ -179,8 +179,8 @@ def _of_table(
         raise Unsupported(f"the function {function} with a side of {polynomials.text(side)}")
     not_negative = conditions.not_negative(of)
     context.claim(state, "int32", not_negative, f"the operand of {function} is negative")
-    places = cast(Ints, np.arange(count * count))
-    table = cast(Ints, np.asarray(OF_INTS[function](places, count), np.int64))
+    places = np.arange(count * count, dtype=np.int64)
+    table = np.asarray(OF_INTS[function](places, count), np.int64)
     return integers.permuted(context.theory, of, table)
 
 

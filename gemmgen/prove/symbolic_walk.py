@@ -58,7 +58,7 @@ from gemmgen.prove.conditions import Condition, Truth
 from gemmgen.prove.data import Data, Kept, UnknownData
 from gemmgen.prove.goals import Where
 from gemmgen.prove.integers import Unsupported
-from gemmgen.prove.peeled_loops import PeeledLoop
+from gemmgen.prove.peeled_loops import PeeledLoop, differs_by_trip
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.state import (
     GlobalPlace,
@@ -107,7 +107,7 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
             return _block(context, node, state, scope)
         case For():
             body = partial(run, context, node.body)
-            is_peeled = state.clocks is not None or loops.differs_by_trip(node)
+            is_peeled = state.clocks is not None or differs_by_trip(node)
             kind = PeeledLoop if is_peeled else loops.TripLoop
             return loops.loop(context, node, state, scope, body, kind)
         case If():

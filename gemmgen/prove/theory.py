@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from itertools import product
 from math import gcd
 from typing import cast
 
@@ -53,8 +54,7 @@ class Judgment:
 class Theory:
     """The symbols of one kernel.  ``facts`` of a symbol are cheap to use, ``definitions`` all that
     is known; ``sizes`` are those whose values a counterexample keeps small.  ``permutations``: a
-    symbol that is different for each value of a form, and has its range; which value it has is not
-    known."""
+    symbol that is different for each value of a form, and has its range."""
 
     def __init__(self, threads: int, seconds: float, questions: Questions):
         self.threads, self.seconds, self.questions = threads, seconds, questions
@@ -66,7 +66,7 @@ class Theory:
         self.samples: list[dict[str, int]] = []
         self.sizes: list[str] = []
         self.shared_names: dict[object, Polynomial] = {}
-        self.permutations: dict[str, Polynomial] = {}
+        self.permutations = dict[str, Polynomial]()
         self._decided: dict[object, tuple[bool, Sequence[Condition]]] = {}
         self._digits: dict[bytes, tuple[Term, Ints]] = {}
         self._ranges: dict[str, list[Term]] = {}
@@ -135,12 +135,10 @@ class Theory:
         """Whether a thread of ``mask`` is where ``path`` holds, in a sampled call."""
         names = {x for one in path for form in conditions.forms_of(one) for x in form.symbols}
         flags = {flag for one in path for flag in conditions.flags_of(one)}
-        for sample in self.samples:
-            if names <= sample.keys():
-                for value in (0, 1):
-                    values = {**sample, **dict.fromkeys(flags, value)}
-                    if self._thread(path, values, mask) is not None:
-                        return True
+        for sample, value in product(self.samples, (0, 1)):
+            values = {**sample, **dict.fromkeys(flags, value)}
+            if names <= sample.keys() and self._thread(path, values, mask) is not None:
+                return True
         return False
 
     # ---- terms of the solver ----

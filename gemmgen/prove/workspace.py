@@ -16,9 +16,7 @@ from gemmgen.prove.state import GlobalPlace, WalkState
 from gemmgen.prove.walk_context import WalkContext
 
 
-def save(
-    context: WalkContext, state: WalkState, place: GlobalPlace, values: list[Data]
-) -> None:
+def save(context: WalkContext, state: WalkState, place: GlobalPlace, values: list[Data]) -> None:
     sums = _sums(context, place.param)
     part, at = _located(context, state, sums, place, len(values))
     about = "the partial sums of another part are written"
@@ -39,9 +37,7 @@ def save(
     sums.unordered = True
 
 
-def load(
-    context: WalkContext, state: WalkState, place: GlobalPlace, width: int
-) -> list[Data]:
+def load(context: WalkContext, state: WalkState, place: GlobalPlace, width: int) -> list[Data]:
     sums = _sums(context, place.param)
     part, at = _located(context, state, sums, place, width)
     about = "partial sums are read before all blocks have counted"
@@ -49,9 +45,7 @@ def load(
     if part not in sums.written:
         return [shared_state.NEVER] * width
     cells = sums.written[part]
-    return [
-        shared_state.content(cells, context.events, at + e, state.mask) for e in range(width)
-    ]
+    return [shared_state.content(cells, context.events, at + e, state.mask) for e in range(width)]
 
 
 def _sums(context: WalkContext, param: Param) -> PartialSums:
