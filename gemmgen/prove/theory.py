@@ -63,8 +63,7 @@ class Theory:
         self.multiples: dict[str, int] = {}
         self.limits: list[Polynomial] = []
         self.titles: dict[str, str] = {}
-        self.samples: list[dict[str, int]] = []
-        self.sizes: list[str] = []
+        self.samples, self.sizes = list[dict[str, int]](), list[str]()
         self.shared_names: dict[object, Polynomial] = {}
         self.permutations = dict[str, Polynomial]()
         self._decided: dict[object, tuple[bool, Sequence[Condition]]] = {}
