@@ -188,10 +188,12 @@ def report(rows: list[Row]) -> str:
 
 
 def record(folder: Path, what: Instruction, seen: Seen) -> None:
-    """A few tiles of each category, as ``folder/INSTRUCTION.npz``."""
+    """A few tiles of each category but chains, as ``folder/INSTRUCTION.npz``."""
     arrays: dict[str, np.ndarray] = {}
     for category, ((a, b, c), d) in seen.items():
-        tiles = max(1, RECORDED // (what.m * what.n) // (8 if a.shape[-1] > what.k else 1))
+        if a.shape[-1] > what.k:
+            continue
+        tiles = max(1, RECORDED // (what.m * what.n))
         for name, each in zip("abcd", (a, b, c, d), strict=True):
             arrays[f"{category}.{name}"] = each[:tiles]
     folder.mkdir(parents=True, exist_ok=True)
