@@ -54,8 +54,8 @@ class Rule:
     ``fraction``: bits kept below the largest exponent, the rest ``cut`` toward ``zero`` or by
     ``floor``.  ``accumulator``: ``aligned`` with the products, added to their sum in a second
     alignment (``late``), or ``added`` after the instruction, which then starts from zero, rounded
-    to nearest. ``exponents``: of products, the ``sum`` of the factors' or the product's
-    ``normalized`` one.  The sum is rounded to ``bits`` of fraction: ``result`` toward ``zero`` or
+    to nearest. ``exponents``: of products, the ``sum`` of the factors', that of the factors as
+    ``f16``, in which all but zeros of e4m3 are normal, or the product's ``normalized`` one.  The sum is rounded to ``bits`` of fraction: ``result`` toward ``zero`` or
     to ``nearest``. Zero products (``zeros``) and a zero ``start`` are ``ignored`` where the largest
     exponent is chosen, or ``counted`` with the least exponent of their formats; it is at least
     ``least``. ``overflow``: ``infinity`` or the ``largest`` number.  ``signs``: zero results are
@@ -222,12 +222,22 @@ class _Products:
     chosen: np.ndarray
 
 
+def _exponents_in_f16(parts: Parts) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        exponent = np.frexp(parts.value)[1] - 1
+    normal = np.isfinite(parts.value) & (parts.value != 0)
+    return np.where(normal, np.maximum(exponent, FORMATS["f16"].least), parts.exponent)
+
+
 def _products(operands: Operands, rule: Rule) -> _Products:
     found = operands.products
     value, chosen = found.value, found.chosen
     if rule.exponents == "normalized":
         place = np.frexp(found.significand)[1] - 1 - found.point
         chosen = np.where(found.significand == 0, _NOWHERE, place + found.exponent)
+    if rule.exponents == "f16":
+        left, right = (_exponents_in_f16(x) for x in operands.parts[:2])
+        chosen = np.where(found.significand == 0, _NOWHERE, left + right)
     if rule.zeros == "counted":
         chosen = np.where(found.significand == 0, found.exponent, chosen)
     if rule.products == "bounded":

@@ -83,7 +83,7 @@ def core_grid(what: Instruction) -> Iterator[Candidate]:
         ("aligned", "added", "late"),
         fractions,
         ("zero", "floor"),
-        ("sum", "normalized"),
+        ("sum", "normalized", *(("f16",) if what.a in ("e4m3", "e5m2") else ())),
         ends,
     ):
         yield Rule(group, order, fraction, accumulator, cut, exponents, result, bits)

@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 
 from gemmgen.gpu.compiler import available, compile_text
+from gemmgen.ir.tensor_core_rules import RULES as TABLE
+from gemmgen.ir.tensor_core_rules import SumRule
+from gemmgen.numerics.tensor_core_sums import TensorCore
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -29,7 +32,7 @@ from tensor_core_model import (  # noqa: E402
     evaluate,
     steps_of,
 )
-from tensor_core_search import model_of, search, single, undecided  # noqa: E402
+from tensor_core_search import equal, model_of, search, single, undecided  # noqa: E402
 
 NAMES = {each.name: each for each in INSTRUCTIONS}
 HALVES = "mma.m16n8k16.f32.f16.f16"
@@ -208,3 +211,32 @@ def test_specials() -> None:
     operands = Operands(a, b, np.zeros(4, np.uint32), ("f16", "f16", "f32"))
     got = evaluate(operands, 2, Rule(2))
     assert got.tolist() == [0x7FFFFFFF, 0x7FFFFFFF, 0x7FFFFFFF, 0x7F800000]
+
+
+IN_TABLE = {
+    "mma.m16n8k16.f32.bf16.bf16": "halves",
+    "mma.m16n8k32.f32.e5m2.e4m3": "FP8",
+    "wgmma.m64n8k8.f32.tf32.tf32": "tf32",
+    "wgmma.m64n8k32.f32.e4m3.e5m2": "FP8 of wgmma",
+}
+
+
+def as_candidate(rule: SumRule, k: int) -> Rule:
+    """The candidate that a rule of the library's table is."""
+    if rule.converted:
+        return Rule(rule.group, "pairs", rule.fraction, "added", exponents="f16")
+    return Rule(min(rule.group, k), fraction=rule.fraction, bits=rule.bits, least=rule.least)
+
+
+@pytest.mark.parametrize("name", IN_TABLE)
+def test_the_library_adds_as_the_candidate(name: str) -> None:
+    """All categories, infinities and NaNs among them."""
+    what, rule = NAMES[name], TABLE["sm_90"][IN_TABLE[name]]
+    core = TensorCore(rule, what.k, what.a, what.b)  # type: ignore[arg-type]
+    for category in CATEGORIES:
+        tiles = batch(what, category, 7)
+        a, b, acc = (x[:8] for x in tiles)
+        want = model_of(as_candidate(rule, what.k), what, (a, b, acc))
+        of_a, of_b = decode(a, what.a).value, decode(b, what.b).value
+        got = core.added(acc.view(np.float32), of_a, np.swapaxes(of_b, -1, -2)).view(np.uint32)
+        assert equal(got, want, what.acc).all(), category
