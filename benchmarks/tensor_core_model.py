@@ -52,15 +52,16 @@ class Rule:
     """``group`` products are added at once, in the ``order`` that ``steps_of`` gives.
 
     ``fraction``: bits kept below the largest exponent, the rest ``cut`` toward ``zero`` or by
-    ``floor``.  ``accumulator``: ``aligned`` with the products, added to their sum in a second
+    ``floor``. ``accumulator``: ``aligned`` with the products, added to their sum in a second
     alignment (``late``), or ``added`` after the instruction, which then starts from zero, rounded
     to nearest. ``exponents``: of products, the ``sum`` of the factors', that of the factors as
-    ``f16``, in which all but zeros of e4m3 are normal, or the product's ``normalized`` one.  The sum is rounded to ``bits`` of fraction: ``result`` toward ``zero`` or
-    to ``nearest``. Zero products (``zeros``) and a zero ``start`` are ``ignored`` where the largest
-    exponent is chosen, or ``counted`` with the least exponent of their formats; it is at least
-    ``least``. ``overflow``: ``infinity`` or the ``largest`` number.  ``signs``: zero results are
-    ``positive``, have the sign of the sum that was cut (``kept``), or that of equal zeros too
-    (``ieee``). ``products``: from 2^128 on they are infinite (``bounded``), or not.
+    ``f16``, in which all but zeros of e4m3 are normal, or the product's ``normalized`` one. The sum
+    is rounded to ``bits`` of fraction: ``result`` toward ``zero`` or to ``nearest``. Zero products
+    (``zeros``) and a zero ``start`` are ``ignored`` where the largest exponent is chosen, or
+    ``counted`` with the least exponent of their formats; it is at least ``least``. ``overflow``:
+    ``infinity`` or the ``largest`` number. ``signs``: zero results are ``positive``, have the sign
+    of the sum that was cut (``kept``), or that of equal zeros too (``ieee``). ``products``: from
+    2^128 on they are infinite (``bounded``), or not.
     """
 
     group: int

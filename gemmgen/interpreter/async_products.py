@@ -65,8 +65,8 @@ def _multiply(node: Instruction, code: Code) -> Step:
     b = _operand(of_b, node.has("b_mn_major"), code)
     keeps, multiplies = code.expression(accumulate).run, code.machine.multiplies
     atom, n = cast(Atom, node.get("atom")), cast(int, node.get("n"))
-    types = (code.scope.matrix(descriptor_of(x)[0]).tile.dtype for x in (of_a, of_b))
-    core = core_of(code, ATOMS[atom], *(cast(DType, x) for x in types))
+    of_left, of_right = (_dtype(operand, code) for operand in (of_a, of_b))
+    core = core_of(code, ATOMS[atom], of_left, of_right)
 
     def step(mask: Mask) -> None:
         first = cast(int, upper(mask)), cast(int, lower(mask))
@@ -86,6 +86,11 @@ def descriptor_of(operand: Expr) -> tuple[str, Expr]:
             return name, add(step, right)
         case _:
             raise AssertionError(f"{operand} is not a descriptor")
+
+
+def _dtype(operand: Expr, code: Code) -> DType:
+    name, _ = descriptor_of(operand)
+    return cast(DType, code.scope.matrix(name).tile.dtype)
 
 
 def _operand(operand: Expr, mn_major: bool, code: Code) -> Callable[[Mask], OperandInTile]:

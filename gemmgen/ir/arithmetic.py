@@ -17,10 +17,10 @@ _OF_F32 = 23
 class Arithmetic:
     """How the accumulators of a launch are added up, in one order or another.
 
-    ``rule``: how tensor cores of the kernel's target add to accumulators of f32. ``terms``: those whose accumulators are promoted into others together (``Promote.every``); None:
-    all. ``cuts``: elements of A and B are cut off where their type is rounded elsewhere
-    (``AtomTraits.cuts``). ``products`` > 1 of bf16 terms are computed in place of one
-    (``ir/decompositions.py``).
+    ``rule``: how tensor cores of the kernel's target add to accumulators of f32. ``terms``: those
+    whose accumulators are promoted into others together (``Promote.every``); None: all. ``cuts``:
+    elements of A and B are cut off where their type is rounded elsewhere (``AtomTraits.cuts``).
+    ``products`` > 1 of bf16 terms are computed in place of one (``ir/decompositions.py``).
     """
 
     rule: SumRule | None = None
