@@ -94,7 +94,7 @@ class Summation:
 
 def _core(program: Program, target: str, split: Decomposed | None) -> TensorCore | None:
     """The program's instruction, if tensor cores of ``target`` add its products by a rule."""
-    atom, problem = program.main.spread.atom, program.problem
+    atom, problem = program.main.spread.atom, program.problem.written
     types = (split.into, split.into) if split else (problem.a.dtype, problem.b.dtype)
     rule = rule_of(target, atom, types[0])
     return TensorCore(rule, ATOMS[atom].k, *types) if rule else None
