@@ -12,7 +12,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.tensor_core_rules import rule_of
-from gemmgen.numerics.formats import F32, Stored, numbers, stored
+from gemmgen.numerics.formats import F32, Stored, held, numbers, stored
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.sums import Summation
 
@@ -102,7 +102,7 @@ def drawn(what: str, shape: tuple[int, int], dtype: DType, seed: int) -> Stored:
         some = dice.random(shape) < 0.25 / max(1, shape[1])
         found[some] = dice.choice([np.inf, -np.inf, np.nan, 0.0], int(some.sum()))
     with np.errstate(over="ignore"):
-        return stored(found.astype(np.float32), dtype)
+        return stored(held(found.astype(np.float32), dtype), dtype)
 
 
 def wanted(emitted: Emitted, a: Stored, b: Stored, target: str) -> F32:

@@ -21,7 +21,7 @@ cp = pytest.importorskip("cupy")
 
 SCHEDULES = 4
 """Random schedules of each kind."""
-LARGE = ((512, 1024, 64), (72, 104, 4096), (129, 131, 1024))
+LARGE = ((512, 768, 64), (72, 104, 4096), (129, 131, 1024))
 """Shapes of the first schedule: most outputs have a small K."""
 SMALL = ((200, 264, 144), (65, 72, 2064), (33, 8, 4096), (130, 72, 48))
 COUNTED = Counter[str]()
