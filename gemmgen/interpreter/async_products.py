@@ -65,8 +65,7 @@ def _multiply(node: Instruction, code: Code) -> Step:
     b = _operand(of_b, node.has("b_mn_major"), code)
     keeps, multiplies = code.expression(accumulate).run, code.machine.multiplies
     atom, n = cast(Atom, node.get("atom")), cast(int, node.get("n"))
-    of_left, of_right = (_dtype(operand, code) for operand in (of_a, of_b))
-    core = core_of(code, ATOMS[atom], of_left, of_right)
+    core = core_of(code, ATOMS[atom], _dtype(of_a, code), _dtype(of_b, code))
 
     def step(mask: Mask) -> None:
         first = cast(int, upper(mask)), cast(int, lower(mask))
@@ -90,7 +89,7 @@ def descriptor_of(operand: Expr) -> tuple[str, Expr]:
 
 def _dtype(operand: Expr, code: Code) -> DType:
     name, _ = descriptor_of(operand)
-    return cast(DType, code.scope.matrix(name).tile.dtype)
+    return code.scope.matrix(name).tile.dtype
 
 
 def _operand(operand: Expr, mn_major: bool, code: Code) -> Callable[[Mask], OperandInTile]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from gemmgen.numerics.formats import F32, Stored, held, numbers, stored
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.sums import Summation
 
+T = TypeVar("T")
 GEMM = "gemm C[m, n] = A[m, k] * B[n, k]\n"
 KINDS = ("normal", "wide", "least", "special")
 LEAST: dict[DType, int] = {
@@ -55,7 +57,10 @@ ALL = tuple(_kinds())
 def schedule(kind: Kind, seed: int) -> str:
     """A schedule of this kind: tiles, promotion, exchanged operands and stages at random."""
     dice = np.random.default_rng(seed)
-    pick = lambda *of: of[int(dice.integers(len(of)))]  # noqa: E731
+
+    def pick(*of: T) -> T:
+        return of[int(dice.integers(len(of)))]
+
     k = kind.tile_k * pick(1, 1, 2) if kind.via == "mma" else kind.tile_k
     promote = pick("", "", f" promote={pick(1, 2, 4) * max(k, 128)}")
     if kind.more:
