@@ -16,7 +16,12 @@ from gemmgen.base.units import numeral
 from gemmgen.gpu.gpus import GPC
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import copies
+from gemmgen.ir.tensor_core_rules import SumRule
 from gemmgen.summation.order_text import TITLE, rows
+
+
+def _sum_rule(explanation: Explanation) -> SumRule | None:
+    return explanation.kernel.lowered.interface.arithmetic.rule
 
 
 def report(explanation: Explanation) -> tuple[Section, ...]:
@@ -24,7 +29,7 @@ def report(explanation: Explanation) -> tuple[Section, ...]:
     shared = [t for t in explanation.traffic if t.counts.phases]
     sections = [
         _work(explanation),
-        Section(TITLE, (), rows(explanation.summation)),
+        Section(TITLE, (), rows(explanation.summation, _sum_rule(explanation))),
         _formulas(explanation),
         global_memory([t for t in explanation.traffic if not t.counts.phases], _types(explanation)),
     ]

@@ -15,10 +15,10 @@ from gemmgen.calling.inputs import as_stored
 from gemmgen.calling.launches import Case, Data
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import held, numbers
-from gemmgen.ir.arithmetic import BYTES_AT_A_TIME
 from gemmgen.ir.dtypes import FP8, HALVES, ROUNDED, DType
 from gemmgen.ir.gemm_roles import Contraction, contraction
 from gemmgen.ir.interface import Interface
+from gemmgen.ir.tensor_core_rules import SumRule
 from gemmgen.numerics.formats import GREATEST, TINY, UNIT, Real
 
 Reference = Callable[[Mapping[str, np.ndarray | float]], np.ndarray]
@@ -185,8 +185,9 @@ def _of_a_sum(product: Contraction, depth: int, data: Data) -> float:
     the depth, and sqrt(K) / 2, are multiplied by their number.  The error of the omitted products,
     u, is within that (``ir/decompositions.py``).
     """
-    if product.arithmetic.fraction is not None:
-        return _of_few_bits(depth, product.arithmetic.fraction, data)
+    rule = product.arithmetic.rule
+    if rule is not None and product.arithmetic.fraction is not None:
+        return _of_few_bits(depth, rule, data)
     unit = UNIT[product.types.acc]
     if product.arithmetic.products > 1:
         most = product.arithmetic.products * (
@@ -204,23 +205,23 @@ def _truncates(product: Contraction) -> bool:
     return of_terms or {product.a.dtype, product.b.dtype} <= {*HALVES, *FP8, *ROUNDED}
 
 
-def _of_few_bits(depth: int, fraction: int, data: Data) -> float:
-    """The same of an accumulator that keeps ``fraction`` bits after the leading one (wgmma of FP8
-    on Hopper).
+def _of_few_bits(depth: int, rule: SumRule, data: Data) -> float:
+    """The same of an accumulator that keeps ``rule.bits`` after the leading one (wgmma of FP8 on
+    Hopper).
 
-    32 products at a time are aligned to the largest exponent among them and the sum so far, cut off
-    at ``fraction`` bits after its leading one, and added to the sum, which is cut off at as many
-    (DeepSeek-AI, Insights into DeepSeek-V3, 2025, section 3.1; DeepSeek-V3 Technical Report, 2024,
-    section 3.3.2, has seen errors of 2% for K = 4096).
+    A group of N products (32 there) at a time are aligned to the largest exponent among them and
+    the sum so far, cut off ``rule.fraction`` bits below it, at least as many, and added to the sum,
+    which is cut off at its own (decision 96; DeepSeek-V3 Technical Report, 2024, section 3.3.2, has
+    seen errors of 2% for K = 4096).
 
     All that is aligned in a step is at most G, as what is cut off only lessens a magnitude.  So
-    each of 33 addends and the new sum lose less than 2^-fraction G: in ceil(K / 32) steps at most
-    34 ceil(K / 32) 2^-fraction G, whatever the signs.  Positive products lose a seventh of that.
+    each of N + 1 addends and the new sum lose less than 2^-bits G: in ceil(K / N) steps at most
+    (N + 2) ceil(K / N) 2^-bits G, whatever the signs.  Positive products lose a seventh of that.
 
-    Of products of both signs it is as in ``rounding``, with u = 2^-fraction / 2 and N = 32: 16 u G,
-    and from K = 16384 on sqrt(K) / 8.
+    Of products of both signs it is as in ``rounding``, with u = 2^-bits / 2: 16 u G, and for N = 32
+    from K = 16384 on sqrt(K) / 8.
     """
-    lost = 2.0**-fraction
+    lost = 2.0**-rule.bits
     if data == "positive":
-        return 34 * -(-depth // BYTES_AT_A_TIME) * lost
-    return lost / 2 * max(16.0, 4 * depth**0.5 / BYTES_AT_A_TIME)
+        return (rule.group + 2) * -(-depth // rule.group) * lost
+    return lost / 2 * max(16.0, 4 * depth**0.5 / rule.group)

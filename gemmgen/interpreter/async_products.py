@@ -2,8 +2,8 @@
 
 When an instruction reads its operands, between its issue and the wait for its group, the hardware
 chooses.  Early, that is at once; late, at the wait: what was written there meanwhile shows.  The
-accumulators are poison from the first issue on until ``wgmma_end`` names them. The products of
-an instruction are summed in f64 and rounded once; integers wrap.
+accumulators are poison from the first issue on until ``wgmma_end`` names them. Products are added
+as the tensor cores of the kernel's target do; integers wrap.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from gemmgen.base.record import record
 from gemmgen.calling.launches import Landing
 from gemmgen.interpreter.checked_memory import FlatMemory, Registers
 from gemmgen.interpreter.code import Code, Statements
+from gemmgen.interpreter.fragments import core_of
 from gemmgen.interpreter.known_fragments import elements, kept, own_elements
 from gemmgen.interpreter.machine import OperandInTile, Step, WarpgroupProduct
 from gemmgen.interpreter.memory import Memory
@@ -28,7 +29,7 @@ from gemmgen.interpreter.operand_places import operand_places
 from gemmgen.interpreter.scope import MatrixInTile
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits
-from gemmgen.ir.dtypes import BYTES, ROUNDED
+from gemmgen.ir.dtypes import BYTES, ROUNDED, DType
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.simplify import add
@@ -36,6 +37,7 @@ from gemmgen.ir.target import WARPGROUP
 from gemmgen.ir.warpgroup_matrices import ROWS, UNIT, DescribeMatrix
 from gemmgen.numerics.formats import STORAGE, cut_to_tf32
 from gemmgen.numerics.operators import Ints
+from gemmgen.numerics.tensor_core_sums import TensorCore
 
 F64 = npt.NDArray[np.float64]
 
@@ -63,10 +65,11 @@ def _multiply(node: Instruction, code: Code) -> Step:
     b = _operand(of_b, node.has("b_mn_major"), code)
     keeps, multiplies = code.expression(accumulate).run, code.machine.multiplies
     atom, n = cast(Atom, node.get("atom")), cast(int, node.get("n"))
+    core = core_of(code, ATOMS[atom], _dtype(of_a, code), _dtype(of_b, code))
 
     def step(mask: Mask) -> None:
         first = cast(int, upper(mask)), cast(int, lower(mask))
-        one = WarpgroupProduct(atom, n, a(mask), b(mask), accumulators, first, keeps(mask))
+        one = WarpgroupProduct(atom, n, a(mask), b(mask), accumulators, first, keeps(mask), core)
         multiplies.issue(one, mask)
 
     return step
@@ -82,6 +85,11 @@ def descriptor_of(operand: Expr) -> tuple[str, Expr]:
             return name, add(step, right)
         case _:
             raise AssertionError(f"{operand} is not a descriptor")
+
+
+def _dtype(operand: Expr, code: Code) -> DType:
+    name, _ = descriptor_of(operand)
+    return code.scope.matrix(name).tile.dtype
 
 
 def _operand(operand: Expr, mn_major: bool, code: Code) -> Callable[[Mask], OperandInTile]:
@@ -185,10 +193,11 @@ class CheckedMultiplies:
             a = self._place(instruction.a, lanes, traits, traits.m)
             b = self._place(instruction.b, lanes, traits, instruction.n)
             accumulators = _accumulators_of(own, instruction, lanes)
-            own.issued.append(self._begun(a, b, accumulators, bool(keeps[lanes.start])))
+            kept = bool(keeps[lanes.start])
+            own.issued.append(self._begun(a, b, accumulators, kept, instruction.core))
 
     def _begun(
-        self, a: _Place, b: _Place, accumulators: _Pending, keeps: bool
+        self, a: _Place, b: _Place, accumulators: _Pending, keeps: bool, core: TensorCore | None
     ) -> Callable[[], None]:
         """What is left to do until the multiplication ends."""
         read = None if self.late else (a.read(), b.read())
@@ -196,8 +205,12 @@ class CheckedMultiplies:
         def end() -> None:
             left, right = read or (a.read(), b.read())
             with np.errstate(all="ignore"):
-                total = left @ right.T + (accumulators.total if keeps else 0)
-                accumulators.total = kept(total, accumulators.memory.dtype).astype(np.float64)
+                old = accumulators.total if keeps else np.zeros_like(accumulators.total)
+                if core is None:
+                    total = kept(old + left @ right.T, accumulators.memory.dtype)
+                else:
+                    total = core.added(old, left, right.T)
+                accumulators.total = total.astype(np.float64)
 
         return end
 

@@ -1,8 +1,8 @@
 """What the lanes of a warp do together, interpreted: fragments loaded, multiplied and stored.
 
 Which lane holds which element is the hardware's secret; here it holds half a line of its fragment,
-a line being 16 neighbours in memory, and half a row of accumulators. Products are summed in f64 and
-rounded once.
+a line being 16 neighbours in memory, and half a row of accumulators. Products are added as the
+tensor cores of the kernel's target do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gemmgen.interpreter.machine import Lines, MatrixRows, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import UNKNOWN, Array
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap, left_out
-from gemmgen.ir.atoms import WMMA
+from gemmgen.ir.atoms import WMMA, AtomTraits
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.expr import Element, Expr, Int
 from gemmgen.ir.instruction import Instruction
@@ -37,6 +37,7 @@ from gemmgen.ir.warp_matrices import (
 )
 from gemmgen.numerics.formats import STORAGE, numbers
 from gemmgen.numerics.operators import Ints, Value
+from gemmgen.numerics.tensor_core_sums import TensorCore
 
 SIDE = WMMA.m
 HALF = SIDE * SIDE // WARP
@@ -81,8 +82,10 @@ def _multiply(node: MultiplyFragments, code: Code) -> Step | None:
     left, at_left = registers_of(node.a, code)
     right, at_right = registers_of(node.b, code)
     warps = code.machine.warps
+    core = core_of(code, WMMA, node.dtype, node.dtype)
     if accumulators.known is UNKNOWN:
         return None
+    assert core is not None
 
     def step(mask: Mask) -> None:
         warps.converge(mask)
@@ -90,8 +93,8 @@ def _multiply(node: MultiplyFragments, code: Code) -> Step | None:
             a = _matrices(left, at_left(mask), node.a_line)
             b = _matrices(right, at_right(mask), node.b_line)
             first = at_accumulators(mask)
-            total = _matrices(accumulators, first, "row") + a @ b
-        halves = total.astype(np.float32).reshape(-1, SIDE, 2, HALF).transpose(3, 0, 1, 2)
+            total = core.added(_matrices(accumulators, first, "row"), a, b)
+        halves = total.reshape(-1, SIDE, 2, HALF).transpose(3, 0, 1, 2)
         for e, value in enumerate(halves.reshape(HALF, -1)):
             accumulators.store(first + e, value, mask)
 
@@ -129,6 +132,13 @@ def first_of(element: Element, code: Code) -> Element:
     sizes = code.scope.array(element.buffer).sizes
     packed_in = sizes is not None and len(sizes) > len(element.indices)
     return Element(element.buffer, (*element.indices, Int(0))) if packed_in else element
+
+
+def core_of(code: Code, traits: AtomTraits, a: DType, b: DType) -> TensorCore | None:
+    """How the tensor cores of the kernel's target add products of these types; None if one after
+    another, as integers, or what no instruction multiplies: elements that are split later."""
+    rule = code.interface.arithmetic.rule
+    return TensorCore(rule, traits.k, a, b) if rule and a in traits.types else None
 
 
 def _lines(element: Element, pitch: Expr, code: Code) -> Callable[[Mask], Lines]:

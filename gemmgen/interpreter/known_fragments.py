@@ -1,7 +1,8 @@
 """What the lanes of a warp do with fragments whose elements they know, interpreted: ldmatrix and
 mma.sync, by the tables of ``ir/atoms.py``.
 
-Products are summed in f64 and rounded once; accumulators of integers wrap.
+Products are added as the tensor cores of the kernel's target do; those of f64 are summed in any
+order, and accumulators of integers wrap.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from gemmgen.interpreter.checked_memory import Registers
 from gemmgen.interpreter.code import Code, Statements
-from gemmgen.interpreter.fragments import registers_of
+from gemmgen.interpreter.fragments import core_of, registers_of
 from gemmgen.interpreter.machine import MatrixRows, Step
 from gemmgen.interpreter.memory import Memory
 from gemmgen.interpreter.scope import UNKNOWN, Array
@@ -111,6 +112,7 @@ def _multiply(node: Instruction, code: Code) -> Step | None:
     across = shape[-1]
     places = [row * across + column for row, column in own_elements(layout)]
     of_a, of_b, of_accumulators = types_of(node)
+    core = core_of(code, traits, of_a, of_b)
 
     def step(mask: Mask) -> None:
         warps.converge(mask)
@@ -122,8 +124,11 @@ def _multiply(node: Instruction, code: Code) -> Step | None:
                 _operand(right, at_right(mask), b_layout, of_b), b_layout, traits.k, traits.n
             )
             old = np.stack([accumulators.data[begin + place] for place in places])
-            total = _matrix(old.astype(np.float64), layout, traits.m, traits.n) + a @ b
-            total = kept(total, of_accumulators)
+            total = _matrix(old.astype(np.float64), layout, traits.m, traits.n)
+            if core is None:
+                total = kept(total + a @ b, of_accumulators)
+            else:
+                total = core.added(total, a, b)
         rows, columns = _table(layout)
         for e, place in enumerate(places):
             value = total[:, rows[e], columns[e]].reshape(-1)

@@ -23,6 +23,7 @@ from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import Node, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray, LoadFragment, StoreFragment
 from gemmgen.numerics.operators import Bools, Value
+from gemmgen.numerics.tensor_core_sums import TensorCore
 
 Step = Callable[[Mask], object]
 """A statement, compiled."""
@@ -178,6 +179,8 @@ class WarpgroupProduct:
     accumulators: Memory
     first: tuple[int, int]
     keeps: Value
+    core: TensorCore | None = None
+    """How products are added; None: those of integers."""
 
 
 class Multiplies(Protocol):

@@ -5,38 +5,45 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import contraction, promotion_of
 from gemmgen.ir.nodes import Kernel
+from gemmgen.ir.tensor_core_rules import SumRule, rule_of
 
-BYTES_AT_A_TIME = 32
-"""Products of bytes that Hopper's tensor cores add together."""
+_OF_F32 = 23
 
 
 @record
 class Arithmetic:
     """How the accumulators of a launch are added up, in one order or another.
 
-    ``fraction``: bits after the leading one that accumulators keep while products are added to
-    them, if they are fewer than those of the accumulators' type (``AtomTraits.fraction``).
-    ``terms``: those whose accumulators are promoted into others together (``Promote.every``); None:
-    all. ``cuts``: elements of A and B are cut off where their type is rounded elsewhere
-    (``AtomTraits.cuts``). ``products`` > 1 of bf16 terms are computed in place of one
-    (``ir/decompositions.py``).
+    ``rule``: how tensor cores of the kernel's target add to accumulators of f32. ``terms``: those
+    whose accumulators are promoted into others together (``Promote.every``); None: all. ``cuts``:
+    elements of A and B are cut off where their type is rounded elsewhere (``AtomTraits.cuts``).
+    ``products`` > 1 of bf16 terms are computed in place of one (``ir/decompositions.py``).
     """
 
-    fraction: int | None = None
+    rule: SumRule | None = None
     terms: int | None = None
     products: int = 1
     cuts: bool = False
 
     @staticmethod
-    def of(kernel: Kernel) -> Arithmetic:
-        """That of the kernel with the contraction."""
-        traits, promotion = ATOMS[kernel.spread.atom], promotion_of(kernel)
-        products = 1 if traits.splits is None else contraction(kernel).products
-        return Arithmetic(
-            traits.fraction, promotion.every if promotion else None, products, traits.cuts
-        )
+    def of(kernel: Kernel, target: str, multiplied: DType) -> Arithmetic:
+        """That of the kernel with the contraction, of elements of type ``multiplied``."""
+        atom = kernel.spread.atom
+        traits, promotion = ATOMS[atom], promotion_of(kernel)
+        products = 1
+        if traits.splits is not None:
+            multiplied, products = traits.types[0], contraction(kernel).products
+        rule = rule_of(target, atom, multiplied)
+        return Arithmetic(rule, promotion.every if promotion else None, products, traits.cuts)
+
+    @property
+    def fraction(self) -> int | None:
+        """Bits after the leading one that accumulators keep while products are added to them, if
+        they are fewer than those of f32."""
+        return self.rule.bits if self.rule and self.rule.bits < _OF_F32 else None
 
     def split_share(self, depth: int) -> float:
         """The error bound of split f32 for K = ``depth``, as a share of the sum of |A * B|.

@@ -70,10 +70,8 @@ class AtomTraits:
     holds are read from shared memory by the instruction itself, which multiplies up to
     ``together_n`` pieces along n at once, an odd number of them only up to ``odd_n``.
 
-    ``fraction``: bits after the leading one that accumulators keep while products are added to
-    them, where they are fewer than those of their type (``gpu.compare``). ``cuts``: operands of a
-    type that is rounded elsewhere (tf32) are cut off: what reads f32 in shared memory drops its
-    lower bits.
+    ``cuts``: operands of a type that is rounded elsewhere (tf32) are cut off: what reads f32 in
+    shared memory drops its lower bits.
     """
 
     m: int
@@ -92,7 +90,6 @@ class AtomTraits:
     loads: Loads = "rows"
     together_n: int = 1
     odd_n: int = 32
-    fraction: int | None = None
     cuts: bool = False
 
     @property
@@ -202,7 +199,7 @@ def _of_doubles(rows: int, steps: int) -> AtomTraits:
 
 # f32 as bf16 terms: lane c of four gets element c of a 16-byte row that ldmatrix loads, and element
 # c + 4 of the next row.  These two fill a register of each term, where PTX has columns 2c and
-# 2c + 1: k is permuted within an instruction, for A and B alike, so the result is the same.
+# 2c + 1: k is permuted within an instruction, for A and B alike.
 _OF_PARTS = replace(
     _of_a_warp((("bf16", "bf16", "f32"),)),
     splits="f32",
@@ -250,9 +247,7 @@ ATOMS: dict[Atom, AtomTraits] = {
     "m64nNk16_f32": _of_a_warpgroup(
         16, (("bf16", "bf16", "f32"),), splits="f32", mn_major=("bf16", "f32")
     ),
-    # The accumulators of FP8 are kept in 1 + 8 + 13 bits (DeepSeek-AI, "Insights into
-    # DeepSeek-V3: Scaling Challenges and Reflections on Hardware for AI Architectures", 2025).
-    "m64nNk32": _of_a_warpgroup(32, _OF_BYTES, fraction=13),
+    "m64nNk32": _of_a_warpgroup(32, _OF_BYTES),
     # The PTX ISA, "wgmma.mma_async", integers: N is 8, 16, 24, 32, 48, 64 and on in steps of 16.
     "m64nNk32_i8": _of_a_warpgroup(32, _OF_INTEGERS, odd_n=3),
     # It reads 32 bits of an element, so no conversion can follow the load, and multiplies the upper

@@ -61,7 +61,9 @@ def interface_of(
         _resident(context, static_shared + dynamic_shared) if context.is_persistent else 0,
         cluster=tuple(count for _, count in context.kernel.work.cluster),
         attribute="dependent_launch" if context.kernel.work.overlap else None,
-        arithmetic=Arithmetic.of(context.kernel),
+        arithmetic=Arithmetic.of(
+            context.kernel, context.program.target, context.problem.factors[0].dtype
+        ),
     )
 
 

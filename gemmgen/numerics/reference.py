@@ -7,7 +7,7 @@ stores another layout transposes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from math import prod
 
@@ -29,6 +29,9 @@ from gemmgen.numerics.formats import (
     numbers,
     stored,
 )
+
+Sums = Callable[[Real, Real], Real]
+"""A product of matrices; leading axes are batches."""
 
 _TOGETHER = 1 << 14
 """Elements of sums that are computed side by side: as many as a cache holds."""
@@ -74,8 +77,9 @@ def split(
     groups: int = 1,
     backwards: bool = False,
     terms: int = 0,
+    sums: Sums = sequential,
 ) -> Real:
-    """Split-K: the sums of ``parts`` ranges of k, each ``promoted`` every ``terms``, added one
+    """Split-K: the ``sums`` of ``parts`` ranges of k, each ``promoted`` every ``terms``, added one
     after another within each of ``groups`` of consecutive parts, and then the groups' sums.
 
     A range has ceil(ceil(K / step) / parts) * step elements, the last ones fewer or none.
@@ -88,7 +92,7 @@ def split(
     if backwards:
         ranges.reverse()
     intervals = [_intervals(each, terms) for each in ranges]
-    found = iter(_totals(a, b, [one for each in intervals for one in each]))
+    found = iter(_totals(a, b, [one for each in intervals for one in each], sums))
     totals = [_sum_in_order(list(islice(found, len(each)))) for each in intervals]
     size = parts // groups
     return _sum_in_order([_sum_in_order(totals[at : at + size]) for at in range(0, parts, size)])
@@ -114,8 +118,10 @@ def lanes(a: Real, b: Real, step: int, width: int, count: int = 32) -> Real:
     return totals[0]
 
 
-def _totals(a: Real, b: Real, terms: Sequence[Sequence[int]]) -> list[Real]:
-    """Of each of ``terms``, some elements of k, the sum by ``sequential``.
+def _totals(
+    a: Real, b: Real, terms: Sequence[Sequence[int]], sums: Sums = sequential
+) -> list[Real]:
+    """Of each of ``terms``, some elements of k, the sum by ``sums``.
 
     Those of equally many are computed side by side, up to ``_TOGETHER`` elements: most of the time
     goes to calls of NumPy.
@@ -133,7 +139,7 @@ def _totals(a: Real, b: Real, terms: Sequence[Sequence[int]]) -> list[Real]:
             some = same[first : first + at_once]
             left = np.stack([a[..., list(terms[each])] for each in some])
             right = np.stack([b[..., list(terms[each]), :] for each in some])
-            found |= zip(some, sequential(left, right), strict=True)
+            found |= zip(some, sums(left, right), strict=True)
     return [found[number] for number in range(len(terms))]
 
 

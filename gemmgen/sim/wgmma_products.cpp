@@ -1,11 +1,7 @@
-// The accumulators of wgmma. Products are summed by fmaf in the order of k; hardware adds them in
-// an unspecified one.
+// The accumulators of wgmma. Products are added as the tensor cores of the text's target do.
 
-#include "matrix_elements.h"
+#include "fused_sum.h"
 #include "wgmma.h"
-
-#include <cmath>
-#include <cstring>
 
 namespace gg {
 namespace {
@@ -31,16 +27,31 @@ void take(const Matrix &matrix, gg_type type, unsigned rows, const unsigned char
   }
 }
 
-[[gnu::always_inline]] inline void add_products(const float (*a)[MAX_COLUMNS],
-                                                const float (*b)[MAX_COLUMNS], unsigned steps,
-                                                unsigned columns, float (*acc)[MAX_COLUMNS]) {
-  for (unsigned row = 0; row < WARPGROUP_ROWS; ++row) {
-    for (unsigned k = 0; k < steps; ++k) {
-      const float left = a[k][row];
-      for (unsigned column = 0; column < columns; ++column) {
-        acc[row][column] = __builtin_fmaf(left, b[k][column], acc[row][column]);
-      }
+// An operand in doubles, and the powers of two of its exponents.
+struct Factors {
+  double number[MAX_STEPS][MAX_COLUMNS], power[MAX_STEPS][MAX_COLUMNS];
+};
+
+void widen(const float (*numbers)[MAX_COLUMNS], gg_type type, unsigned steps, unsigned rows,
+           Factors &factors) {
+  const double least = power_of_two(least_exponent(type));
+  for (unsigned k = 0; k < steps; ++k) {
+    for (unsigned row = 0; row < rows; ++row) {
+      const auto number = static_cast<double>(numbers[k][row]);
+      factors.number[k][row] = number;
+      factors.power[k][row] = power_of(number, least);
     }
+  }
+}
+
+[[gnu::always_inline]] inline void add_products(const Factors &a, const Factors &b, unsigned steps,
+                                                unsigned columns, float (*acc)[MAX_COLUMNS]) {
+  const GgSumRule rule = sum_rule();
+  for (unsigned row = 0; row < WARPGROUP_ROWS; ++row) {
+    add_instruction(
+        acc[row], columns, steps, rule,
+        [&](unsigned k, unsigned column) { return a.number[k][row] * b.number[k][column]; },
+        [&](unsigned k, unsigned column) { return a.power[k][row] * b.power[k][column]; });
   }
 }
 
@@ -58,7 +69,7 @@ void add_integers(const float (*a)[MAX_COLUMNS], const float (*b)[MAX_COLUMNS], 
 
 #ifdef __x86_64__
 [[gnu::target("avx2,fma"), gnu::optimize("O3")]] void add_fast(
-    const float (*a)[MAX_COLUMNS], const float (*b)[MAX_COLUMNS], unsigned steps, unsigned columns,
+    const Factors &a, const Factors &b, unsigned steps, unsigned columns,
     float (*acc)[MAX_COLUMNS]) {
   add_products(a, b, steps, columns, acc);
 }
@@ -81,8 +92,11 @@ void multiply(const Matrix &a, const Matrix &b, const Multiplication &what,
     add_integers(left, right, steps, what.columns, acc);
     return;
   }
+  static Factors of_a, of_b;
+  widen(left, what.a_type, steps, WARPGROUP_ROWS, of_a);
+  widen(right, what.b_type, steps, what.columns, of_b);
   memcpy(found, acc, sizeof found);
-  (is_fast() ? add_fast : add_products)(left, right, steps, what.columns, found);
+  (is_fast() ? add_fast : add_products)(of_a, of_b, steps, what.columns, found);
   memcpy(acc, found, sizeof found);
 }
 

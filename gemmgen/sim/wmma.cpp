@@ -2,11 +2,10 @@
 //
 // PTX does not specify which lane holds which element, so a kernel may not depend on it.  Here a
 // lane holds half a line (16 elements contiguous in memory); which half depends on the operand and
-// the layout of the load (ptx.h).  Products are summed by fmaf in the order of k.
+// the layout of the load (ptx.h).  Products are added as the tensor cores of the text's target do.
 
-#include "runner.h"
+#include "fused_sum.h"
 
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -53,16 +52,22 @@ extern "C" void gg_warp_multiply(float *sum, const unsigned *a, const unsigned *
   };
   const unsigned of_a = a_by_rows ? 0 : 1, of_b = b_by_rows ? 2 : 3;
   const unsigned lane = state.thread % WARP, row = lane / 2, first = lane % 2 * HALF;
+  const double least = power_of_two(least_exponent(is_f16 ? GG_F16 : GG_BF16));
+  double left[SIDE], of_left[SIDE], right[SIDE][HALF], of_right[SIDE][HALF];
   for (unsigned k = 0; k < SIDE; ++k) {
-    const float factor = 
-        a_by_rows ? halves(row, k, of_a).a[k % HALF] : halves(k, row, of_a).a[row % HALF];
+    left[k] = static_cast<double>(a_by_rows ? halves(row, k, of_a).a[k % HALF]
+                                            : halves(k, row, of_a).a[row % HALF]);
+    of_left[k] = power_of(left[k], least);
     for (unsigned i = 0; i < HALF; ++i) {
       const unsigned column = first + i;
-      const float other = 
-          b_by_rows ? halves(k, column, of_b).b[i] : halves(column, k, of_b).b[k % HALF];
-      sum[i] = fmaf(factor, other, sum[i]);
+      right[k][i] = static_cast<double>(b_by_rows ? halves(k, column, of_b).b[i]
+                                                  : halves(column, k, of_b).b[k % HALF]);
+      of_right[k][i] = power_of(right[k][i], least);
     }
   }
+  add_instruction(
+      sum, HALF, SIDE, sum_rule(), [&](unsigned k, unsigned i) { return left[k] * right[k][i]; },
+      [&](unsigned k, unsigned i) { return of_left[k] * of_right[k][i]; });
 }
 
 extern "C" void gg_mixed_fragment() {

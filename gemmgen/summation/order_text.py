@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gemmgen.ir.tensor_core_rules import SumRule
 from gemmgen.summation.order_value import SummationOrder
 
 TITLE = "summation order"
@@ -12,9 +13,27 @@ SAME_BUT_ATOMIC = "same summation order, but blocks add as they arrive: bits dif
 Fact = str | int | bool | list["Fact"] | dict[str, "Fact"]
 
 
-def rows(order: SummationOrder) -> tuple[tuple[str, str], ...]:
-    """What is said of each aspect of the order: its name, and a phrase."""
-    return tuple(_rows(order))
+def rows(order: SummationOrder, rule: SumRule | None = None) -> tuple[tuple[str, str], ...]:
+    """What is said of each aspect of the order: its name, and a phrase.  ``rule``: how the tensor
+    cores of a target add the products of an instruction."""
+    found = tuple(_rows(order))
+    return (*found[:1], *_instruction(order, rule), *found[1:])
+
+
+def _instruction(order: SummationOrder, rule: SumRule | None) -> Iterator[tuple[str, str]]:
+    """How the products of an instruction are added, which is not part of the value: one text runs
+    on several architectures."""
+    if rule is None:
+        return
+    apart = " (pairs of adjacent k)" if rule.converted else ""
+    size = min(rule.group, order.depth)
+    some = f"{size} products" + f"{apart} at once"
+    added = "from zero" if rule.converted else "with the accumulator"
+    kept = f"aligned to the largest exponent and cut off {rule.fraction} bits below it"
+    result = f"the sum is cut off to {rule.bits} bits after the leading one"
+    after = ", and added to the accumulator, rounded to nearest" if rule.converted else ""
+    source = "measured" if rule.measured else "published, not measured by us"
+    yield "each instruction", f"{some}, {added}: {kept}; {result}{after} ({source})"
 
 
 def _rows(order: SummationOrder) -> Iterator[tuple[str, str]]:

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from functions import with_functions
 
 from gemmgen.emit.ctypes import REGISTERS
+from gemmgen.ir.arithmetic import Arithmetic
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
+from gemmgen.ir.tensor_core_rules import rule_of
 from gemmgen.sim.unit import BEGIN, END
 
 
-def interface(dtype: DType) -> Interface:
-    """M = N = 16; A and B have consecutive rows and columns, K elements apart."""
+def interface(dtype: DType, target: str = "sm_80") -> Interface:
+    """M = N = 16; A and B have consecutive rows and columns, K elements apart. Products are added
+    as tensor cores of ``target`` do."""
     params = (
         *(Param(extent, "extent") for extent in "KMN"),
         Param("A", "tensor", ("m", "k"), dtype=dtype),
@@ -23,7 +26,8 @@ def interface(dtype: DType) -> Interface:
         Param("ldc", "ld"),
     )
     pitches = (("A", "K"), ("B", "K"), ("C", "ldc"))
-    return Interface("wmma", params, (32, 1), (), (), 0, 0, pitches)
+    arithmetic = Arithmetic(rule_of(target, "wmma", dtype))
+    return Interface("wmma", params, (32, 1), (), (), 0, 0, pitches, arithmetic=arithmetic)
 
 
 DEPTH, PITCH = 64, 24

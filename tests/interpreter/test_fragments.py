@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from gemmgen.interpreter.interpret import Trap, interpret
+from gemmgen.ir.arithmetic import Arithmetic
 from gemmgen.ir.control import Assign, If
 from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.instruction import instruction
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram, SharedArray
 from gemmgen.ir.param import Param
+from gemmgen.ir.tensor_core_rules import rule_of
 from gemmgen.ir.thread_code import Node
 from gemmgen.ir.warp_matrices import (
     FragmentArray,
@@ -70,7 +72,9 @@ def run(*body: Node) -> np.ndarray:
         )
         for e in range(8)
     )
-    interface = Interface("test", PARAMS, (THREADS, 1), (("M", 512),), (), 0, 0, ())
+    arithmetic = Arithmetic(rule_of("sm_80", "wmma", "f16"))
+    sizes = (THREADS, 1), (("M", 512),), (), 0, 0, ()
+    interface = Interface("test", PARAMS, *sizes, arithmetic=arithmetic)
     nodes = (*fill, BARRIER, *ARRAYS, *body, BARRIER, *drain)
     kernel = LoweredKernel(interface, (), (), SHARED, nodes, THREADS)
     tile = np.zeros((16, PITCH), np.float16)

@@ -12,7 +12,6 @@ from emitted_warpgroups import HEAD, PRODUCER, THREE, TWO, complaint, emitted
 from part_of_calls import keeps_its_meaning
 
 from gemmgen.interpreter import async_products
-from gemmgen.ir.arithmetic import PLAIN
 from gemmgen.numerics.formats import cut_to_tf32, near_tf32, to_tf32
 from gemmgen.pipeline import Emitted
 from gemmgen.proof import cpu, meaning
@@ -68,7 +67,12 @@ def test_finds(plant: str) -> None:
 
 def rounding(known: Emitted) -> Emitted:
     """The same kernel for callers who believe that it rounds."""
-    return replace(known, interface=replace(known.interface, arithmetic=PLAIN))
+    return replace(
+        known,
+        interface=replace(
+            known.interface, arithmetic=replace(known.interface.arithmetic, cuts=False)
+        ),
+    )
 
 
 def test_a_run_of_the_text_tells_cutting_off_from_rounding() -> None:

@@ -11,9 +11,12 @@ from functions import with_functions
 
 from gemmgen.base.record import record
 from gemmgen.gpu import compiler
+from gemmgen.ir.arithmetic import Arithmetic
+from gemmgen.ir.atoms import Atom
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
+from gemmgen.ir.tensor_core_rules import rule_of
 from gemmgen.numerics.formats import stored
 from gemmgen.sim.run import compile_kernel
 
@@ -49,7 +52,11 @@ class Variant:
         )
         pitch = (("A", "lda"), ("B", "ldb"), ("C", "ldc"))
         tiles = (("M", 64), ("N", 32))
-        return Interface("warpgroup_types", params, (128, 1), tiles, (), 0, 0, pitch)
+        sizes = tiles, (), 0, 0, pitch
+        atom: Atom = "m64nNk8" if self.a == "f32" else "m64nNk32"
+        rule = rule_of("sm_90a", atom, "tf32" if self.a == "f32" else self.a)
+        arithmetic = Arithmetic(rule)
+        return Interface("warpgroup_types", params, (128, 1), *sizes, arithmetic=arithmetic)
 
 
 VARIANTS = (

@@ -10,8 +10,10 @@ from gpu.wmma import Variant, interface
 
 from gemmgen.calling.launches import ORDERS
 from gemmgen.ir.dtypes import DType
+from gemmgen.ir.tensor_core_rules import rule_of
 from gemmgen.numerics.formats import F32, held, stored
-from gemmgen.numerics.reference import compare, sequential
+from gemmgen.numerics.reference import compare
+from gemmgen.numerics.tensor_core_sums import TensorCore
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.run import compile_kernel
 
@@ -41,9 +43,11 @@ def drawn(k: int, dtype: DType) -> tuple[F32, F32, F32]:
 
 @pytest.mark.by_default("*a='row', b='col', c='row', dtype='f16'*")
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_sums_products_in_the_order_of_k(variant: Variant) -> None:
+def test_sums_products_as_tensor_cores(variant: Variant) -> None:
     a, b, c = drawn(48, variant.dtype)
-    want = sequential(a, b)
+    rule = rule_of("sm_80", "wmma", variant.dtype)
+    assert rule is not None
+    want = TensorCore(rule, 16, variant.dtype, variant.dtype).sums(a, b)
     for order in ORDERS:
         assert compare(run(variant, a, b, c, order), want).equal
 

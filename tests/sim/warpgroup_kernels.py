@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from functions import texts_of, with_functions
 
+from gemmgen.ir.arithmetic import Arithmetic
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
 from gemmgen.ir.requirement import AtLeast, MultipleOf
+from gemmgen.ir.tensor_core_rules import rule_of
 from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.numerics.formats import F32
 from gemmgen.sim.packing import Argument
@@ -21,6 +23,7 @@ DIRECTORY = Path(__file__).parent.parent / "handwritten"
 WRITTEN, COPIED, TRANSPOSED = "warpgroup", "warpgroups", "warpgroup_mn_major"
 """Whose operands threads write, whose TMA does, and whose lie along m and n."""
 NAMES = (WRITTEN, COPIED, TRANSPOSED)
+ARITHMETIC = Arithmetic(rule_of("sm_90a", "m64nNk16", "bf16"))
 Shape = tuple[int, int, int]
 Bits = npt.NDArray[np.uint16]
 
@@ -42,10 +45,11 @@ def interface(name: str) -> Interface:
     pitch = (("A", "lda"), ("B", "ldb"), ("C", "ldc"))
     if name != COPIED:
         tiles = (("M", 64), ("N", 64 if transposed else 32))
-        return Interface(name, params, (128, 1), tiles, needs, 0, 0, pitch)
+        return Interface(name, params, (128, 1), tiles, needs, 0, 0, pitch, arithmetic=ARITHMETIC)
     maps = (TensorMap("A", (8, 128)), TensorMap("B", (8, 32)))
     tiles = (("M", 128), ("N", 32))
-    return replace(Interface(name, params, (384, 1), tiles, needs, 0, 0, pitch), maps=maps)
+    found = Interface(name, params, (384, 1), tiles, needs, 0, 0, pitch, arithmetic=ARITHMETIC)
+    return replace(found, maps=maps)
 
 
 def compiled(name: str, changed: str | None = None, *, checked: bool = True) -> CompiledKernel:

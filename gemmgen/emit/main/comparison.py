@@ -10,7 +10,6 @@ from gemmgen.emit.line_breaks import WIDTH
 from gemmgen.emit.main.layout import paragraph, place
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
-from gemmgen.ir.arithmetic import BYTES_AT_A_TIME
 from gemmgen.ir.dtypes import DTYPES, INTEGERS, RAW, ROUNDED, DType
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Var, children, transform, walk
 from gemmgen.ir.exprtext import format_expression
@@ -103,7 +102,8 @@ def rounding_view(interface: Interface, problem: Problem, depth: str) -> View:
     truncated, fraction = (*RAW, *ROUNDED), interface.arithmetic.fraction
     tensor_cores = problem.a.dtype in truncated and problem.b.dtype in truncated
     digits = acc if fraction is None else fraction + 1
-    share = 2 if fraction is None else BYTES_AT_A_TIME // 4  # of sqrt(K), below
+    rule = interface.arithmetic.rule
+    share = 2 if fraction is None or rule is None else rule.group // 4  # of sqrt(K), below
     why: View = {
         "terms": f"max(16, sqrt(K) / {share})" if tensor_cores else "16",
         "digits": digits,
