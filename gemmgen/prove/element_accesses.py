@@ -11,10 +11,10 @@ import numpy as np
 from gemmgen.prove import (
     conditions,
     data,
+    part_accesses,
     polynomials,
     shared_accesses,
     shared_state,
-    workspace,
 )
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Place, TensorElement, UnknownData
@@ -170,7 +170,7 @@ def load_global(
     valid: Sequence[Condition] = (),
 ) -> list[Data]:
     if tensor.param.kind != "tensor":
-        return workspace.load(context, state, tensor, width)
+        return part_accesses.load(context, state, tensor, width)
     at = coordinates(context, tensor)
     check_alignment(context, state, tensor, width)
     if not valid:
@@ -189,7 +189,7 @@ def _save_global(
     context: WalkContext, state: WalkState, tensor: GlobalPlace, values: Sequence[Data]
 ) -> None:
     if tensor.param.kind == "workspace":
-        workspace.save(context, state, tensor, [*values])
+        part_accesses.save(context, state, tensor, [*values])
         return
     if tensor.param.name != context.output.name:
         raise Unsupported(f"a store to the {tensor.param.kind} {tensor.param.name}")
