@@ -29,7 +29,7 @@ from gemmgen.interpreter.operand_places import operand_places
 from gemmgen.interpreter.scope import MatrixInTile
 from gemmgen.interpreter.simt import Index, Lanes, Mask, Trap
 from gemmgen.ir.atoms import ATOMS, Atom, AtomTraits
-from gemmgen.ir.dtypes import BYTES, ROUNDED, DType
+from gemmgen.ir.dtypes import BYTES, ROUNDED
 from gemmgen.ir.expr import Binary, Expr, Int, Var
 from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.simplify import add
@@ -37,7 +37,7 @@ from gemmgen.ir.target import WARPGROUP
 from gemmgen.ir.warpgroup_matrices import ROWS, UNIT, DescribeMatrix
 from gemmgen.numerics.formats import STORAGE, cut_to_tf32
 from gemmgen.numerics.operators import Ints
-from gemmgen.numerics.tensor_core_sums import TensorCore
+from gemmgen.numerics.tensor_core_additions import TensorCore
 
 F64 = npt.NDArray[np.float64]
 
@@ -65,7 +65,8 @@ def _multiply(node: Instruction, code: Code) -> Step:
     b = _operand(of_b, node.has("b_mn_major"), code)
     keeps, multiplies = code.expression(accumulate).run, code.machine.multiplies
     atom, n = cast(Atom, node.get("atom")), cast(int, node.get("n"))
-    core = core_of(code, ATOMS[atom], _dtype(of_a, code), _dtype(of_b, code))
+    left, right = (code.scope.matrix(descriptor_of(x)[0]).tile for x in (of_a, of_b))
+    core = core_of(code, ATOMS[atom], left.dtype, right.dtype)
 
     def step(mask: Mask) -> None:
         first = cast(int, upper(mask)), cast(int, lower(mask))
@@ -85,11 +86,6 @@ def descriptor_of(operand: Expr) -> tuple[str, Expr]:
             return name, add(step, right)
         case _:
             raise AssertionError(f"{operand} is not a descriptor")
-
-
-def _dtype(operand: Expr, code: Code) -> DType:
-    name, _ = descriptor_of(operand)
-    return code.scope.matrix(name).tile.dtype
 
 
 def _operand(operand: Expr, mn_major: bool, code: Code) -> Callable[[Mask], OperandInTile]:
@@ -193,8 +189,8 @@ class CheckedMultiplies:
             a = self._place(instruction.a, lanes, traits, traits.m)
             b = self._place(instruction.b, lanes, traits, instruction.n)
             accumulators = _accumulators_of(own, instruction, lanes)
-            kept = bool(keeps[lanes.start])
-            own.issued.append(self._begun(a, b, accumulators, kept, instruction.core))
+            how = bool(keeps[lanes.start]), instruction.core
+            own.issued.append(self._begun(a, b, accumulators, *how))
 
     def _begun(
         self, a: _Place, b: _Place, accumulators: _Pending, keeps: bool, core: TensorCore | None
@@ -206,11 +202,8 @@ class CheckedMultiplies:
             left, right = read or (a.read(), b.read())
             with np.errstate(all="ignore"):
                 old = accumulators.total if keeps else np.zeros_like(accumulators.total)
-                if core is None:
-                    total = kept(old + left @ right.T, accumulators.memory.dtype)
-                else:
-                    total = core.added(old, left, right.T)
-                accumulators.total = total.astype(np.float64)
+                new = core.added(old, left, right.T) if core else old + left @ right.T
+                accumulators.total = kept(new, accumulators.memory.dtype).astype(np.float64)
 
         return end
 

@@ -37,7 +37,7 @@ from gemmgen.ir.warp_matrices import (
 )
 from gemmgen.numerics.formats import STORAGE, numbers
 from gemmgen.numerics.operators import Ints, Value
-from gemmgen.numerics.tensor_core_sums import TensorCore
+from gemmgen.numerics.tensor_core_additions import TensorCore
 
 SIDE = WMMA.m
 HALF = SIDE * SIDE // WARP

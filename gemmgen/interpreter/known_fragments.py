@@ -174,7 +174,7 @@ def elements(found: npt.NDArray[np.generic], dtype: DType) -> F64:
     return found.astype(np.float64)
 
 
-def kept(accumulators: F64, dtype: DType) -> Real:
+def kept(accumulators: Real, dtype: DType) -> Real:
     """Accumulators rounded to their type, or wrapped."""
     return wrapped(accumulators) if dtype in INTEGERS else accumulators.astype(computing(dtype))
 

@@ -30,7 +30,7 @@ from gemmgen.numerics.formats import (
     stored,
 )
 
-Sums = Callable[[Real, Real], Real]
+Accumulate = Callable[[Real, Real], Real]
 """A product of matrices; leading axes are batches."""
 
 _TOGETHER = 1 << 14
@@ -77,10 +77,10 @@ def split(
     groups: int = 1,
     backwards: bool = False,
     terms: int = 0,
-    sums: Sums = sequential,
+    accumulate: Accumulate = sequential,
 ) -> Real:
-    """Split-K: the ``sums`` of ``parts`` ranges of k, each ``promoted`` every ``terms``, added one
-    after another within each of ``groups`` of consecutive parts, and then the groups' sums.
+    """Split-K: what ``parts`` ranges of k ``accumulate``, each ``promoted`` every ``terms``, added
+    one after another within each of ``groups`` of consecutive parts, and then the groups' sums.
 
     A range has ceil(ceil(K / step) / parts) * step elements, the last ones fewer or none.
     ``backwards`` adds the last part first.
@@ -92,7 +92,7 @@ def split(
     if backwards:
         ranges.reverse()
     intervals = [_intervals(each, terms) for each in ranges]
-    found = iter(_totals(a, b, [one for each in intervals for one in each], sums))
+    found = iter(_totals(a, b, [one for each in intervals for one in each], accumulate))
     totals = [_sum_in_order(list(islice(found, len(each)))) for each in intervals]
     size = parts // groups
     return _sum_in_order([_sum_in_order(totals[at : at + size]) for at in range(0, parts, size)])
@@ -119,9 +119,9 @@ def lanes(a: Real, b: Real, step: int, width: int, count: int = 32) -> Real:
 
 
 def _totals(
-    a: Real, b: Real, terms: Sequence[Sequence[int]], sums: Sums = sequential
+    a: Real, b: Real, terms: Sequence[Sequence[int]], accumulate: Accumulate = sequential
 ) -> list[Real]:
-    """Of each of ``terms``, some elements of k, the sum by ``sums``.
+    """Of each of ``terms``, some elements of k, the sum by ``accumulate``.
 
     Those of equally many are computed side by side, up to ``_TOGETHER`` elements: most of the time
     goes to calls of NumPy.
@@ -139,7 +139,7 @@ def _totals(
             some = same[first : first + at_once]
             left = np.stack([a[..., list(terms[each])] for each in some])
             right = np.stack([b[..., list(terms[each]), :] for each in some])
-            found |= zip(some, sums(left, right), strict=True)
+            found |= zip(some, accumulate(left, right), strict=True)
     return [found[number] for number in range(len(terms))]
 
 

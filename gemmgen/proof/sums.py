@@ -11,7 +11,7 @@ from gemmgen.ir.nodes import Program
 from gemmgen.ir.tensor_core_rules import rule_of
 from gemmgen.numerics import reference
 from gemmgen.numerics.formats import Real, wrapped
-from gemmgen.numerics.tensor_core_sums import TensorCore
+from gemmgen.numerics.tensor_core_additions import TensorCore
 from gemmgen.proof.decomposed import Decomposed
 
 
@@ -78,7 +78,7 @@ class Summation:
             groups=self.groups,
             backwards=reverse,
             terms=terms,
-            sums=self.core.sums if self.core else reference.sequential,
+            accumulate=self.core.accumulate if self.core else reference.sequential,
         )
         if not self.split or np.isfinite(total).all():
             return total

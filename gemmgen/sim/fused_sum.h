@@ -1,4 +1,4 @@
-// Sums of products as tensor cores add them, by the rule of the text's target (gg_sum_rule):
+// Products added as tensor cores do, by the rule of the text's target (gg_sum_rule):
 // gemmgen/ir/tensor_core_rules.py says what its members mean.
 //
 // Products of factors of at most 11 bits are exact in double, also scaled by a power of two, and so
@@ -11,10 +11,10 @@
 
 namespace gg {
 
-constexpr unsigned MAX_AT_ONCE = 256;  // sums
+constexpr unsigned MAX_AT_ONCE = 256;  // accumulators
 
 inline const GgSumRule &sum_rule() {
-  if (gg_sum_rule.group == 0) fault("the kernel's target has no rule for sums of these products");
+  if (gg_sum_rule.group == 0) fault("the kernel's target has no rule for adding these products");
   return gg_sum_rule;
 }
 
@@ -56,7 +56,7 @@ inline float toward_zero(double number, unsigned bits) {
   return static_cast<float>((__builtin_fabs(number) < least ? small : found) + 0.0);
 }
 
-// Adds the products of one group of an instruction, at once, to each of `columns` sums.
+// Adds the products of one group of an instruction, at once, to each of `columns` accumulators.
 template <typename Product, typename Power>
 [[gnu::always_inline]] inline void add_group(float *acc, unsigned columns, unsigned group,
                                              unsigned k, const GgSumRule &rule, Product product,
@@ -93,7 +93,7 @@ template <typename Product, typename Power>
   }
 }
 
-// Adds the `k` products of an instruction to each of `columns` sums.  product(at, column) and
+// Adds the `k` products of an instruction to each of `columns` accumulators.  product(at, column) and
 // power(at, column), that of its factors' exponents, are doubles.
 template <typename Product, typename Power>
 [[gnu::always_inline]] inline void add_instruction(float *acc, unsigned columns, unsigned k,

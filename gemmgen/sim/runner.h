@@ -14,7 +14,7 @@
 //   warp.cpp            exchanges and barriers of a warp's lanes
 //   wmma.cpp            products of a warp's fragments (wmma.mma.sync)
 //   mma.cpp             the same of fragments whose elements lanes know (mma.sync)
-//   fused_sum.h         sums of products as tensor cores add them
+//   fused_sum.h         products added as tensor cores do
 //   wgmma.cpp           a warpgroup's multiplications (wgmma.mma_async)
 //   blocks.cpp          atomics of global memory
 //   launcher.cpp        the CUDA runtime that the text's launcher calls

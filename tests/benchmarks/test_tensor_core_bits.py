@@ -14,7 +14,7 @@ import pytest
 from gemmgen.gpu.compiler import available, compile_text
 from gemmgen.ir.tensor_core_rules import RULES as TABLE
 from gemmgen.ir.tensor_core_rules import SumRule
-from gemmgen.numerics.tensor_core_sums import TensorCore
+from gemmgen.numerics.tensor_core_additions import TensorCore
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))

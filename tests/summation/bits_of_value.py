@@ -15,7 +15,7 @@ from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.tensor_core_rules import rule_of
 from gemmgen.numerics.fma import fused
 from gemmgen.numerics.formats import held
-from gemmgen.numerics.tensor_core_sums import TensorCore
+from gemmgen.numerics.tensor_core_additions import TensorCore
 from gemmgen.summation import SummationOrder
 from gemmgen.summation.order_reading import instruction_of
 
@@ -95,7 +95,7 @@ def _instructions(order: SummationOrder, core: TensorCore, a: F32, b: F32, eleme
         pad = (missing, 0) if order.aligned == "last" else (0, missing)
         left.append(np.pad(of_a[i][:, list(part)], ((0, 0), pad)))
         right.append(np.pad(of_b[j][list(part)], (pad, (0, 0))))
-    return core.sums(np.hstack(left), np.vstack(right))
+    return core.accumulate(np.hstack(left), np.vstack(right))
 
 
 def _products(order: SummationOrder, a: F32, b: F32, elements: list[Element]) -> F32:

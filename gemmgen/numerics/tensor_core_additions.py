@@ -35,7 +35,7 @@ class TensorCore:
     a: DType
     b: DType
 
-    def sums(self, a: Real, b: Real) -> F32:
+    def accumulate(self, a: Real, b: Real) -> F32:
         """A (M, K) times B (K, N), one instruction after another, from accumulators of zero;
         beyond K the last one has zeros.  Leading axes are batches, and broadcast."""
         batches = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -48,7 +48,7 @@ class TensorCore:
         found = np.array(acc, np.float32)
         axes, missing = found.ndim, -a.shape[-1] % self.k
         a, b = (x.reshape((*(1,) * (axes - x.ndim), *x.shape)) for x in (a, b))
-        # By k first: NumPy is fast at sums and maxima over the first axis.
+        # By k first: NumPy is fast at adding and maxima over the first axis.
         left = np.moveaxis(a.astype(np.float64), -1, 0)[..., None]
         right = np.moveaxis(b.astype(np.float64), -2, 0)[..., None, :]
         left, right = (np.pad(x, ((0, missing), *((0, 0),) * axes)) for x in (left, right))

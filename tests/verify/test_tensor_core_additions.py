@@ -15,7 +15,7 @@ from gemmgen.ir.target import TARGETS, offers
 from gemmgen.ir.tensor_core_rules import RULES, SumRule, rule_of
 from gemmgen.numerics.formats import STORAGE, held
 from gemmgen.numerics.formats import numbers as decoded
-from gemmgen.numerics.tensor_core_sums import TensorCore
+from gemmgen.numerics.tensor_core_additions import TensorCore
 
 Row = list[float]
 LEAST: dict[DType, int] = {"f16": -14, "bf16": -126, "tf32": -126, "e4m3": -6, "e5m2": -14}
@@ -108,15 +108,15 @@ def operands(core: TensorCore, kind: str, depth: int = 70) -> tuple[np.ndarray, 
 
 def differing(core: TensorCore, other: TensorCore, kind: str) -> int:
     a, b = operands(core, kind)
-    return int((core.sums(a, b) != other.sums(a, b)).sum())
+    return int((core.accumulate(a, b) != other.accumulate(a, b)).sum())
 
 
 @pytest.mark.parametrize("kind", ["normal", "wide", "least"])
 @pytest.mark.parametrize("name", CORES)
-def test_sums_are_those_of_the_rule(name: str, kind: str) -> None:
+def test_accumulators_are_those_of_the_rule(name: str, kind: str) -> None:
     core = CORES[name]
     a, b = operands(core, kind)
-    got = core.sums(a, b)
+    got = core.accumulate(a, b)
     assert np.isfinite(got).all() and got.dtype == np.float32
     for row in range(SHAPE[0]):
         for column in range(SHAPE[1]):
@@ -196,10 +196,10 @@ def test_infinities_and_nans() -> None:
     b = np.ones((16, 1), np.float32)
     a[1, 3], a[2, 5], a[3, 1] = np.inf, np.nan, np.inf
     a[3, 2] = -np.inf
-    got = core.sums(a, b)[:, 0]
+    got = core.accumulate(a, b)[:, 0]
     assert got[0] == 16 and got[1] == np.inf and np.isnan(got[2:]).all()
     b[3] = 0  # infinity times zero
-    assert np.isnan(core.sums(a, b)[1, 0])
+    assert np.isnan(core.accumulate(a, b)[1, 0])
 
 
 def test_products_beyond_f32_are_added() -> None:
@@ -208,10 +208,10 @@ def test_products_beyond_f32_are_added() -> None:
     a = np.full((1, 16), 0, np.float32)
     b = np.ones((16, 1), np.float32)
     a[0, :3], b[:2, 0] = (2.0**100, -(2.0**100), 0.0), 2.0**100
-    assert core.sums(a, b)[0, 0] == 0
+    assert core.accumulate(a, b)[0, 0] == 0
     a[0, 1] = 2.0**100
-    assert core.sums(a, b)[0, 0] == np.inf
-    assert core.sums(-a, b)[0, 0] == -np.inf
+    assert core.accumulate(a, b)[0, 0] == np.inf
+    assert core.accumulate(-a, b)[0, 0] == -np.inf
 
 
 def test_zeros_are_positive() -> None:
@@ -227,7 +227,7 @@ def test_integers_are_exact_as_they_would_be_without_the_short_way() -> None:
         a, b = rng.integers(-3, 4, (5, 64)).astype(np.float32), rng.integers(-3, 4, (64, 7)).astype(
             np.float32
         )
-        got = core.sums(a, b)
+        got = core.accumulate(a, b)
         assert np.array_equal(got, a @ b)
         for at in np.ndindex(*SHAPE):
             assert by_fractions(core, a[at[0]].tolist(), b[:, at[1]].tolist()) == got[at]
@@ -237,12 +237,12 @@ def test_batches_broadcast() -> None:
     core = CORES["Hopper, tf32"]
     a = numbers("wide", (3, 1, 5, 20), "tf32", 1)
     b = numbers("wide", (2, 20, 7), "tf32", 2)
-    got = core.sums(a, b)
+    got = core.accumulate(a, b)
     assert got.shape == (3, 2, 5, 7)
     for i, j in np.ndindex(3, 2):
-        assert np.array_equal(got[i, j], core.sums(a[i, 0], b[j]))
-    assert core.sums(a[..., :0], b[..., :0, :]).shape == (3, 2, 5, 7)
-    assert core.sums(a[..., :0, :], b).shape == (3, 2, 0, 7)
+        assert np.array_equal(got[i, j], core.accumulate(a[i, 0], b[j]))
+    assert core.accumulate(a[..., :0], b[..., :0, :]).shape == (3, 2, 5, 7)
+    assert core.accumulate(a[..., :0, :], b).shape == (3, 2, 0, 7)
 
 
 def test_every_atom_of_every_target_has_a_rule() -> None:
