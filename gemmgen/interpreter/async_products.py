@@ -37,7 +37,7 @@ from gemmgen.ir.target import WARPGROUP
 from gemmgen.ir.warpgroup_matrices import ROWS, UNIT, DescribeMatrix
 from gemmgen.numerics.formats import STORAGE, cut_to_tf32
 from gemmgen.numerics.operators import Ints
-from gemmgen.numerics.tensor_core_additions import TensorCore
+from gemmgen.numerics.tensor_core_additions import TensorCoreAdditions
 
 F64 = npt.NDArray[np.float64]
 
@@ -193,7 +193,12 @@ class CheckedMultiplies:
             own.issued.append(self._begun(a, b, accumulators, *how))
 
     def _begun(
-        self, a: _Place, b: _Place, accumulators: _Pending, keeps: bool, core: TensorCore | None
+        self,
+        a: _Place,
+        b: _Place,
+        accumulators: _Pending,
+        keeps: bool,
+        core: TensorCoreAdditions | None,
     ) -> Callable[[], None]:
         """What is left to do until the multiplication ends."""
         read = None if self.late else (a.read(), b.read())

@@ -37,7 +37,7 @@ from gemmgen.ir.warp_matrices import (
 )
 from gemmgen.numerics.formats import STORAGE, numbers
 from gemmgen.numerics.operators import Ints, Value
-from gemmgen.numerics.tensor_core_additions import TensorCore
+from gemmgen.numerics.tensor_core_additions import TensorCoreAdditions
 
 SIDE = WMMA.m
 HALF = SIDE * SIDE // WARP
@@ -134,11 +134,11 @@ def first_of(element: Element, code: Code) -> Element:
     return Element(element.buffer, (*element.indices, Int(0))) if packed_in else element
 
 
-def core_of(code: Code, traits: AtomTraits, a: DType, b: DType) -> TensorCore | None:
+def core_of(code: Code, traits: AtomTraits, a: DType, b: DType) -> TensorCoreAdditions | None:
     """How the tensor cores of the kernel's target add products of these types; None if one after
     another, as integers, or what no instruction multiplies: elements that are split later."""
     rule = code.interface.arithmetic.rule
-    return TensorCore(rule, traits.k, a, b) if rule and a in traits.types else None
+    return TensorCoreAdditions(rule, traits.k, a, b) if rule and a in traits.types else None
 
 
 def _lines(element: Element, pitch: Expr, code: Code) -> Callable[[Mask], Lines]:

@@ -23,7 +23,7 @@ from gemmgen.ir.param import Param
 from gemmgen.ir.thread_code import Node, RegisterArray
 from gemmgen.ir.warp_matrices import FragmentArray, LoadFragment, StoreFragment
 from gemmgen.numerics.operators import Bools, Value
-from gemmgen.numerics.tensor_core_additions import TensorCore
+from gemmgen.numerics.tensor_core_additions import TensorCoreAdditions
 
 Step = Callable[[Mask], object]
 """A statement, compiled."""
@@ -179,7 +179,7 @@ class WarpgroupProduct:
     accumulators: Memory
     first: tuple[int, int]
     keeps: Value
-    core: TensorCore | None = None
+    core: TensorCoreAdditions | None = None
     """How products are added; None: those of integers."""
 
 

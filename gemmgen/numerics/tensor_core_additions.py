@@ -26,7 +26,7 @@ _AT_ONCE = 1 << 15
 
 
 @record
-class TensorCore:
+class TensorCoreAdditions:
     """Instructions of ``k`` products of numbers of types ``a`` and ``b``, whose accumulators are
     f32."""
 

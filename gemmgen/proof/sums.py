@@ -11,7 +11,7 @@ from gemmgen.ir.nodes import Program
 from gemmgen.ir.tensor_core_rules import rule_of
 from gemmgen.numerics import reference
 from gemmgen.numerics.formats import Real, wrapped
-from gemmgen.numerics.tensor_core_additions import TensorCore
+from gemmgen.numerics.tensor_core_additions import TensorCoreAdditions
 from gemmgen.proof.decomposed import Decomposed
 
 
@@ -37,7 +37,7 @@ class Summation:
     """Whether the first step is the ragged one."""
     split: Decomposed | None = None
     """How elements are split (``decompose``); None if they are not."""
-    core: TensorCore | None = None
+    core: TensorCoreAdditions | None = None
     """What adds the products; None: fused multiply-adds, one after another."""
 
     @staticmethod
@@ -92,12 +92,12 @@ class Summation:
         return a, np.pad(b, (*(none for _ in b.shape[:-2]), before, none))
 
 
-def _core(program: Program, target: str, split: Decomposed | None) -> TensorCore | None:
+def _core(program: Program, target: str, split: Decomposed | None) -> TensorCoreAdditions | None:
     """The program's instruction, if tensor cores of ``target`` add its products by a rule."""
     atom, problem = program.main.spread.atom, program.problem.written
     types = (split.into, split.into) if split else (problem.a.dtype, problem.b.dtype)
     rule = rule_of(target, atom, types[0])
-    return TensorCore(rule, ATOMS[atom].k, *types) if rule else None
+    return TensorCoreAdditions(rule, ATOMS[atom].k, *types) if rule else None
 
 
 def _decomposed(program: Program, step: int) -> Decomposed | None:

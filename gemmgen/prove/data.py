@@ -1,4 +1,4 @@
-"""What registers and shared memory hold, as elements of tensors and partial sums of products.
+"""What registers and shared memory hold, as elements of tensors and totals of their products.
 
 A value is that of all threads: its polynomials have a number for each.
 """

@@ -99,8 +99,8 @@ def _barrier(context: WalkContext, state: WalkState) -> None:
         raise Unsupported("a barrier under a condition of each thread")
     for cells in state.cells.values():
         shared_state.meet(cells)
-    if context.partial_sums is not None:
-        context.partial_sums.unordered = False
+    if context.partials is not None:
+        context.partials.unordered = False
     if state.clocks is not None:
         warp_clocks.meet(state.clocks, state.traces)
 

@@ -145,6 +145,6 @@ class _Stored:
     def _goal(self, claim: conditions.Condition, about: str) -> None:
         address = (self.context.output.name, tuple(form for _, form in self.store.at))
         path, mask, where = self.state.path, self.store.mask, self.store.where
-        certain = self.context.exact or self.context.partial_sums is None
+        certain = self.context.exact or self.context.partials is None
         goal = Goal("products", claim, path, mask, where, about, address, certain)
         self.context.ledger.goal(goal)

@@ -143,9 +143,7 @@ def extended(context: WalkContext, state: WalkState, sum_: Total, step: Polynomi
     return Total(sum_.at, low, high, tuple(left))
 
 
-def joined_sums(
-    context: WalkContext, state: WalkState, left: Total, right: Total | UnknownData
-) -> Data:
+def joined(context: WalkContext, state: WalkState, left: Total, right: Total | UnknownData) -> Data:
     """``left + right``: one sum, if the second begins where the first one ends."""
     if isinstance(right, UnknownData):
         context.violated(state, "products", f"adds {right.reason}", certain=right.certain)
@@ -182,7 +180,7 @@ def settled(context: WalkContext, state: WalkState, value: Data, used: bool = Fa
         return value
     first = entries[0]
     own = inside_tensor(context, first)
-    if not used and context.partial_sums is not None and not _is_known(context, state, found, own):
+    if not used and context.partials is not None and not _is_known(context, state, found, own):
         return value
     for path, leaf in found:
         if isinstance(leaf, TensorElement):
@@ -196,7 +194,7 @@ def settled(context: WalkContext, state: WalkState, value: Data, used: bool = Fa
         address = (first.tensor, tuple(form for _, form in first.at))
         # what is not known may never be used; of a part of the sum loops leave little known
         certain = not isinstance(leaf, UnknownData)
-        certain &= context.exact or context.partial_sums is None
+        certain &= context.exact or context.partials is None
         context.claim(state, "products", never, about, address, certain=certain)
     return first
 

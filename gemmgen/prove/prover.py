@@ -31,8 +31,8 @@ REACH_SECONDS = 3.0
 @dataclass
 class Proof:
     """What is known of a kernel; ``assumed`` are the requirements of its calls, ``statements`` how
-    many have claims for the solver, ``unreached`` those that no thread reaches, and ``undecided``
-    those of which neither a sampled call nor the solver says whether one does.  What was
+    many have claims for the solver, ``unreached`` no thread reaches; of the ``undecided``
+    neither a sampled call nor the solver says whether one does.  What was
     ``not_covered`` ended the walk; ``late`` says that there was not enough time."""
 
     outcomes: list[FactOutcome]
@@ -136,14 +136,14 @@ def _walk(context: WalkContext, problem: Problem) -> None:
 
 def _final_states(context: WalkContext) -> list[WalkState]:
     """The states at the end of the kernel, of the last block of a tile."""
-    body, sums = context.kernel.body, context.partial_sums
-    if sums is None:
+    body, partials = context.kernel.body, context.partials
+    if partials is None:
         return run(context, body, [context.state()], context.scope())
-    for part in range(sums.parts - 1, 0, -1):
-        split_parts.begin(context, sums, part)
+    for part in range(partials.parts - 1, 0, -1):
+        split_parts.begin(context, partials, part)
         if run(context, body, [context.state()], context.scope()):
             raise Unsupported("a part's block that does not count")
-    split_parts.begin(context, sums, 0)
+    split_parts.begin(context, partials, 0)
     return run(context, body, [context.state()], context.scope())
 
 

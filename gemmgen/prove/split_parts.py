@@ -1,5 +1,5 @@
-"""The partial sums of a tile, which one block for each part writes to a workspace; the block that
-counts last adds them.
+"""The partial accumulators of a tile, which one block for each part writes to a workspace; the
+block that counts last adds them.
 
 The parts are few, so each is walked: up to the count all but the first, which goes on as the last
 block.  Nothing that differs from part to part is known of that one.
@@ -16,7 +16,7 @@ from gemmgen.prove import block_end, conditions, polynomials, shared_state, symb
 from gemmgen.prove.conditions import Truth
 from gemmgen.prove.data import UnknownData
 from gemmgen.prove.integers import Unsupported
-from gemmgen.prove.partial_sums import PartialSums
+from gemmgen.prove.partials import Partials
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.state import GlobalPlace, VariableSlot, WalkScope, WalkState, is_integer
 from gemmgen.prove.walk_context import WalkContext
@@ -25,11 +25,11 @@ MOST_PARTS = 16
 OF_ONE_PART = UnknownData("a number that differs from part to part")
 
 
-def begin(context: WalkContext, sums: PartialSums, part: int) -> None:
+def begin(context: WalkContext, partials: Partials, part: int) -> None:
     """The next block is that of ``part``."""
-    if sums.parts > MOST_PARTS:
-        raise Unsupported(f"split_k: {sums.parts} parts, of at most {MOST_PARTS}")
-    sums.part, sums.unordered, sums.complete = part, False, False
+    if partials.parts > MOST_PARTS:
+        raise Unsupported(f"split_k: {partials.parts} parts, of at most {MOST_PARTS}")
+    partials.part, partials.unordered, partials.complete = part, False, False
     context.grid = replace(context.grid, block=context.grid.of_part(part))
 
 
@@ -37,21 +37,21 @@ def count(
     context: WalkContext, node: CountArrival, state: WalkState, scope: WalkScope
 ) -> list[WalkState]:
     """The last block goes on; the others have ended."""
-    sums = context.partial_sums
-    if sums is None or node.alone:
+    partials = context.partials
+    if partials is None or node.alone:
         raise Unsupported("a count of blocks")
     if state.path or state.pending is not None or state.clocks is not None:
         raise Unsupported("a count of blocks under a condition, or beside mbarriers")
     about = "some threads of the block do not come to the count"
     context.check(state, "barriers", state.mask is not None, about)
-    _check_count(context, node, state, scope, sums)
+    _check_count(context, node, state, scope, partials)
     for cells in state.cells.values():
         shared_state.meet(cells)
-    if sums.part:
+    if partials.part:
         block_end.check(context, state)
-        sums.ends.append(dict(state.slots))
+        partials.ends.append(dict(state.slots))
         return []
-    _go_on(context, state, scope, sums)
+    _go_on(context, state, scope, partials)
     key = scope.key(node.name)
     state.slots[key] = conditions.YES
     scope.names[node.name] = VariableSlot(key)
@@ -63,7 +63,7 @@ def _check_count(
     node: CountArrival,
     state: WalkState,
     scope: WalkScope,
-    sums: PartialSums,
+    partials: Partials,
 ) -> None:
     chosen = symbolic_values.truth(context, state, scope, node.chosen)
     if not isinstance(chosen, Truth):
@@ -74,23 +74,23 @@ def _check_count(
     own = isinstance(counter, GlobalPlace) and polynomials.same(counter.offset, context.grid.tile)
     context.check(state, "races", not own, "a block counts for another tile")
     last = symbolic_values.form(context, state, scope, node.last).number()
-    about = f"a block goes on after {last} others have counted, of {sums.parts - 1}"
-    context.check(state, "races", last != sums.parts - 1, about)
-    about = "partial sums may be written after the block has counted"
-    context.check(state, "races", sums.unordered, about)
+    about = f"a block goes on after {last} others have counted, of {partials.parts - 1}"
+    context.check(state, "races", last != partials.parts - 1, about)
+    about = "partial accumulators may be written after the block has counted"
+    context.check(state, "races", partials.unordered, about)
 
 
-def _go_on(context: WalkContext, state: WalkState, scope: WalkScope, sums: PartialSums) -> None:
+def _go_on(context: WalkContext, state: WalkState, scope: WalkScope, partials: Partials) -> None:
     """``state`` without what differs from part to part."""
     for key, value in state.slots.items():
-        if not all(key in end and _same(value, end[key]) for end in sums.ends):
+        if not all(key in end and _same(value, end[key]) for end in partials.ends):
             state.slots[key] = OF_ONE_PART
     state.registers = dict.fromkeys(state.registers, OF_ONE_PART)
     for cells in state.cells.values():
         cells.event.fill(shared_state.NONE)
     scope.names["blockIdx.x"] = OF_ONE_PART
     context.grid = replace(context.grid, block=context.theory.symbol("last block"))
-    sums.complete = True
+    partials.complete = True
 
 
 def _same(value: object, other: object) -> bool:

@@ -268,7 +268,7 @@ def _binary(
     if op == "+" and data.ZERO in (left, right) and isinstance(right, Total | Number):
         return (right if left == data.ZERO else left), False
     if op == "+" and isinstance(left, Total) and isinstance(right, Total | UnknownData):
-        return products.joined_sums(context, state, left, right), False
+        return products.joined(context, state, left, right), False
     if not (is_integer(left) and is_integer(right)):
         return _of_numbers(op, as_data(left), as_data(right)), False
     x, y = cast(Integer, left), cast(Integer, right)

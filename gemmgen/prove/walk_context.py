@@ -20,7 +20,7 @@ from gemmgen.prove.data import Data, Place, ScalarArgument
 from gemmgen.prove.goals import Fact, Goal, KnownViolation, Ledger, Range, Where
 from gemmgen.prove.launch_grid import grid_of
 from gemmgen.prove.mbarriers import BarrierStates, barrier_count, conditions_of
-from gemmgen.prove.partial_sums import PartialSums
+from gemmgen.prove.partials import Partials
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.questions import Questions
 from gemmgen.prove.samples import drawn
@@ -88,7 +88,7 @@ class WalkContext:
         self.grid = grid_of(self.interface, self.theory, self.sizes)
         self.bounded = bool(given)
         parts = self.interface.parts
-        self.partial_sums = PartialSums(parts) if parts > 1 else None
+        self.partials = Partials(parts) if parts > 1 else None
 
     # ---- what is assumed ----
 

@@ -14,7 +14,7 @@ import pytest
 from gemmgen.gpu.compiler import available, compile_text
 from gemmgen.ir.tensor_core_rules import RULES as TABLE
 from gemmgen.ir.tensor_core_rules import SumRule
-from gemmgen.numerics.tensor_core_additions import TensorCore
+from gemmgen.numerics.tensor_core_additions import TensorCoreAdditions
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -232,7 +232,7 @@ def as_candidate(rule: SumRule, k: int) -> Rule:
 def test_the_library_adds_as_the_candidate(name: str) -> None:
     """All categories, infinities and NaNs among them."""
     what, rule = NAMES[name], TABLE["sm_90"][IN_TABLE[name]]
-    core = TensorCore(rule, what.k, what.a, what.b)  # type: ignore[arg-type]
+    core = TensorCoreAdditions(rule, what.k, what.a, what.b)  # type: ignore[arg-type]
     for category in CATEGORIES:
         tiles = batch(what, category, 7)
         a, b, acc = (x[:8] for x in tiles)

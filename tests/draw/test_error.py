@@ -8,9 +8,11 @@ import pytest
 
 from gemmgen.draw import error
 from gemmgen.draw.error import DEPTHS, Errors, errors_of
+from gemmgen.draw.kinds import draw_scene
 from gemmgen.draw.svg import svg_of
+from gemmgen.schedule import examples
 from tests.cli.running import gemmgen
-from tests.draw.reading import drawn, scene_of
+from tests.draw.reading import drawn, scene_of, scene_of_text
 
 NAMES = (
     "vectorized",
@@ -67,8 +69,10 @@ def test_the_plot_has_a_line_and_a_dotted_bound_for_each_kernel() -> None:
 
 
 def test_exact_sums_have_a_bound_alone() -> None:
-    """``mma`` keeps 24 bits of products of FP8, which have 8."""
-    drawing = drawn("mma/fp8", "error")
+    """``mma`` of sm_90 keeps 24 bits of products of FP8, which have 8; that of sm_89 keeps 13."""
+    text = examples.path_of("mma/fp8").read_text(encoding="utf-8").replace("sm_89", "sm_90")
+    drawing = draw_scene("error", scene_of_text(text))
+    assert len(drawn("mma/fp8", "error").plot[0].series) == 2
     (series,) = drawing.plot[0].series
     assert series.style == "limit" and "gemm at K = 4096: exact" in drawing.description
     assert ">gemm: exact, bound<" in svg_of(drawing)

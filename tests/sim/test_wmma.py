@@ -13,7 +13,7 @@ from gemmgen.ir.dtypes import DType
 from gemmgen.ir.tensor_core_rules import rule_of
 from gemmgen.numerics.formats import F32, held, stored
 from gemmgen.numerics.reference import compare
-from gemmgen.numerics.tensor_core_additions import TensorCore
+from gemmgen.numerics.tensor_core_additions import TensorCoreAdditions
 from gemmgen.sim.failures import KernelFault
 from gemmgen.sim.run import compile_kernel
 
@@ -47,7 +47,7 @@ def test_adds_products_as_tensor_cores(variant: Variant) -> None:
     a, b, c = drawn(48, variant.dtype)
     rule = rule_of("sm_80", "wmma", variant.dtype)
     assert rule is not None
-    want = TensorCore(rule, 16, variant.dtype, variant.dtype).accumulate(a, b)
+    want = TensorCoreAdditions(rule, 16, variant.dtype, variant.dtype).accumulate(a, b)
     for order in ORDERS:
         assert compare(run(variant, a, b, c, order), want).equal
 

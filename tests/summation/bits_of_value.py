@@ -15,7 +15,7 @@ from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.tensor_core_rules import rule_of
 from gemmgen.numerics.fma import fused
 from gemmgen.numerics.formats import held
-from gemmgen.numerics.tensor_core_additions import TensorCore
+from gemmgen.numerics.tensor_core_additions import TensorCoreAdditions
 from gemmgen.summation import SummationOrder
 from gemmgen.summation.order_reading import instruction_of
 
@@ -75,16 +75,18 @@ def _with_terms(order: SummationOrder, elements: range) -> list[Element]:
     return [(k, i, j) for block in blocks for i, j in order.terms for k in block]
 
 
-def _core(order: SummationOrder, target: str) -> TensorCore | None:
+def _core(order: SummationOrder, target: str) -> TensorCoreAdditions | None:
     """The instruction; None: fused multiply-adds."""
     for name, traits in ATOMS.items():
         if instruction_of(name) == order.instruction and order.multiplied[0] in traits.types:
             rule = rule_of(target, name, order.multiplied[0])
-            return TensorCore(rule, order.depth, *order.multiplied) if rule else None
+            return TensorCoreAdditions(rule, order.depth, *order.multiplied) if rule else None
     return None
 
 
-def _instructions(order: SummationOrder, core: TensorCore, a: F32, b: F32, elements: range) -> F32:
+def _instructions(
+    order: SummationOrder, core: TensorCoreAdditions, a: F32, b: F32, elements: range
+) -> F32:
     """One instruction after another; where one is short, the rest is zeros."""
     of_a, of_b = (_terms(order, x) for x in (a, b))
     extent = order.pair_extent or len(elements)

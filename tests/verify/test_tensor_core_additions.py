@@ -15,24 +15,24 @@ from gemmgen.ir.target import TARGETS, offers
 from gemmgen.ir.tensor_core_rules import RULES, SumRule, rule_of
 from gemmgen.numerics.formats import STORAGE, held
 from gemmgen.numerics.formats import numbers as decoded
-from gemmgen.numerics.tensor_core_additions import TensorCore
+from gemmgen.numerics.tensor_core_additions import TensorCoreAdditions
 
 Row = list[float]
 LEAST: dict[DType, int] = {"f16": -14, "bf16": -126, "tf32": -126, "e4m3": -6, "e5m2": -14}
 """The exponents of the least normal numbers."""
 HOPPER = RULES["sm_90"]
-CORES: dict[str, TensorCore] = {
-    "Hopper, f16": TensorCore(HOPPER["halves"], 16, "f16", "f16"),
-    "Hopper, bf16": TensorCore(HOPPER["halves"], 16, "bf16", "bf16"),
-    "Hopper, k8": TensorCore(HOPPER["halves"], 8, "f16", "f16"),
-    "Hopper, tf32": TensorCore(HOPPER["tf32"], 8, "tf32", "tf32"),
-    "Hopper, mma of FP8": TensorCore(HOPPER["FP8"], 32, "e5m2", "e4m3"),
-    "Hopper, wgmma of FP8": TensorCore(HOPPER["FP8 of wgmma"], 32, "e4m3", "e4m3"),
-    "Hopper, wgmma of both FP8": TensorCore(HOPPER["FP8 of wgmma"], 32, "e4m3", "e5m2"),
-    "Ampere, bf16": TensorCore(RULES["sm_80"]["halves"], 16, "bf16", "bf16"),
-    "Ampere, tf32": TensorCore(RULES["sm_80"]["tf32"], 8, "tf32", "tf32"),
-    "Ada, FP8": TensorCore(RULES["sm_89"]["FP8"], 32, "e4m3", "e5m2"),
-    "Blackwell, FP8": TensorCore(RULES["sm_120"]["FP8"], 32, "e5m2", "e5m2"),
+CORES: dict[str, TensorCoreAdditions] = {
+    "Hopper, f16": TensorCoreAdditions(HOPPER["halves"], 16, "f16", "f16"),
+    "Hopper, bf16": TensorCoreAdditions(HOPPER["halves"], 16, "bf16", "bf16"),
+    "Hopper, k8": TensorCoreAdditions(HOPPER["halves"], 8, "f16", "f16"),
+    "Hopper, tf32": TensorCoreAdditions(HOPPER["tf32"], 8, "tf32", "tf32"),
+    "Hopper, mma of FP8": TensorCoreAdditions(HOPPER["FP8"], 32, "e5m2", "e4m3"),
+    "Hopper, wgmma of FP8": TensorCoreAdditions(HOPPER["FP8 of wgmma"], 32, "e4m3", "e4m3"),
+    "Hopper, wgmma of both FP8": TensorCoreAdditions(HOPPER["FP8 of wgmma"], 32, "e4m3", "e5m2"),
+    "Ampere, bf16": TensorCoreAdditions(RULES["sm_80"]["halves"], 16, "bf16", "bf16"),
+    "Ampere, tf32": TensorCoreAdditions(RULES["sm_80"]["tf32"], 8, "tf32", "tf32"),
+    "Ada, FP8": TensorCoreAdditions(RULES["sm_89"]["FP8"], 32, "e4m3", "e5m2"),
+    "Blackwell, FP8": TensorCoreAdditions(RULES["sm_120"]["FP8"], 32, "e5m2", "e5m2"),
 }
 SHAPE = (5, 7)
 
@@ -47,7 +47,9 @@ def cut(value: Fraction, place: int) -> Fraction:
     return (abs(value) // unit) * unit * (1 if value >= 0 else -1)
 
 
-def fused(acc: Fraction, a: list[Fraction], b: list[Fraction], core: TensorCore) -> Fraction:
+def fused(
+    acc: Fraction, a: list[Fraction], b: list[Fraction], core: TensorCoreAdditions
+) -> Fraction:
     """One group, by the words of the rule."""
     rule = core.rule
     of_a, of_b = ("f16", "f16") if rule.converted else (core.a, core.b)
@@ -67,7 +69,7 @@ def pairs(k: int, group: int) -> list[list[int]]:
     return [[x for x in range(k) if (x % (2 * count)) // 2 == i] for i in range(count)]
 
 
-def by_fractions(core: TensorCore, a: Row, b: Row, acc: float = 0.0) -> float:
+def by_fractions(core: TensorCoreAdditions, a: Row, b: Row, acc: float = 0.0) -> float:
     """One output."""
     rule, found = core.rule, Fraction(acc)
     missing = [0.0] * (-len(a) % core.k)
@@ -101,12 +103,14 @@ def numbers(kind: str, shape: tuple[int, ...], dtype: DType, seed: int) -> np.nd
         return held(found.astype(np.float32), dtype).astype(np.float32)
 
 
-def operands(core: TensorCore, kind: str, depth: int = 70) -> tuple[np.ndarray, np.ndarray]:
+def operands(
+    core: TensorCoreAdditions, kind: str, depth: int = 70
+) -> tuple[np.ndarray, np.ndarray]:
     a = numbers(kind, (SHAPE[0], depth), core.a, 1)
     return a, numbers(kind if kind != "least" else "normal", (depth, SHAPE[1]), core.b, 2)
 
 
-def differing(core: TensorCore, other: TensorCore, kind: str) -> int:
+def differing(core: TensorCoreAdditions, other: TensorCoreAdditions, kind: str) -> int:
     a, b = operands(core, kind)
     return int((core.accumulate(a, b) != other.accumulate(a, b)).sum())
 
@@ -166,7 +170,7 @@ def test_what_the_instructions_of_sm_90_have_in_common() -> None:
     }.items():
         assert len({rule_of("sm_90a", atom, dtype) for atom in atoms}) == 1  # type: ignore[arg-type]
     core, other = CORES["Hopper, mma of FP8"], HOPPER["FP8 of wgmma"]
-    assert differing(core, TensorCore(other, 32, core.a, core.b), "normal")
+    assert differing(core, TensorCoreAdditions(other, 32, core.a, core.b), "normal")
 
 
 def test_an_e4m3_operand_of_mma_has_the_exponent_of_its_f16() -> None:

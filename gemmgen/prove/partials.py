@@ -1,4 +1,4 @@
-"""What is known of the partial sums of one tile."""
+"""What is known of the partial accumulators of one tile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gemmgen.prove.shared_state import Cells
 
 
 @dataclass
-class PartialSums:
+class Partials:
     """What each part's block has written of its tile; ``part`` is the block that is walked.
     ``ends`` are the variables of each block when it counts; ``unordered``: it has written since
     its last barrier; ``complete``: all have counted."""
