@@ -40,6 +40,7 @@ from gemmgen.numerics.operators import Ints
 from gemmgen.numerics.tensor_core_additions import TensorCoreAdditions
 
 F64 = npt.NDArray[np.float64]
+_Core = TensorCoreAdditions | None
 
 
 def _describe(node: DescribeMatrix, code: Code) -> Step:
@@ -193,12 +194,7 @@ class CheckedMultiplies:
             own.issued.append(self._begun(a, b, accumulators, *how))
 
     def _begun(
-        self,
-        a: _Place,
-        b: _Place,
-        accumulators: _Pending,
-        keeps: bool,
-        core: TensorCoreAdditions | None,
+        self, a: _Place, b: _Place, accumulators: _Pending, keeps: bool, core: _Core
     ) -> Callable[[], None]:
         """What is left to do until the multiplication ends."""
         read = None if self.late else (a.read(), b.read())
