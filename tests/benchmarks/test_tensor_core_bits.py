@@ -195,7 +195,7 @@ def test_records_are_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "1 of 1 instructions explained" in capsys.readouterr().out
 
 
-@pytest.mark.by_default("mma.*", "wgmma.m64n8k16.f32.f16.f16", but=["*.e[45]m*"])
+@pytest.mark.by_default("mma.*", "wgmma.m64n8k16.f32.f16.f16", but=("*.e[45]m*",))
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_compile(name: str) -> None:
     if available() is not None:
