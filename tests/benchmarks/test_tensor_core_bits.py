@@ -108,6 +108,7 @@ def exactly(
     return c
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "name", [HALVES, "mma.m16n8k8.f32.bf16.bf16", "wgmma.m64n8k32.f32.e4m3.e5m2"]
 )
@@ -156,7 +157,7 @@ def test_every_product_is_in_one_group() -> None:
             assert {len(each) for each in groups} == {group}
 
 
-@pytest.mark.by_default(SMALL, DOUBLES)
+@pytest.mark.proof
 @pytest.mark.parametrize("name", RULES)
 def test_the_search_finds_a_rule_again(name: str) -> None:
     what, rule = NAMES[name], RULES[name]
@@ -169,6 +170,7 @@ def test_the_search_finds_a_rule_again(name: str) -> None:
     )
 
 
+@pytest.mark.proof
 def test_a_device_with_another_rule_is_not_explained() -> None:
     class Wrong(Model):
         def run(self, what: Instruction, tiles: Tiles) -> np.ndarray:
@@ -182,6 +184,7 @@ def test_a_device_with_another_rule_is_not_explained() -> None:
     assert "first:" in tensor_core_bits.report(rows)
 
 
+@pytest.mark.proof
 def test_records_are_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     what = NAMES[DOUBLES]
     seen = tensor_core_bits.observe(Model(Sequential()), what, 1)
@@ -195,7 +198,7 @@ def test_records_are_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "1 of 1 instructions explained" in capsys.readouterr().out
 
 
-@pytest.mark.by_default("mma.*", "wgmma.m64n8k16.f32.f16.f16", but=("*.e[45]m*",))
+@pytest.mark.proof
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_compile(name: str) -> None:
     if available() is not None:
@@ -228,6 +231,7 @@ def as_candidate(rule: SumRule, k: int) -> Rule:
     return Rule(min(rule.group, k), fraction=rule.fraction, bits=rule.bits, least=rule.least)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", IN_TABLE)
 def test_the_library_adds_as_the_candidate(name: str) -> None:
     """All categories, infinities and NaNs among them."""

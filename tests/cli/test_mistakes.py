@@ -142,6 +142,7 @@ def test_closed_standard_input_is_reported():
     assert (done.returncode, done.stderr[:8]) == (2, b"gemmgen:")
 
 
+@pytest.mark.proof
 def test_a_fresh_process_has_the_same_exit_codes():
     assert fresh("emit", NAIVE).returncode == 0
     assert fresh("emit", "missing.sched").returncode == 2

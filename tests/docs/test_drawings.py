@@ -44,6 +44,7 @@ def test_a_shape_may_be_given() -> None:
     )
 
 
+@pytest.mark.proof
 def test_measurements_are_drawn_as_far_as_there_are_any() -> None:
     figure = ElementTree.fromstring(drawings.plot("ladder.json").strip())
     assert "of cuBLAS" in (figure[0].findtext("{http://www.w3.org/2000/svg}desc") or "")

@@ -34,6 +34,7 @@ def test_schedules_in_a_batch_are_left_after_the_deadline() -> None:
     assert campaign.batch(1, drawn, False, (), time.time() - 1) == []
 
 
+@pytest.mark.proof
 def test_a_failure_that_comes_late_is_not_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "shrink", lambda *_: pytest.fail("shrunk after the deadline"))
     tally = campaign.Tally()

@@ -91,6 +91,7 @@ def test_threads_may_fill_a_memo_at_once() -> None:
     assert not failed and len(memo) <= 5 + len(threads)
 
 
+@pytest.mark.proof
 def test_many_shapes_share_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """From this many kernels of a problem on, the nearest of them runs."""
     monkeypatch.setattr(direct, "_selected", Memo(64))
@@ -141,6 +142,7 @@ def test_threads_multiply_at_once() -> None:
     assert found == dict.fromkeys(range(6), True)
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_fork_multiplies() -> None:
     code = (

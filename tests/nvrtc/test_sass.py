@@ -86,6 +86,7 @@ def test_double_buffering_puts_arithmetic_between_loads_and_stores() -> None:
     assert share("tiled") == 0.0
 
 
+@pytest.mark.proof
 @needs_tool
 def test_wide_accesses_show() -> None:
     code = sass.disassemble(

@@ -136,6 +136,7 @@ def test_a_golden_that_cannot_be_written_fails(pytester: pytest.Pytester, reposi
     run(pytester).assert_outcomes(failed=1)
 
 
+@pytest.mark.proof
 def test_verify_runs_the_golden(pytester: pytest.Pytester, repository: Path) -> None:
     (repository / "my.sched").write_text("tile m=4 n=8\n")
     pytester.makepyfile(TEST.format(", verify=True"))

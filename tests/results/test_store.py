@@ -112,6 +112,7 @@ def test_eight_processes_write_at_once() -> None:
     assert len({key(x) for x in own()}) == 8 * 12
 
 
+@pytest.mark.proof
 def test_a_killed_process_loses_nothing() -> None:
     """What it said that it recorded is there, and the next process goes on."""
     recorded = 0

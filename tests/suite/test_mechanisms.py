@@ -92,6 +92,7 @@ def test_a_mechanism_is_in_few_files(name: str) -> None:
     assert len(found) <= mechanism.most, sorted(found)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("name", "line"),
     [

@@ -141,6 +141,7 @@ def test_the_winner_is_printed(monkeypatch: pytest.MonkeyPatch, larger: Path) ->
     assert "the best on an Fake GPU, seed 0" in done.stderr
 
 
+@pytest.mark.proof
 def test_the_winner_is_written(
     monkeypatch: pytest.MonkeyPatch, larger: Path, tmp_path: Path
 ) -> None:

@@ -49,6 +49,7 @@ def test_who_ends_its_process_is_known_and_the_others_get_their_answers() -> Non
         assert [workers.result(job) for job in jobs] == [0, 2, 4, None, 8, 10, 12, 14]
 
 
+@pytest.mark.proof
 def test_processes_end_whatever_they_do() -> None:
     start = time.monotonic()
     with Workers(1) as workers:

@@ -149,7 +149,7 @@ def test_a_fault_of_bytes_goes_beyond(fault: str) -> None:
 PROMOTED = replace(FEW_BITS, arithmetic=replace(FEW_BITS.arithmetic, terms=128))
 
 
-@pytest.mark.by_default("normal")
+@pytest.mark.proof
 @pytest.mark.parametrize("data", ("normal", "positive"))
 def test_sums_that_are_folded_stay_within_less(data: Data) -> None:
     """And those that are not go beyond."""
