@@ -1,11 +1,14 @@
-# What a contributor runs; CI runs `test` and `lint`, and what `proof` has besides `test`.
-.PHONY: lint test proof format mutants names proof-gpu ladder cublas tensor_cores docs playground browse
+# What a contributor runs; CI runs `test` and `lint`, and what `proof` has besides `test`. `exhaustive` is everything.
+.PHONY: lint test proof exhaustive format mutants names proof-gpu ladder cublas tensor_cores docs playground browse
 
 test:
 	pytest -n auto
 
 proof:
 	pytest -n auto --proof
+
+exhaustive:
+	pytest -n auto --exhaustive
 
 lint:
 	black --check .

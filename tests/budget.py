@@ -121,5 +121,5 @@ class Budget:
 
 def is_whole(config: pytest.Config) -> bool:
     """Is this the default run of all there is?"""
-    chosen = config.getoption("-k") or config.getoption("-m") or config.getoption("--proof")
+    chosen = any(map(config.getoption, ("-k", "-m", "--proof", "--exhaustive")))
     return config.args == config.getini("testpaths") and not chosen

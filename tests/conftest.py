@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import gc
 import os
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import patched
 import pytest
 import skips
 from budget import Budget
+from levels import give_levels, idle_rules, is_exhaustive, is_left_out, is_proof
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -29,8 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--update-golden", action="store_true", help="write the texts of tests/golden again"
     )
     parser.addoption(
-        "--proof", action="store_true", help="run the tests marked proof as well: all there are"
+        "--proof", action="store_true", help="run the tests marked proof as well, as CI does"
     )
+    parser.addoption("--exhaustive", action="store_true", help="run all tests there are")
 
 
 gc.disable()  # until all is collected
@@ -47,69 +48,21 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def is_proof(config: pytest.Config) -> bool:
-    """Is everything asked for?"""
-    return bool(config.getoption("--proof")) or "proof" in config.getoption("-m")
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Marks what ``by_default`` leaves to the proof and, where that is run, what does more in it.
-
-    The mark is that of a test that repeats one mechanism over many parameters: by default one for
-    each mechanism.  ``but``: all except these.
-    """
-    if is_proof(item.config) and does_more(item):
-        item.add_marker("proof")
-    kept = item.get_closest_marker("by_default")
-    if kept is not None and not is_kept(item, kept):
-        item.add_marker("proof")
-
-
-def is_kept(item: pytest.Item, mark: pytest.Mark) -> bool:
-    """Whether the default suite has a test that ``mark`` is on."""
-    if "but" in mark.kwargs:
-        return not any(matches(item, pattern) for pattern in mark.kwargs["but"])
-    return any(matches(item, pattern) for pattern in mark.args)
-
-
-def matches(item: pytest.Item, pattern: str) -> bool:
-    """Whether the parameters of a test are of this pattern, one of ``fnmatch``."""
-    return fnmatch.fnmatchcase(item.name.partition("[")[2].removesuffix("]"), pattern)
-
-
-def does_more(item: pytest.Item) -> bool:
-    """Does a test of the default suite do with less there?"""
-    is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-    return is_property or "proof" in getattr(item, "fixturenames", ())
-
-
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without ``--proof``, or a ``-m`` that names the mark, tests marked proof are deselected."""
+    """Each test gets its level (``levels``); those of a level that is not asked for are
+    deselected."""
+    give_levels(items)
     config.stash[IDLE] = idle_rules(config, items)
-    if is_proof(config):
-        return
-    left_out = [item for item in items if item.get_closest_marker("proof")]
+    left_out = [item for item in items if is_left_out(item)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("proof")]
-
-
-def idle_rules(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """The patterns of ``by_default`` that no test of a whole collection has."""
-    if config.args != config.getini("testpaths") or config.getoption("-k"):
-        return []
-    met: dict[str, bool] = {}
-    for item in items:
-        kept = item.get_closest_marker("by_default")
-        for pattern in (*kept.args, *kept.kwargs.get("but", ())) if kept else ():
-            rule = f"{item.nodeid.partition('[')[0]}[{pattern}]"
-            met[rule] = met.get(rule, False) or matches(item, pattern)
-    return [rule for rule, found in met.items() if not found]
+        items[:] = [item for item in items if not is_left_out(item)]
 
 
 @pytest.fixture
 def idle(pytestconfig: pytest.Config) -> list[str]:
-    """What marks ``by_default`` name and is not there; nothing where not all was collected."""
+    """What marks of levels name and is not there; nothing where not all was collected."""
     return pytestconfig.stash[IDLE]
 
 
@@ -171,8 +124,14 @@ def golden(pytestconfig: pytest.Config) -> Callable[[str, str], str]:
 
 @pytest.fixture
 def proof(pytestconfig: pytest.Config) -> bool:
-    """Is everything asked for?  Else a test may do with less."""
+    """Is the proof asked for?  Else a test may do with less."""
     return is_proof(pytestconfig)
+
+
+@pytest.fixture
+def exhaustive(pytestconfig: pytest.Config) -> bool:
+    """Is everything asked for?  Else a test may do with less."""
+    return is_exhaustive(pytestconfig)
 
 
 @pytest.fixture(autouse=True)

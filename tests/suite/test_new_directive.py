@@ -282,6 +282,7 @@ def test_help_and_the_reference_have_it(copy: Path) -> None:
     assert "## carveout" in page and "| `percent` | 0 to 100 | an error | `percent=0` |" in page
 
 
+@pytest.mark.proof
 def test_it_is_built_shown_and_emitted(copy: Path) -> None:
     built = "import gemmgen; print(gemmgen.Schedule().tile(m=16, n=16).carveout(percent=50))"
     text = ran(copy, "-c", built)
@@ -318,7 +319,8 @@ def test_the_fuzzer_draws_it(copy: Path) -> None:
 def test_the_tests_know_it_from_its_own_files(documented: Path) -> None:
     """No list in a test names it: those over all directives, examples and schedules hold as they
     are, and take it."""
-    pytest_ = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--proof", "--update-golden")
-    ran(documented, *pytest_, "-k", "carveout or preference", *OVER_ALL)
+    pytest_ = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    new = ("-k", "carveout or preference")
+    ran(documented, *pytest_, "--exhaustive", "--update-golden", *new, *OVER_ALL)
     assert (documented / "tests/golden/carveout.cu").exists()
-    ran(documented, *pytest_[:-1], *LISTS)
+    ran(documented, *pytest_, "--proof", *LISTS)

@@ -1,14 +1,18 @@
-"""What the default suite leaves out, and what it may cost."""
+"""What the default suite and the proof leave out, and what the default suite may cost."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
+import levels
 import pytest
 import skips
 from budget import TEST, TESTS, UNSEEN, Budget
 
 
 def test_what_is_taken_by_default_is_there(idle: list[str]) -> None:
-    assert idle == [], "a mark by_default names parameters that no test has"
+    assert idle == [], "a mark names parameters that no test has, or leaves out none"
 
 
 @pytest.mark.proof
@@ -21,6 +25,35 @@ def test_a_default_run_has_no_test_of_the_proof(
 ) -> None:
     marked = [item.nodeid for item in request.session.items if item.get_closest_marker("proof")]
     assert bool(marked) == proof, marked[:5]
+
+
+def test_a_proof_has_no_exhaustive_test(request: pytest.FixtureRequest, exhaustive: bool) -> None:
+    marked = [i.nodeid for i in request.session.items if i.get_closest_marker("exhaustive")]
+    assert exhaustive or not marked, marked[:5]
+
+
+def collected(*names: str, mark: pytest.MarkDecorator) -> list[pytest.Item]:
+    """Tests of one function, by their parameters."""
+
+    def closest(name: str) -> pytest.Mark | None:
+        return mark.mark if name == mark.mark.name else None
+
+    ids = (f"test_x[{name}]" for name in names)
+    found = (SimpleNamespace(name=i, nodeid=i, get_closest_marker=closest) for i in ids)
+    return [cast(pytest.Item, each) for each in found]
+
+
+def test_the_proof_has_the_first_a_share_and_what_is_named() -> None:
+    names = tuple(map(str, range(30)))
+    items = collected(*names, mark=pytest.mark.in_proof("17", share=3))
+    taken = [levels.parameters(i) for i in items if i not in levels.left_over(items)]
+    assert {"0", "17"} <= {*taken} and len(taken) in (10, 11)
+    assert taken != list(names[: len(taken)])  # neighbors are alike
+    (first, *_) = items
+    assert levels.left_over([first]) == []
+    named = collected(*names, mark=pytest.mark.in_proof("1*"))
+    assert len(levels.left_over(named)) == 30 - 11
+    assert len(levels.left_over(collected(*names, mark=pytest.mark.in_proof(but=("1*",))))) == 11
 
 
 def test_what_is_skipped_is_reported_by_its_reason() -> None:
