@@ -119,6 +119,7 @@ def test_a_refutation_has_sizes_thread_statement_directive_and_run(
     assert "out of bounds of" in said and "run: " in said
 
 
+@pytest.mark.proof
 def test_a_race_is_not_confirmed_by_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     code, said = refuted("no barrier after the tile was multiplied", monkeypatch, "--json")
     (found,) = json.loads(said)

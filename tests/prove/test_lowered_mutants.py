@@ -30,6 +30,7 @@ SAMPLE = sample()
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize(
     ("name", "mutant"), SAMPLE, ids=[f"{name}: {one.change}" for name, one in SAMPLE]
 )

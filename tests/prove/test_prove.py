@@ -14,6 +14,7 @@ from gemmgen.fuzz.random_schedules import schedule_at
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.prove.goals import FACTS
 from gemmgen.prove.prover import Proof, prove
+from gemmgen.prove.questions import Questions
 from gemmgen.prove.replay import confirmed
 from tests.prove import needs_z3  # noqa: F401  # skips the file without the solver
 
@@ -71,6 +72,18 @@ UNSEEN = (
 )
 """Violations of other facts that it does not see."""
 ALL = mistakes()
+BY_DEFAULT = ("no barrier before the tile is multiplied", "k and m swapped in one read")
+
+
+FIRST = {(each.fact, each.program): each.name for each in reversed(ALL)}
+"""Of each fact and program the first mistake."""
+
+
+def of_its_level(mistake: Mistake) -> object:
+    """The first mistakes are of the proof, the others exhaustive."""
+    is_first = FIRST[mistake.fact, mistake.program] == mistake.name
+    marks = () if is_first or mistake.name in BY_DEFAULT else pytest.mark.exhaustive
+    return pytest.param(mistake, id=mistake.name, marks=marks)
 
 
 def proof_of(kernel: Emitted) -> Proof:
@@ -78,8 +91,10 @@ def proof_of(kernel: Emitted) -> Proof:
 
 
 @pytest.mark.by_default("naive", "tiled")
+@pytest.mark.in_proof("vectorized", "persistent", "best/batched", *OWN)
 @pytest.mark.parametrize("name", (*IN_REACH, *OWN))
 def test_all_facts_are_proved(name: str) -> None:
+    """The proof has those that reach all lines of ``gemmgen/prove`` that any of them reaches."""
     proof = proof_of(emitted(name))
     found = {outcome.fact: (outcome.status, outcome.reason) for outcome in proof.outcomes}
     assert found == dict.fromkeys(FACTS, ("proved", ""))
@@ -88,8 +103,8 @@ def test_all_facts_are_proved(name: str) -> None:
     assert proof.assumed == tuple(r.text() for r in emitted(name).interface.requirements)
 
 
-@pytest.mark.by_default("no barrier before the tile is multiplied", "k and m swapped in one read")
-@pytest.mark.parametrize("mistake", ALL, ids=[each.name for each in ALL])
+@pytest.mark.by_default(*BY_DEFAULT)
+@pytest.mark.parametrize("mistake", [*map(of_its_level, ALL)])
 def test_a_planted_mistake_is_refuted_by_its_fact_alone(mistake: Mistake) -> None:
     program, problem = mistake.planted(), emitted(mistake.program).program.problem
     proof = prove(program.kernels[0], problem, 60.0, (mistake.fact,))
@@ -145,10 +160,13 @@ def random_schedules() -> list[str]:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("index", range(20))
-def test_no_random_schedule_is_refuted(index: int) -> None:
+def test_no_random_schedule_is_refuted(index: int, exhaustive: bool) -> None:
+    """What is not proved in time is unknown, which is not what this test looks for."""
     kernel = compile_source(Source(random_schedules()[index]))
-    proof = prove(kernel.lowered.kernels[0], kernel.program.problem, 30.0)
+    questions = Questions(None if exhaustive else 5.0)
+    proof = prove(kernel.lowered.kernels[0], kernel.program.problem, 30.0, questions=questions)
     assert [one.reason for one in proof.outcomes if one.status == "refuted"] == []
 
 

@@ -123,7 +123,7 @@ def test_names_are_quoted_for_cvc5() -> None:
     assert "(> |q'| |tiles along M|)" in query and "(let " not in query
 
 
-@pytest.mark.by_default("tiled")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["naive", "tiled", "best/bias_relu", "steps/mma_tma"])
 def test_cvc5_confirms_each_query(name: str) -> None:
     pytest.importorskip("cvc5", reason="cvc5 is not installed")
