@@ -82,7 +82,8 @@ def counter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_counter(tmp_path_factory.mktemp("counter"))
 
 
-@pytest.mark.by_default("naive")
+@pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", ALL)
 def test_counts_are_those_of_the_emitted_text(name: str, counter: Path, tmp_path: Path) -> None:
     kernel = compile_kernel(parse_schedule(Source(ALL[name])))

@@ -108,6 +108,7 @@ def explained(one: Measured) -> Explanation:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("has_compiler", [True, False])
 @pytest.mark.parametrize("one", cases())
 def test_no_bound_is_below_the_measurement(

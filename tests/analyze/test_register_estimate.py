@@ -41,6 +41,7 @@ def off(name: str) -> float:
 
 
 @pytest.mark.by_default("vectorized", "naive")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.proof) for n in NAMES]
 )

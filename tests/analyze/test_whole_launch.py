@@ -59,6 +59,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("text", SCHEDULES)
 def test_classes_and_periods_count_like_all_blocks_and_trips(text: str) -> None:
     kernel = compile_kernel(parse_schedule(Source(text)))

@@ -51,6 +51,7 @@ def test_every_golden_belongs_to_a_schedule() -> None:
 
 
 @pytest.mark.by_default("naive, B shared")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_all_layers_hold(name: str) -> None:
     """One matrix, several and none; consecutive, interleaved, shared."""
@@ -74,6 +75,7 @@ def test_compiles_without_a_warning(name: str) -> None:
     proved(compiled.check(Subject(emitted(name))))
 
 
+@pytest.mark.proof
 def test_the_compiler_still_knows_that_inputs_do_not_change() -> None:
     """A moved pointer is restricted as before, so its loads go through the read-only path."""
     missing = compiler.available()

@@ -48,6 +48,7 @@ def shapes(kernel: Emitted) -> tuple[Shape, ...]:
 
 
 @pytest.mark.by_default("large_km_kn", "odd_mk_kn")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", NAMES)
 def test_is_written_in_the_one_form_and_says_the_same_again(name: str) -> None:
     assert fmt_source(source(name)) == source(name).text
@@ -56,6 +57,7 @@ def test_is_written_in_the_one_form_and_says_the_same_again(name: str) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", NAMES)
 def test_means_what_its_problem_says(name: str) -> None:
     """C1 of the last program; ``gemmgen verify`` looks after every pass."""
@@ -67,6 +69,7 @@ def test_means_what_its_problem_says(name: str) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("name", NAMES)
 def test_is_right_on_the_cpu_with_every_access_watched(name: str) -> None:
     kernel = emitted(name)
@@ -85,6 +88,7 @@ def test_is_right_on_the_cpu_with_every_access_watched(name: str) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", NAMES)
 def test_compiles_without_a_warning_and_without_spills(name: str) -> None:
     """For what they were tuned on; ``gemmgen verify`` asks for every architecture."""

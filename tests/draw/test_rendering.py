@@ -46,6 +46,7 @@ SMALL = Drawing(
     "register_blocked-fragments",
 )
 @pytest.mark.usefixtures("uncompiled")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "registers"])
 @pytest.mark.parametrize("name", SOME)
 def test_each_kind_is_drawn(name: str, kind: str) -> None:
@@ -75,6 +76,7 @@ def test_each_kind_is_drawn(name: str, kind: str) -> None:
     assert drawing.description.endswith(".") and any(c.isdigit() for c in drawing.description)
 
 
+@pytest.mark.proof
 def test_the_same_drawing_is_the_same_file() -> None:
     assert svg_of(SMALL) == svg_of(SMALL)
     assert fresh("draw", "tiled", "--format", "svg").stdout.decode() == svg_of(

@@ -78,6 +78,7 @@ USUAL = ("naive", "uncoalesced", "tiled", "register_blocked", "vectorized", "war
 
 
 @pytest.mark.by_default("warp_tiled", "matvec", "uncoalesced")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", dict.fromkeys((*USUAL, *with_every_word(OF_THREADS))))
 def test_a_thread_stores_the_elements_drawn_as_its_own(name: str) -> None:
     """Of tensor cores, and of TMA, who stores a sum did not compute it."""

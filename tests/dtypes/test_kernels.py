@@ -37,6 +37,7 @@ def test_there_is_an_example_of_every_type() -> None:
 
 
 @pytest.mark.by_default("bf16")
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_golden_is_what_is_emitted_and_right(
     name: str, golden: Callable[[str, str], str]
@@ -63,7 +64,8 @@ def test_compiles_without_a_warning(name: str) -> None:
         assert compiler.reported(kernel.text, arch).spills == 0
 
 
-@pytest.mark.by_default("straight to fragments-f16 *")
+@pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize(("schedule", "types"), SOME)
 def test_each_directive_takes_each_type(schedule: str, types: str) -> None:
     emitted = compile_source(Source(text(schedule, types)))

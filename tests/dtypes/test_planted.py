@@ -134,6 +134,7 @@ TEXTS = {
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", TEXTS)
 def test_finds_in_the_text(name: str) -> None:
     schedule, types, old, new, found = TEXTS[name]

@@ -93,6 +93,7 @@ KERNELS = {
 @pytest.mark.by_default(
     "tiled-alpha *", "tiled-gelu(acc) *", "tiled-where(m < n and *", "wide-relu(acc *"
 )
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("expression", EPILOGUES)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_computes_its_expression(kernel: str, expression: str) -> None:

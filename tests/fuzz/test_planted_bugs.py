@@ -257,6 +257,7 @@ def first_failure(layers: tuple[str, ...] = ("C0", "C1", "C2")) -> Judged:
 
 
 @pytest.mark.by_default("guard_dropped")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("plant", BUGS, ids=lambda plant: plant.__name__)
 def test_a_planted_bug_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)

@@ -67,6 +67,7 @@ TURNS = 3
 
 @pytest.mark.proof
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ reads the texts")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_all_words(template: str, tmp_path: Path) -> None:
     """Each word at every third place, the next word at the next ones: so all words are tried in

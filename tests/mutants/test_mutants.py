@@ -112,6 +112,7 @@ def text_of(name: str) -> str:
     return compile_source(read_source(PATHS[name])).text
 
 
+@pytest.mark.proof
 def test_mistakes_of_all_kinds_are_planted() -> None:
     names = ("tensor_small", "batched_small", "cluster_wgmma", "split_wgmma", "mma_bf16")
     assert {mutant.kind for name in names for mutant in everywhere(text_of(name))} == set(KINDS)
@@ -219,6 +220,7 @@ def test_the_samples_of_the_proof_have_most_kinds() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", PATHS)
 def test_a_sample_is_found_out_or_argued(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each of another kind; all kernels together have most kinds."""

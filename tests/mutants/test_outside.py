@@ -291,6 +291,7 @@ def _marked(name: str) -> object:
 
 
 @pytest.mark.by_default("one group more *")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", [*map(_marked, PLANTS)])
 def test_it_is_found(name: str) -> None:
     assert PLANTS[name].finds in found(PLANTS[name])

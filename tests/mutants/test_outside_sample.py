@@ -58,6 +58,7 @@ def drawn(name: str) -> list[Mutant]:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_sample_is_found(name: str) -> None:
     right = emitted(name)

@@ -71,6 +71,7 @@ def test_the_table_has_every_instruction() -> None:
 
 @needs_compiler
 @pytest.mark.by_default("wait_grid", "test_wait", "to_e4m3", "wgmma_fence")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("file", FILES)
 def test_each_function_is_of_its_first_architecture(file: str) -> None:
     for function in (each for each in device_functions.FUNCTIONS if each.file == file):
@@ -127,6 +128,7 @@ def test_what_is_not_compiled_has_no_further_instruction() -> None:
 
 @needs_compiler
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", compiled())
 def test_a_kernel_compiles_for_its_first_architecture(name: str) -> None:
     emitted = kernel(schedules()[name])

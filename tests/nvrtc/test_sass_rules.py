@@ -97,6 +97,7 @@ def names() -> list[str]:
 
 @needs_tool
 @pytest.mark.by_default("naive")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", names())
 def test_no_example_has_an_illegal_instruction_or_a_note(name: str) -> None:
     """For its own target, and for sm_90, where ptxas was seen to write one; those of ``best``,

@@ -52,6 +52,7 @@ def test_the_flagship_spills_nothing(name: str, arch: str) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", names())
 def test_no_other_example_spills(name: str) -> None:
     compilers.needed()

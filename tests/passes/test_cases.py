@@ -117,6 +117,7 @@ def test_rewrites(path: Path) -> None:
     "split_k/lanes_of_a_warp",
     "warp_tile/docstring",
 )
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("path", REWRITES, ids=named)
 def test_rewrites_keep_what_is_computed(path: Path) -> None:
     assert difference(*programs_of(path)) is None

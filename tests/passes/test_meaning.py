@@ -31,6 +31,7 @@ def shape_of(program: Program, kernel: Emitted) -> Shape:
 
 
 @pytest.mark.by_default("three stages")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", CASES)
 def test_each_pass_keeps_the_meaning(name: str) -> None:
     kernel = emitted(CASES[name].text)
@@ -40,6 +41,7 @@ def test_each_pass_keeps_the_meaning(name: str) -> None:
 
 
 @pytest.mark.by_default("no step along k")
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("name", CASES)
 def test_the_text_gives_the_reference_in_every_bit(name: str) -> None:
     kernel = emitted(CASES[name].text)

@@ -35,6 +35,7 @@ def shape_of(name: str) -> str:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_has_the_same_answers(name: str, tmp_path: Path) -> None:
     shutil.copytree(Path(arrays.__file__).parent, tmp_path / "numpy")

@@ -40,7 +40,8 @@ def is_of(plant: BoxPlant, finding: Finding) -> bool:
     return finding.kind == plant.kind and any(plant.at in line for line in texts)
 
 
-@pytest.mark.by_default("the wait for a tile asks once", "the fence before a store dropped")
+@pytest.mark.by_default("the wait for a tile asks once")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", PLANTS)
 def test_finds(name: str) -> None:
     plant = PLANTS[name]

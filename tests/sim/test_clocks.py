@@ -55,6 +55,7 @@ def test_a_right_kernel_is_right(example: str) -> None:
 
 
 @pytest.mark.by_default("the barrier in the loop dropped")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize(
     "name",
     [

@@ -76,6 +76,7 @@ def complaint(name: str, text: str | None = None) -> str | None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_is_right_in_all_orders_and_landings(name: str) -> None:
     assert complaint(name) is None
@@ -161,6 +162,7 @@ PLANTS = {
 
 
 @pytest.mark.by_default("released to its own block", "ends alone")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("mistake", PLANTS)
 def test_finds(mistake: str) -> None:
     name, *edits = PLANTS[mistake]

@@ -39,6 +39,7 @@ def emitted(name: str) -> Emitted:
 
 
 @pytest.mark.by_default("golden/clusters")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", CLUSTERED)
 def test_a_warp_that_has_not_converged_is_found(name: str) -> None:
     known = emitted(name)
@@ -53,7 +54,7 @@ def test_a_warp_that_has_not_converged_is_found(name: str) -> None:
 AT_THE_END = re.compile(r"(?<=\n)    gg_sync_cluster\(\);\n\}")
 
 
-@pytest.mark.by_default("golden/clusters")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ("golden/clusters", "kernels/promote_fp8"))
 def test_each_of_two_barriers_is_checked(name: str) -> None:
     """The last barrier alone: after the producer's only thread has asked for tiles."""

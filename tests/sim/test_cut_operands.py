@@ -36,12 +36,14 @@ SCHEDULES = {
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_order_is_right(name: str) -> None:
     assert complaint(SCHEDULES[name]) is None
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_pass_keeps_the_meaning(name: str) -> None:
     keeps_its_meaning(Subject(emitted(SCHEDULES[name])), name, SCHEDULES)
@@ -75,6 +77,7 @@ def rounding(known: Emitted) -> Emitted:
     )
 
 
+@pytest.mark.proof
 def test_a_run_of_the_text_tells_cutting_off_from_rounding() -> None:
     outcome = cpu.check(Subject(rounding(emitted(SCHEDULES["alone"]))))
     assert outcome.status == "failed" and "C: " in outcome.detail, outcome.detail

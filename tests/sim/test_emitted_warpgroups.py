@@ -48,6 +48,7 @@ SCHEDULES = {
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_order_is_right(name: str) -> None:
     assert complaint(SCHEDULES[name]) is None
@@ -66,6 +67,7 @@ meaning is compared for the others."""
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", [name for name in SCHEDULES if name not in LIKE_ANOTHER])
 def test_every_pass_keeps_the_meaning(name: str) -> None:
     keeps_its_meaning(Subject(emitted(SCHEDULES[name])), name, SCHEDULES)
@@ -174,9 +176,8 @@ PLANTS = {
 }
 
 
-@pytest.mark.by_default(
-    "accumulators are read before the wait", "a stage is released that is read yet"
-)
+@pytest.mark.by_default("accumulators are read before the wait")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth = PLANTS[plant]

@@ -53,12 +53,14 @@ ORDERS = (
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_order_is_right(name: str) -> None:
     assert complaint(SCHEDULES[name]) is None
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_pass_keeps_the_meaning(name: str) -> None:
     keeps_its_meaning(Subject(emitted(SCHEDULES[name])), name, SCHEDULES)
@@ -124,6 +126,7 @@ PLANTS = {
 
 
 @pytest.mark.by_default("strides exchanged")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new = PLANTS[plant]

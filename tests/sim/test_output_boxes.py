@@ -46,7 +46,7 @@ def complaint(name: str, text: str) -> str | None:
     return first_complaint(Caller(known), text, cases, warn=False)
 
 
-@pytest.mark.by_default("consumers that alternate *")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", [BLOCK, WARPS, ROLES, SLICES, ONCE, THREADS])
 def test_every_order_is_right(name: str) -> None:
     assert complaint(name, emitted(name).text) is None
@@ -228,6 +228,7 @@ PLANTS: dict[str, tuple[str, str, str, int, tuple[str, ...]]] = {
 
 
 @pytest.mark.by_default("a fence by one thread")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth, wanted = PLANTS[plant]

@@ -90,6 +90,7 @@ STEPS = (27, 8, 17, 0)
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_order_is_right(name: str) -> None:
     known, blocks = emitted(name), set[int]()
@@ -243,6 +244,7 @@ PLANTS = {
 
 
 @pytest.mark.by_default("the producer a tile short")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth = PLANTS[plant]

@@ -118,6 +118,7 @@ more than once."""
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_order_is_right(name: str) -> None:
     known = emitted(name)
@@ -273,6 +274,7 @@ PLANTS = {
 
 
 @pytest.mark.by_default("no thread waits for the turn")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth = PLANTS[plant]

@@ -18,6 +18,7 @@ from gemmgen.sim.poisoned_memory import Sparse
 
 
 @pytest.mark.by_default("some threads pass the barrier by", "two owners of one element")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", PLANTS)
 def test_finds_at_its_line(name: str) -> None:
     plant = PLANTS[name]

@@ -106,12 +106,14 @@ def complaint(name: str, text: str | None = None) -> str | None:
 
 
 @pytest.mark.by_default("lanes")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_group_is_folded_once(name: str) -> None:
     assert complaint(name) is None
 
 
 @pytest.mark.by_default("lanes, each tile")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_pass_keeps_the_meaning(name: str) -> None:
     keeps_its_meaning(Subject(emitted(name)), name, SCHEDULES)
@@ -177,6 +179,7 @@ PLANTS = {
 
 
 @pytest.mark.by_default("a promotion before the wait")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth = PLANTS[plant]

@@ -91,6 +91,7 @@ def test_nothing_is_found_in_the_ring_as_it_is() -> None:
 
 
 @pytest.mark.by_default("a stage overwritten before it is read")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", PLANTS)
 def test_finds(name: str) -> None:
     old, new, kinds = PLANTS[name]

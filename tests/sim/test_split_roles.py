@@ -58,6 +58,7 @@ def complaint(name: str, text: str | None = None) -> str | None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_is_right_in_all_orders_and_landings(name: str) -> None:
     assert complaint(name) is None
@@ -89,6 +90,7 @@ PLANTS = {
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", PLANTS)
 def test_what_is_wrong_between_roles_is_found(name: str) -> None:
     schedule, old, new, *nth = PLANTS[name]

@@ -49,6 +49,7 @@ def run(body: str, *, order: str = "ascending", rows: int = 1, ucontext: bool = 
 
 
 @pytest.mark.by_default("False-2-shuffled")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("rows", [1, 2, 6])
 @pytest.mark.parametrize("ucontext", [False, True])

@@ -145,6 +145,7 @@ PLANTS = {
 
 
 @pytest.mark.by_default("no wait for an empty stage", "the producer keeps its registers")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:
     name, old, new, nth = PLANTS[plant]

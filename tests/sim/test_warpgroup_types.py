@@ -74,6 +74,7 @@ def name_of(variant: Variant) -> str:
 
 
 @pytest.mark.by_default("k32_e4m3_e5m2")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("variant", VARIANTS, ids=name_of)
 def test_sums_are_exact(variant: Variant) -> None:
     kernel = compile_kernel(variant.text(), variant.interface(), checked=True)

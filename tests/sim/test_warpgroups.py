@@ -59,7 +59,8 @@ def outcomes(kernel: CompiledKernel, name: str, shape: Shape) -> tuple[bool, lis
     return is_wrong, findings
 
 
-@pytest.mark.by_default("the fence dropped", "accumulators read without their names")
+@pytest.mark.by_default("the fence dropped")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", PLANTS)
 def test_finds(name: str) -> None:
     plant = PLANTS[name]

@@ -29,6 +29,7 @@ def peak(gpu: Gpu, atom: str, operands: str) -> float:
 
 
 @pytest.mark.by_default("L4")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", GPUS)
 def test_no_estimate_is_above_the_peak(name: str) -> None:
     gpu, found = GPUS[name], 0

@@ -46,6 +46,7 @@ CLASSES: dict[str, tuple[str, tuple[int, ...], str, str]] = {
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", CLASSES)
 def test_the_text_of_a_suggestion_is_right(name: str) -> None:
     gemm, shape, dtype, has = CLASSES[name]

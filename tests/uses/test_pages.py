@@ -55,7 +55,8 @@ def test_a_page_runs_without_a_gpu_and_is_right(page: str) -> None:
     assert results and all(" is within " in line for line in results)
 
 
-@pytest.mark.by_default("no bias")
+@pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_a_wrong_schedule_makes_its_page_fail(plant: str, tmp_path: Path) -> None:
     page, schedule, before, after = PLANTS[plant]

@@ -69,6 +69,7 @@ FAULTS = {
 
 
 @pytest.mark.by_default("64-*", "1024-*")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_a_fault_goes_beyond(depth: int, fault: str) -> None:

@@ -84,6 +84,7 @@ Plant = Callable[[Patch], None]
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_kernels_hold(name: str) -> None:
     kernel = subject(RIGHT[name])
@@ -92,6 +93,7 @@ def test_right_kernels_hold(name: str) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize(
     ("name", "order"),
     [(name, order) for name in STORED for order in ORDERS if name == "ahead" or is_even(order)],
@@ -217,7 +219,7 @@ BY_MEANING: tuple[Plant, ...] = (
 )
 
 
-@pytest.mark.by_default("not_transposed")
+@pytest.mark.proof
 @pytest.mark.parametrize("plant", BY_MEANING, ids=lambda plant: plant.__name__)
 def test_the_programs_meaning_shows_it(plant: Plant, monkeypatch: Patch) -> None:
     right = subject(AHEAD)

@@ -58,6 +58,7 @@ RIGHT = {
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_kernels_hold(name: str) -> None:
     kernel = subject(RIGHT[name])
@@ -115,7 +116,8 @@ MISTAKES = {
 """Of the text, by the kernel that it is of."""
 
 
-@pytest.mark.by_default("an i8 that does not saturate")
+@pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_run_of_the_text_shows_it(name: str) -> None:
     of, before, after, message = MISTAKES[name]

@@ -64,6 +64,7 @@ def test_each_instruction_of_f64_has_a_kernel() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("c", ("m, n", "n, m"))
 @pytest.mark.parametrize("tiles", ("A[m, k] B[n, k]", "A[k, m] B[k, n]"))
 @pytest.mark.parametrize("target", ("", HOPPER))

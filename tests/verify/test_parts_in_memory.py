@@ -62,6 +62,7 @@ Products = tuple[tuple[int, int], ...]
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_kernels_hold(name: str) -> None:
     kernel = subject(RIGHT[name])
@@ -125,7 +126,8 @@ MUTANTS = {
 """Text, what replaces it, and what the run says."""
 
 
-@pytest.mark.by_default("wrong plane of a box")
+@pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_of_the_text_are_found(name: str) -> None:
     before, after, said = MUTANTS[name]

@@ -124,6 +124,7 @@ def planted(schedule: str, before: str, after: str) -> Subject:
 
 
 @pytest.mark.by_default("K ends at 100", "an int in a batch*")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", PLANTED)
 def test_is_seen(name: str) -> None:
     wrong = planted(*PLANTED[name])

@@ -113,6 +113,7 @@ def errors(emitted: Emitted, data: str, depth: int, generation: str) -> tuple[fl
 @pytest.mark.by_default(
     "*hopper/split_f32-4096-exponents-sm_90*", "*mma/split_f32-4096-normal-sm_80*"
 )
+@pytest.mark.in_proof(share=4)
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("depth", (50, 4096, 65536))

@@ -116,6 +116,7 @@ RIGHT = {
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof("few rows", share=3)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_kernels_hold(name: str) -> None:
     kernel = subject(RIGHT[name])
@@ -198,6 +199,7 @@ PLANTED = {
 
 
 @pytest.mark.by_default("not transposed")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", PLANTED)
 def test_mistakes_in_the_text_are_found(name: str) -> None:
     schedule, before, after, cases = PLANTED[name]

@@ -77,6 +77,7 @@ def test_right_kernels_hold(name: str) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize(
     ("name", "order"),
     [("wide", each) for each in ORDERS] + [("bias", each) for each in ORDERS if is_even(each)],
@@ -186,7 +187,7 @@ BY_RUN: dict[Plant, str] = {
 }
 
 
-@pytest.mark.by_default("columns_for_rows")
+@pytest.mark.proof
 @pytest.mark.parametrize("plant", BY_MEANING, ids=lambda plant: plant.__name__)
 def test_the_programs_meaning_shows_it(plant: Plant, monkeypatch: Patch) -> None:
     right = subject(WIDE)
@@ -240,6 +241,7 @@ def test_a_run_of_a_mutant_shows_it(name: str) -> None:
     assert outcome.status == "failed" and message in outcome.detail, outcome.detail
 
 
+@pytest.mark.proof
 def test_sums_overwritten_before_they_are_read() -> None:
     """The barrier after a row of fragments, whose addresses the next row reuses."""
     schedule = WIDE.replace("warp_tile m=16", "warp_tile m=32")
