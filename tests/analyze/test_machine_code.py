@@ -72,6 +72,7 @@ def test_explain_prints_the_main_loop() -> None:
     assert elsewhere.startswith("machine code of the main loop, sm_80: ")
 
 
+@pytest.mark.proof
 @needs_tool
 def test_emit_prints_the_disassembly() -> None:
     said = gemmgen("emit", VECTORIZED, "--format", "sass")

@@ -158,6 +158,7 @@ def emitted() -> str:
     return compile_source(Source(NAIVE, "naive.sched")).text
 
 
+@pytest.mark.proof
 def test_a_flipped_bit_changes_no_text(home: Path) -> None:
     known = emitted()
     kept = [path for path in (home / "gemmgen").glob("*/*")]
@@ -176,6 +177,7 @@ def test_a_second_process_builds_nothing(home: Path, monkeypatch: pytest.MonkeyP
     assert emitted() == known
 
 
+@pytest.mark.proof
 def test_emits_where_nothing_can_be_kept() -> None:
     done = fresh(
         "emit", EXAMPLES / "naive.sched", env={**os.environ, "XDG_CACHE_HOME": "/dev/null"}

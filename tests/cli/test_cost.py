@@ -64,7 +64,7 @@ def test_emit_takes_little():
     assert min(times) < MOST_TIMES, times
 
 
-@pytest.mark.by_default("emit *", "suggest *")
+@pytest.mark.by_default("emit *")
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -84,7 +84,7 @@ COMMANDS = (
 )
 
 
-@pytest.mark.by_default("suggest*4096", "draw*")
+@pytest.mark.by_default("suggest*4096")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_print_no_exponents(command: str) -> None:
     words = [str(EXAMPLES / w) if w.endswith(".sched") else w for w in command.split()]

@@ -57,6 +57,7 @@ def test_a_shape_that_the_kernel_does_not_take_is_refused() -> None:
     assert result.exit_code == 2 and "it requires" in result.stderr
 
 
+@pytest.mark.proof
 def test_other_commands_import_no_svg() -> None:
     code = """
 import sys

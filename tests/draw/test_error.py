@@ -55,6 +55,7 @@ def test_split_f32_is_as_exact_as_multiply_adds() -> None:
     assert found("hopper/split_f32").found[-1] < found("vectorized").found[-1]
 
 
+@pytest.mark.proof
 def test_the_plot_has_a_line_and_a_dotted_bound_for_each_kernel() -> None:
     drawing = drawn("hopper/fp8", "error")
     (axes,) = drawing.plot

@@ -30,7 +30,7 @@ def elements(figures: dict, buffer: str, *, write: bool = False) -> int:
     return next(found, 0)
 
 
-@pytest.mark.by_default("tiled")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["naive", "tiled", "vectorized", "warp_tiled", "split_k"])
 def test_arrows_have_the_elements_that_explain_counts(name: str) -> None:
     figures, drawing = explained(name), drawn(name, "hierarchy", SHAPE)

@@ -24,6 +24,7 @@ fuse_epilogue   relu(acc + bias[n])
 ADD = re.compile(r"R(\d+) \+= R(\d+) \* R(\d+)")
 
 
+@pytest.mark.proof
 def test_each_accumulator_is_drawn_once_and_a_conflict_is_of_one_bank() -> None:
     drawing = registers.draw(scene_of("fused"))
     cells = [(cell, found) for cell in drawing.cells if (found := ADD.fullmatch(cell.about))]

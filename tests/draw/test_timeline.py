@@ -115,7 +115,7 @@ def test_steps_are_in_the_order_of_the_interpreter(name: str) -> None:
         assert walked(kernel, 2, role) == events, role
 
 
-@pytest.mark.by_default("shuffled")
+@pytest.mark.proof
 @pytest.mark.parametrize("order", ["ascending", "descending", "shuffled"])
 def test_each_role_goes_round_its_ring_as_in_the_interpreter(order: Order) -> None:
     """Three rounds of the stages, whichever goes first if both can."""

@@ -259,7 +259,7 @@ def nearest_byte(dtype: DType, value: float) -> int:
     return best | (0x80 if np.signbit(value) else 0)
 
 
-@pytest.mark.by_default("e5m2")
+@pytest.mark.proof
 @pytest.mark.parametrize("dtype", BYTES)
 def test_fp8_round_and_saturate_as_the_instruction_does(dtype: DType) -> None:
     """Each number, the middles between it and the next one, and their neighbors in f32."""

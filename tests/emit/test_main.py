@@ -127,7 +127,7 @@ def test_what_no_example_has_is_found_right(tmp_path: Path) -> None:
         ), f"{what}: {said}"
 
 
-@pytest.mark.by_default("maps of a batch")
+@pytest.mark.proof
 @pytest.mark.parametrize("schedule", MAPPED)
 def test_a_kernel_with_tensor_maps_is_called_like_others(schedule: str, tmp_path: Path) -> None:
     code, said = run(emitted_with(MAPPED[schedule]), SCALED, tmp_path)
@@ -141,7 +141,7 @@ def test_one_wrong_element_is_found(planted: str, tmp_path: Path) -> None:
     assert code == 1 and "\nWRONG: largest error" in said, said
 
 
-@pytest.mark.by_default("types/e5m2-8")
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("name", "planted"),
     [

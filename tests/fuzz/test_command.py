@@ -21,6 +21,7 @@ def fuzz(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["fuzz", *arguments])
 
 
+@pytest.mark.proof
 def test_a_campaign_without_failures_exits_with_0() -> None:
     done = fuzz("--count", "1", "--jobs", "1", "--json")
     assert done.exit_code == 0

@@ -111,6 +111,7 @@ def test_tensor_cores_are_drawn_often() -> None:
     assert any("stmatrix" in e.text for e in in_place)
 
 
+@pytest.mark.proof
 def test_each_atom_has_a_seed() -> None:
     seeds = map(compile_text, multiplied())
     assert {e.program.main.spread.atom for e in seeds if e} == {*ATOMS} - {"fma"}

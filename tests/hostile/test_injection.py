@@ -174,6 +174,7 @@ def test_what_holds_of_every_text_holds_of_the_examples(path: Path) -> None:
     check_text(text)
 
 
+@pytest.mark.proof
 def test_comments_of_a_schedule_are_not_emitted() -> None:
     plain = "tile m=32 n=32 k=8\ncache_shared A[k, m] B\nfuse_epilogue relu(acc + bias[n])\n"
     known = compiled(plain).text

@@ -108,5 +108,6 @@ def test_finds(mistake: Callable[[Any], Any]) -> None:
     assert found and MISTAKES[mistake] in found, found
 
 
+@pytest.mark.proof
 def test_nothing_is_found_without_a_mistake() -> None:
     assert not difference()

@@ -39,7 +39,7 @@ def test_the_order_of_fragments_follows(name: str) -> None:
     assert not b_first(emitted(name, "launch_bounds blocks=1\n").text)
 
 
-@pytest.mark.by_default("fused")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", SCARCE)
 def test_both_orders_give_the_same_bits(name: str) -> None:
     plain, alone = emitted(name), emitted(name, "launch_bounds blocks=1\n")

@@ -63,7 +63,7 @@ def value(expr: Expr, names: dict[str, int]) -> int:
     return found
 
 
-@pytest.mark.by_default("elements in a row")
+@pytest.mark.proof
 @pytest.mark.parametrize("form", FORMS)
 def test_columns_are_those_of_the_layout(form: str) -> None:
     row, column = FORMS[form]

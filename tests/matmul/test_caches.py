@@ -160,6 +160,7 @@ def test_a_fork_multiplies() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.proof
 def test_the_package_and_its_functions_import_no_library_of_arrays() -> None:
     code = (
         "import sys, gemmgen\n"

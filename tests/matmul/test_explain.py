@@ -66,6 +66,7 @@ def test_copies_and_transposes_are_named() -> None:
     assert text.rstrip().endswith("dtype           A=f16 B=f16 C=f16")
 
 
+@pytest.mark.proof
 def test_fast_is_for_f32_on_a_gpu_with_wgmma() -> None:
     a, b = ones(2048, 2048, dtype=np.float32), ones(2048, 2048, dtype=np.float32)
     for gpu, fast, splits in (("H200", True, True), ("H200", False, False), ("A100", True, False)):

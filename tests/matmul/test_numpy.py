@@ -154,6 +154,7 @@ def test_a_number_by_name_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> N
     equal(gemmgen.matmul(a, b, epilogue=(text, {"own_scale": 3.0})), 3 * (a @ b))
 
 
+@pytest.mark.proof
 def test_letters_of_batches_keep_their_meaning() -> None:
     """Dimensions that an epilogue names are not merged, and rows are those of one matrix."""
     a, b = drawn((2, 3, 4)), drawn((4, 5))
@@ -218,6 +219,7 @@ def test_fast_has_no_effect_on_the_cpu() -> None:
     equal(gemmgen.matmul(a.astype(np.float16), b.astype(np.float16), fast=True), a @ b)
 
 
+@pytest.mark.proof
 def test_the_examples_of_docstrings_run() -> None:
     for name in ("product", "explanation"):
         module = importlib.import_module(f"gemmgen.functions.{name}")

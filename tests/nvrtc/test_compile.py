@@ -96,6 +96,7 @@ def test_a_missing_compiler_is_one_sentence_with_the_command(
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not here")
 
 
+@pytest.mark.proof
 @needs_nvcc
 def test_nvcc_compiles_where_nvrtc_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     text = kernels.text("naive")
@@ -107,6 +108,7 @@ def test_nvcc_compiles_where_nvrtc_is_missing(monkeypatch: pytest.MonkeyPatch) -
     assert found.registers > 8 and (found.spills, found.shared, found.warnings) == (0, 0, "")
 
 
+@pytest.mark.proof
 @needs_nvcc
 def test_nvcc_refuses_and_warns_as_nvrtc_does(monkeypatch: pytest.MonkeyPatch) -> None:
     naive = kernels.text("naive")

@@ -132,6 +132,7 @@ def test_heuristics_know_workspace_and_alignment(library: StubLt) -> None:
         assert aligned == 256 or matrix.pointer % (2 * aligned)
 
 
+@pytest.mark.proof
 def test_descriptions_live_as_long_as_the_calls(library: StubLt) -> None:
     found = cublaslt.calls(*product(("f16", "f16", "f16")))
     gc.collect()

@@ -96,6 +96,7 @@ def test_wide_accesses_show() -> None:
     assert sass.count(code, "LDG.E.128", "LDG.E.128.CONSTANT") > 0
 
 
+@pytest.mark.proof
 @needs_tool
 def test_a_cubin_is_listed_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The next process finds the listing, and another tool does not."""

@@ -99,6 +99,7 @@ def test_a_suggested_kernel_runs_at_extents_that_its_tile_does_not_divide() -> N
     assert found.schedule.directives and not found.schedule.assumes
 
 
+@pytest.mark.proof
 def test_many_extents_make_no_more_kernels() -> None:
     schedule = parsed("gemm Y[r, o] = X[r, i] * W[o, i]\n")
     sizes = [{"r": r, "o": 768, "i": 768} for r in (256, 1024)]

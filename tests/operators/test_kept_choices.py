@@ -71,6 +71,7 @@ def test_a_kept_choice_is_the_same_kernel_and_is_not_ranked_again(count: list[ob
     assert format_schedule(replace(alone.schedule, assumes=())) == format_schedule(again.schedule)
 
 
+@pytest.mark.proof
 def test_what_a_choice_depends_on_makes_another(
     count: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

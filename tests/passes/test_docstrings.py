@@ -17,6 +17,7 @@ from passes.test_cases import FOLDER, read, rewritten
 NAMES = (*(rung.SPEC.name for rung in LADDER), "fuse_epilogue")
 
 
+@pytest.mark.by_default(but=("cluster", "warp_specialize"))
 @pytest.mark.parametrize("name", NAMES)
 def test_shows_what_the_pass_does(name: str) -> None:
     doc = importlib.import_module(f"gemmgen.passes.{name}").__doc__

@@ -178,6 +178,7 @@ def test_what_was_not_run_is_skipped_and_not_passed(
     result.stdout.fnmatch_lines(["*not run: this needs g++*"])
 
 
+@pytest.mark.proof
 def test_nothing_heavy_is_imported(pytester: pytest.Pytester, repository: Path) -> None:
     pytester.makepyfile("""
         import sys

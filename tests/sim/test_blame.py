@@ -88,6 +88,7 @@ def test_static_shared_arrays_are_found_with_their_shapes() -> None:
     }
 
 
+@pytest.mark.proof
 def test_arrays_within_dynamic_shared_memory_are_distinguished() -> None:
     a, b = checked("warp_tiled").shared
     assert (a.name, a.shape) == ("A_shared", (2, 16, 132))

@@ -69,6 +69,7 @@ def fences(kernel: str) -> int:
     return sum(one.opcode in ("MEMBAR.ALL.GPU", "CCTL.IVALL") for one in code)
 
 
+@pytest.mark.proof
 def test_a_block_that_may_end_too_early_is_found_in_every_order() -> None:
     assert END in text("cluster")
     kernel = compiled("cluster", text("cluster").replace(END, "    }\n}"))

@@ -288,6 +288,7 @@ LUCK = """
 """The last warp reads what the first has written one barrier earlier, by luck alone."""
 
 
+@pytest.mark.proof
 def test_only_strict_priorities_show_values_of_luck() -> None:
     want = np.where(np.arange(THREADS) < 96, 0, np.arange(THREADS) - 95)
     for order in ORDERS:

@@ -81,7 +81,7 @@ def complaint(name: str, each: Case, text: str | None = None) -> str | None:
         kernel.close()
 
 
-@pytest.mark.by_default("slices of C")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_any_number_of_blocks_computes_every_tile(name: str) -> None:
     known, blocks = emitted(name), set[int]()

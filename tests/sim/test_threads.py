@@ -5,6 +5,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
 import gemmgen
 from gemmgen.api.kernels import compile_any
@@ -42,6 +43,7 @@ def _forked(kernel: HostKernel) -> int:
         os._exit(99)
 
 
+@pytest.mark.proof
 def test_forks_and_their_parent() -> None:
     kernel = gemmgen.compile("gemm C[m, n] = A[m, k] * B[k, n]\n", device="cpu")
     assert _calls(kernel, 1) == 0

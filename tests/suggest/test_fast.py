@@ -22,6 +22,7 @@ def is_split(shape: tuple[int, ...], gemm: str = NT, **options: str) -> bool:
     return "decompose" in found.text
 
 
+@pytest.mark.proof
 def test_large_products_are_split_and_small_ones_of_f32() -> None:
     assert is_split((2048, 2048, 2048)) and is_split((4096, 4096, 14336))
     assert not is_split((256, 256, 256)) and not is_split((2, 4096, 4096))

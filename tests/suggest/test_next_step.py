@@ -85,7 +85,7 @@ def test_the_step_is_the_ladders_next_one(name: str, statements: tuple[str, ...]
     assert found.expected * (1 - GAIN) > found.now and found.attainable >= found.expected
 
 
-@pytest.mark.by_default("mma/ahead")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["mma/ahead", "types/f16_fast", "mma/fp8", "mma/int8", "mma/tf32"])
 def test_the_step_after_mma_is_wgmma(name: str) -> None:
     """A schedule of ``suggest`` takes the place of this one, where the GPU has wgmma; the command
@@ -130,6 +130,7 @@ def test_a_slow_kernel_with_wgmma_has_the_fastest_one_as_its_step() -> None:
     assert any(x.startswith("tile ") for x in found.statements)
 
 
+@pytest.mark.proof
 def test_few_blocks_share_their_tiles() -> None:
     found = step_of("vectorized", 512)
     assert found is not None and found.statements == ("split_k parts=8",)

@@ -69,7 +69,7 @@ REQUESTS = (
 )
 
 
-@pytest.mark.by_default("f16", "e4m3", "i8")
+@pytest.mark.by_default("f16")
 @pytest.mark.parametrize("at", range(len(REQUESTS)), ids=lambda at: REQUESTS[at][1])
 def test_forms_compile_and_take_the_shared_memory_that_is_counted(at: int) -> None:
     """A sample; the model's shared memory is the program's."""

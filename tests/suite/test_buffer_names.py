@@ -56,6 +56,7 @@ def docstrings(tree: ast.AST) -> set[int]:
     return {id(s.value) for s in statements}
 
 
+@pytest.mark.proof
 def test_a_suffix_is_written_only_where_a_buffer_is_named() -> None:
     ends = tuple(suffixes())
     assert {"_shared", "_frag", "_parts"} <= {*ends}

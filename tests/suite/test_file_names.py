@@ -42,6 +42,7 @@ def is_named(path: Path) -> bool:
     return all(any(w.startswith(part[:3]) for w in words) for part in path.stem.split("_"))
 
 
+@pytest.mark.proof
 def test_files_of_one_stem_hold_the_same_thing() -> None:
     """In one folder they are two languages' sides of it."""
     found: defaultdict[str, list[Path]] = defaultdict(list)

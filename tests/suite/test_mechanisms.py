@@ -85,6 +85,7 @@ def mentioning(mechanism: Mechanism, of: Mapping[str, str]) -> set[str]:
     return found - {*mechanism.own}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_mechanism_is_in_few_files(name: str) -> None:
     mechanism = MECHANISMS[name]

@@ -10,6 +10,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2] / "gemmgen"
 AFFIXES = {"startswith", "endswith", "removeprefix", "removesuffix"}
 
@@ -80,6 +82,7 @@ def found(root: Path) -> set[tuple[str, str]]:
     }
 
 
+@pytest.mark.proof
 def test_each_look_at_a_part_of_a_name_has_a_reason() -> None:
     assert found(ROOT) == ALLOWED.keys()
     assert all((ROOT / room).is_dir() for room in READERS)

@@ -113,6 +113,7 @@ def test_three_files_change_and_contributing_names_them() -> None:
         assert f"`{path}`" in CONTRIBUTING, path
 
 
+@pytest.mark.proof
 def test_it_is_emitted_and_shown(copy: Path) -> None:
     text = gemmgen(copy, "emit", "streamed.sched")
     assert FUNCTION.strip() in text

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parents[1]
 
 
+@pytest.mark.proof
 def test_replaced_names_exist() -> None:
     missing = [text for path in sorted(TESTS.rglob("*.py")) for text in _missing(path)]
     assert not missing, "\n".join(missing)

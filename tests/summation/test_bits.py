@@ -47,7 +47,7 @@ def padded(matrix: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     return memory[:, :columns]
 
 
-@pytest.mark.by_default(*FEW)
+@pytest.mark.proof
 @pytest.mark.parametrize("name", EQUAL)
 def test_equal_orders_give_equal_bits_which_are_those_of_the_value(name: str) -> None:
     first, *others = EQUAL[name]

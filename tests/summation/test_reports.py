@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from cli.running import EXAMPLES, gemmgen
 
 from gemmgen.summation import order_text
@@ -46,6 +47,7 @@ def test_diff_says_that_bits_are_equal(tmp_path: Path) -> None:
     assert found["summation_order"] == wanted
 
 
+@pytest.mark.proof
 def test_diff_says_what_differs(tmp_path: Path) -> None:
     paths = files(tmp_path, tiled("m=16 n=16 k=8"), SLICES)
     said = gemmgen("diff", *paths, "--shape", "64", "--no-text").stdout
@@ -57,6 +59,7 @@ def test_diff_says_what_differs(tmp_path: Path) -> None:
     assert [change["name"] for change in found["changes"]] == ["slices of K"]
 
 
+@pytest.mark.proof
 def test_diff_says_that_blocks_add_as_they_arrive(tmp_path: Path) -> None:
     atomic = SLICES.replace("parts=3", "parts=3 reduce=atomic")
     paths = files(tmp_path, atomic, atomic.replace("m=16 n=16", "m=32 n=16"))

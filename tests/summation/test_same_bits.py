@@ -164,7 +164,7 @@ def test_columns_have_their_own_family() -> None:
     assert len(orders(found)) == 1
 
 
-@pytest.mark.by_default("f64")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["f32", "bf16, rows that TMA does not take", "f64"])
 def test_rows_have_equal_bits_on_the_cpu(name: str) -> None:
     """Of kernels that are chosen for few rows and for many, each run on few."""
@@ -254,6 +254,7 @@ GROUPS = (
 )
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("pitch", [512, 501])
 def test_an_operator_without_directives_has_one_order(pitch: int) -> None:
     (found,) = orders(chosen(BF16, False, rows, pitch) for rows in (1, 7, 300))
@@ -281,7 +282,7 @@ def kernel_of(a: npt.NDArray[Any], weight: npt.NDArray[Any], same_bits: str | No
     return planned(call, viewed(call, call.kind)).choice(GPUS["H200"]).emitted
 
 
-@pytest.mark.by_default("bfloat16")
+@pytest.mark.proof
 @pytest.mark.parametrize("kind", [np.float32, ml_dtypes.bfloat16])
 def test_calls_of_a_layer_have_one_order(kind: type) -> None:
     weight = np.zeros((256, 512), kind)

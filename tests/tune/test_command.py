@@ -172,6 +172,7 @@ def test_the_winner_is_stored(
     assert 0.0001 < result.seconds < 0.001 and result.vendor == fakes.CUBLAS / 1e3
 
 
+@pytest.mark.proof
 def test_nothing_is_written_where_nothing_is_right(
     monkeypatch: pytest.MonkeyPatch, larger: Path, tmp_path: Path
 ) -> None:
@@ -190,7 +191,7 @@ def test_a_wrong_kernel_is_reported_aloud(monkeypatch: pytest.MonkeyPatch, large
     assert "wrong: C[0, 0] = 1.0 instead of 2.0" in done.stderr
 
 
-@pytest.mark.by_default("ctrl-c")
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "sigterm"]
 )

@@ -36,6 +36,7 @@ def first_texts(*, fast: bool) -> list[str]:
     return [seed.text for seed in found]
 
 
+@pytest.mark.proof
 def test_a_stored_schedule_with_less_precision_is_no_candidate_of_f32() -> None:
     assert not any("decompose" in text for text in first_texts(fast=False))
 

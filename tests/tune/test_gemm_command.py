@@ -90,6 +90,7 @@ def test_several_shapes_are_a_table(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert [x["shape"] for x in found["shapes"]] == [[512, 512, 512], [256, 128, 64]]
 
 
+@pytest.mark.proof
 def test_the_winner_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     OnFakes(monkeypatch)
     out = tmp_path / "best.sched"

@@ -86,6 +86,7 @@ def test_the_estimate_of_a_suggested_schedule_is_suggests() -> None:
         assert found == pytest.approx(plan.seconds, rel=1e-9)
 
 
+@pytest.mark.proof
 def test_neighbors_of_the_best_come_after_the_first_candidates() -> None:
     wanted, lab = request(), FakeLab()
     judged = lab.judge(wanted)
@@ -143,6 +144,7 @@ def test_neighbors_are_ordered_by_the_parents_time_and_the_ratio_of_estimates() 
     assert seconds == sorted(seconds, reverse=True) and len(set(seconds)) == 2
 
 
+@pytest.mark.proof
 def test_a_search_is_the_same_each_time() -> None:
     assert tuned()[1].timed == tuned()[1].timed
 
@@ -165,6 +167,7 @@ def test_the_time_is_divided_among_the_shapes() -> None:
     assert begins[2] == pytest.approx(16, abs=2) and lab.clock.now == pytest.approx(24, abs=2)
 
 
+@pytest.mark.proof
 def test_a_tiny_budget_still_gives_each_shape_a_checked_result() -> None:
     tuning, lab, _ = tuned(*SHAPES, seconds=0.001)
     assert tuning.complete and lab.clock.now < 6
@@ -218,6 +221,7 @@ def test_nothing_right_is_no_result() -> None:
     assert "none" in plain(result_table.section(tuning))
 
 
+@pytest.mark.proof
 def test_an_interruption_leaves_the_results_so_far() -> None:
     lab, keeper = FakeLab(), MemoryKeeper()
 
@@ -256,6 +260,7 @@ def test_a_stored_schedule_that_is_wrong_now_is_dropped() -> None:
     assert known not in [text for _, text in keeper.kept]
 
 
+@pytest.mark.proof
 def test_the_table_has_time_speed_share_and_origin() -> None:
     tuning, _, _ = tuned(*SHAPES[:2])
     title, header, *rows = plain(result_table.section(tuning)).splitlines()

@@ -39,6 +39,7 @@ def test_some_sets_may_be_given() -> None:
     assert found.settings(1) == (("tile.m", 128), ("tile.k", 16))
 
 
+@pytest.mark.proof
 def test_legal_is_what_the_compiler_takes() -> None:
     """Every point's verdict is that of a whole compilation, and a legal one's text is the point."""
     text = "tile m={48, 64} n={64, 96, 100} k={6, 8}\ncache_shared A[k, m] B\n"

@@ -227,7 +227,7 @@ MUTANTS = {
 """Text, what replaces it, and what the run says."""
 
 
-@pytest.mark.by_default("not computed again")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_of_the_text_are_found(name: str) -> None:
     before, after, said = MUTANTS[name]

@@ -92,6 +92,7 @@ def test_a_fourth_of_the_stores_and_no_bank_conflict() -> None:
     assert by_pairs.requests == 4 * by_four.requests
 
 
+@pytest.mark.proof
 def test_the_programs_meaning_shows_matrices_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     right = matrix_stores.matrix_of_lane
 

@@ -77,7 +77,7 @@ def findings(before: str = "", after: str = "", name: str = "warpgroup") -> Find
     return multiplies_code.of_text(whole, "sm_90a", PROMISED[name])
 
 
-@pytest.mark.by_default("warpgroups")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", PROMISED)
 def test_the_loop_has_what_is_promised(name: str) -> None:
     assert findings(name=name) == Findings()
@@ -92,6 +92,7 @@ def test_a_schedule_says_how_many(name: str) -> None:
     assert multiplies_code.findings(kernel) == Findings()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ERRORS)
 def test_other_multiplications_are_errors(name: str) -> None:
     before, after, message = ERRORS[name]

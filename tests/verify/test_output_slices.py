@@ -78,6 +78,7 @@ def test_they_are_of_many_kinds() -> None:
         assert any(word in kind for kind in kinds), kinds
 
 
+@pytest.mark.proof
 def test_the_command_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--count", "1", "--seed", "3"]) == 0
     assert "1 schedules, 0 wrong" in capsys.readouterr().out

@@ -25,6 +25,7 @@ def tools() -> None:
     compilers.needs_sass()
 
 
+@pytest.mark.proof
 def test_the_ring_has_what_it_promises() -> None:
     assert tma_code.findings(ring()) == Findings()
 

@@ -37,7 +37,7 @@ def test_every_version_and_size_of_the_documents_is_here() -> None:
     assert found == versions | {"sizes/small", "sizes/medium", "sizes/large"}
 
 
-@pytest.mark.by_default("sizes/small")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", RIGHT)
 def test_is_right_on_the_cpu_at_ragged_shapes(name: str) -> None:
     outcome = cpu.check(Subject(emitted(name), RAGGED))
