@@ -24,7 +24,7 @@ from gemmgen.interpreter.interpret import Argument, interpret
 from gemmgen.interpreter.simt import Trap
 from gemmgen.interpreter.warp_roles import roles_of
 from gemmgen.ir.dtypes import INTEGERS
-from gemmgen.ir.expr import Element, Var, walk
+from gemmgen.ir.expr import Binary, Element, Float, Var, walk
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.lowered import LoweredProgram
@@ -52,7 +52,7 @@ from gemmgen.sim.poisoned_memory import EmbeddedView
 
 RELATIVE, ABSOLUTE = 2.0**8, 2.0**4
 """The error bound of a result that its type can't represent, in units of roundoff: of itself, and
-of the greatest sum."""
+of the greatest sum, or number that an epilogue adds."""
 
 
 @record
@@ -239,8 +239,8 @@ def _compare(problem: Problem, case: Case, found: Result) -> Difference | None:
 
 
 def _wanted(problem: Problem, given: Result) -> tuple[F64, Real, float]:
-    """The result in f64, in the sums' type rounded after each operation, and the greatest sum; in
-    their roles."""
+    """The result in f64, in the sums' type rounded after each operation, and the greatest sum, or
+    number that the epilogue adds; in their roles."""
     others = dict(given.tensors)
     a, b = (others.pop(t.name).astype(np.float64) for t in (problem.a, problem.b))
     acc = wrapped(a @ b) if problem.accumulate == "i32" else a @ b
@@ -253,5 +253,12 @@ def _wanted(problem: Problem, given: Result) -> tuple[F64, Real, float]:
         return cast(Floats, np.broadcast_to(np.asarray(value), acc.shape))
 
     number = computing(problem.numbers)
-    peak = float(np.abs(acc[np.isfinite(acc)]).max(initial=1))
+    added = (
+        abs(operand.value)
+        for e in walk(problem.epilogue)
+        if isinstance(e, Binary) and e.op in {"+", "-"}
+        for operand in (e.left, e.right)
+        if isinstance(operand, Float)
+    )
+    peak = float(np.abs(acc[np.isfinite(acc)]).max(initial=max(added, default=1.0)))
     return result(np.float64).astype(np.float64), result(number).astype(number), peak

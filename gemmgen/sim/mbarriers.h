@@ -13,7 +13,7 @@ struct Call {
 Call call_at(const void *pc);  // by the running thread
 Access access_of(const Call &call, uint32_t write);
 
-constexpr unsigned MAX_BARRIERS = 256, MBARRIER_BYTES = 8;
+constexpr unsigned MAX_BARRIERS = 512, MBARRIER_BYTES = 8;
 
 struct MBarrier {
   uint32_t rank, offset;  // in the shared memory of this block of the cluster
