@@ -46,7 +46,8 @@ MOST_RANKED = 400
 """Plans that the others are drawn from."""
 PLANS = (
     "tile rows columns k, consumers, pingpong, cluster rows columns, parts, persistent, staged, "
-    "stages, 1 if operands are swapped, 1 if split K is beside a producer, us"
+    "stages, 1 if operands are swapped, 1 if split K is beside a producer, 1 if C has two slices, "
+    "us"
 )
 CODE = 2
 """The version of the emitted code (``shipped_results.py``)."""
@@ -98,7 +99,7 @@ def chosen(request: Request, asked: argparse.Namespace, draw: random.Random) -> 
 def row(plan: WarpgroupPlan, us: float) -> list[int | float]:
     """A plan of the data, as ``warpgroup_fit.timed_sizes`` reads it."""
     form, sizes = plan.form, plan.sizes
-    beside = form.parts > 1 and sizes.producer
+    flags = form.swapped, form.parts > 1 and sizes.producer, sizes.slices > 1
     return [
         *form.tile,
         form.consumers,
@@ -108,7 +109,7 @@ def row(plan: WarpgroupPlan, us: float) -> list[int | float]:
         int(sizes.persistent),
         int(sizes.staged),
         sizes.stages,
-        *([int(form.swapped), int(beside)] if form.swapped or beside else []),
+        *(map(int, flags) if any(flags) else ()),
         round(us, 2),
     ]
 

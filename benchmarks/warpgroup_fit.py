@@ -51,10 +51,18 @@ def timed_sizes(request: Request, row: Sequence[Any]) -> WarpgroupSizes:
     """A row of the data, without its time."""
     rows, columns, k, consumers, pingpong, along_m, along_n, parts, *more = row
     many, staged, stages, *flags = more
-    cluster, (exchanged, beside) = (along_m, along_n), (*map(bool, flags), False, False)[:2]
+    cluster = along_m, along_n
+    exchanged, beside, twice = (*map(bool, flags), False, False, False)[:3]
     form = WarpgroupForm((rows, columns, k), consumers, bool(pingpong), cluster, parts, exchanged)
     own = request.exchanged if exchanged else request
-    sizes = sizes_of(form, own, persistent=bool(many), staged=bool(staged), stages=stages)
+    sizes = sizes_of(
+        form,
+        own,
+        persistent=bool(many),
+        staged=bool(staged),
+        stages=stages,
+        slices=1 + twice,
+    )
     return replace(sizes, producer=parts == 1 or beside)
 
 

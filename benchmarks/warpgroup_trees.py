@@ -2,7 +2,7 @@
 ``bytes_*.json``.
 
     pip install -e '.[fit]'
-    python benchmarks/warpgroup_trees.py [--trees 200] [--leaves 24] [--folds 8] [--write]
+    python benchmarks/warpgroup_trees.py [--trees 240] [--leaves 48] [--folds 8] [--write]
     python benchmarks/warpgroup_trees.py --bytes --trees 150 --leaves 16 --write
 
 LightGBM fits the logarithm of the measured over the estimated time.  A plan weighs the less the
@@ -146,8 +146,8 @@ def written(model: lightgbm.LGBMRegressor, known: Sequence[Case], paths: Sequenc
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trees", type=int, default=200)
-    parser.add_argument("--leaves", type=int, default=24)
+    parser.add_argument("--trees", type=int, default=240)
+    parser.add_argument("--leaves", type=int, default=48)
     parser.add_argument("--rate", type=float, default=0.08)
     parser.add_argument("--folds", type=int, default=8)
     parser.add_argument("--bytes", action="store_true", help="the trees of e4m3 and i8")

@@ -59,6 +59,7 @@ class WarpgroupSizes:
     ``item``: bytes of an element of A and B, and of C.  ``odd``: rows of C do not begin at
     multiples of 32 bytes.  ``planes``: tiles of each operand in a stage, one for each bf16 term of
     its elements (``decompose``); ``products``: the pairs of terms that are multiplied.
+    ``slices``: of the staged C, in shared memory at a time (``double_buffer C``).
     ``swapped``: C's rows are the columns of the instructions; m, n, A and B are then n, m, B and A
     in all that is said here.
     """
@@ -79,6 +80,7 @@ class WarpgroupSizes:
     planes: int = 1
     products: int = 1
     swapped: bool = False
+    slices: int = 1
 
     @property
     def stage_bytes(self) -> int:
@@ -99,9 +101,13 @@ class WarpgroupSizes:
         """Bytes of the slices of C."""
         rows, columns = self.tile
         if not self.swapped:
-            return self.consumers * SLICE * columns * self.item[1]
-        height = 8 * (1 if columns // 8 % PIECES else PIECES)
-        return (1 + self.pingpong) * height * rows * self.item[1]
+            return self.slices * self.consumers * SLICE * columns * self.item[1]
+        return self.slices * (1 + self.pingpong) * self.slice_rows * rows * self.item[1]
+
+    @property
+    def slice_rows(self) -> int:
+        """Rows of C in a slice of a consumer."""
+        return SLICE if not self.swapped else 8 * (1 if self.tile[1] // 8 % PIECES else PIECES)
 
     @property
     def resident(self) -> int:

@@ -106,6 +106,8 @@ def features(
         launch.blocks,
         sizes.item[1],
         sizes.swapped,
+        sizes.slices,
+        sizes.staged,
     )
 
 

@@ -122,6 +122,8 @@ class WarpgroupPlan:
             yield f"vectorize {c} width=2"
         yield f"swizzle {tiles}"
         yield f"double_buffer {a} {b} stages={self.sizes.stages}"
+        if self.sizes.slices > 1:
+            yield f"double_buffer {c} stages={self.sizes.slices}"
         yield f"async_copy {tiles} via=tma"
         if self.blocks > self.request.gpu.sms:
             yield f"raster group={RASTER}"

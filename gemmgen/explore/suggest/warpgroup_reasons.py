@@ -46,6 +46,8 @@ def warpgroup_reasons(s: Suggestion, plan: WarpgroupPlan) -> Iterator[str]:
     c = s.request.access["c"].tensor
     if plan.sizes.staged:
         yield f"async_copy {c}: the epilogue stores {c} through shared memory by TMA."
+        if plan.sizes.slices > 1:
+            yield f"double_buffer {c}: TMA stores one slice while the next is written."
     else:
         yield f"async_copy: threads store {c}, since its rows or the tile's are too short for TMA."
     if not s.request.fast:

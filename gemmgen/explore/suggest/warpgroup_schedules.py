@@ -38,14 +38,6 @@ def plan_of(schedule: Schedule, request: Request) -> WarpgroupPlan | None:
     (rows,) = _sizes(stated, "warp_tile", m)
     consumers = 2 if pingpong else max(1, tile[0] // (rows or tile[0]))
     (parts,) = _sizes(stated, "split_k", "parts")
-    stages = next(
-        (
-            _size(x, "stages")
-            for x in schedule.directives
-            if x.name == "double_buffer" and any(y.tensor == a and not y.hop for y in x.operands)
-        ),
-        0,
-    )
     sides = tile[0], tile[1], tile[2]
     form = WarpgroupForm(sides, consumers, pingpong, cluster, max(1, parts), swapped)
     copied = stated["async_copy"].operands if "async_copy" in stated else ()
@@ -54,11 +46,23 @@ def plan_of(schedule: Schedule, request: Request) -> WarpgroupPlan | None:
         request,
         persistent="persistent" in stated,
         staged=any(x.tensor == c for x in copied),
-        stages=stages or 2,
+        stages=_stages(schedule, a) or 2,
+        slices=_stages(schedule, c) or 1,
     )
     if sizes.atom_columns * ATOM_BYTES != tile[2] * sizes.item[0] or sizes.atom_columns == 0:
         return None
     return WarpgroupPlan(form, asked, replace(sizes, producer="warp_specialize" in stated))
+
+
+def _stages(schedule: Schedule, tensor: str) -> int:
+    """The tiles of a tensor in shared memory; 0 if no ``double_buffer`` names it, 1 where a
+    thread's registers alone hold two."""
+    for directive in schedule.directives:
+        if directive.name == "double_buffer":
+            for operand in directive.operands:
+                if operand.tensor == tensor and operand.hop in (None, "shared"):
+                    return _size(directive, "stages") or 2
+    return 0
 
 
 def _sizes(stated: dict[str, Directive], name: str, *arguments: str) -> tuple[int, ...]:
