@@ -227,7 +227,7 @@ def sizes_of(
     slices: int = 1,
 ) -> WarpgroupSizes:
     """The sizes of a block with a producer; ``persistent``: it computes several tiles, ``staged``:
-    C leaves by TMA, from ``slices`` in turn."""
+    C leaves by TMA, from one of ``slices`` buffers."""
     rows, columns, k = form.tile
     item = BYTES[_operands(request)[0]], BYTES[request.dtype["c"]]
     across = GROUP // _width(columns)
