@@ -49,7 +49,7 @@ def test_the_proof_has_the_first_a_share_and_what_is_named() -> None:
     taken = [levels.parameters(i) for i in items if i not in levels.left_over(items)]
     assert {"0", "17"} <= {*taken} and len(taken) in (10, 11)
     assert taken != list(names[: len(taken)])  # neighbors are alike
-    (first, *_) = items
+    first, *_ = items
     assert levels.left_over([first]) == []
     named = collected(*names, mark=pytest.mark.in_proof("1*"))
     assert len(levels.left_over(named)) == 30 - 11
