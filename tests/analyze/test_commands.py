@@ -27,6 +27,7 @@ EXPLAINED = dict.fromkeys(("naive", "vectorized", "split_k", *with_every_word(LA
 
 
 @pytest.mark.by_default("split_k")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", EXPLAINED)
 def test_an_example_is_explained(name: str):
     """Those that have every word which an example of the first folder has."""

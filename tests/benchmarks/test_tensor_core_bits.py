@@ -158,6 +158,7 @@ def test_every_product_is_in_one_group() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", RULES)
 def test_the_search_finds_a_rule_again(name: str) -> None:
     what, rule = NAMES[name], RULES[name]
@@ -232,6 +233,7 @@ def as_candidate(rule: SumRule, k: int) -> Rule:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("name", IN_TABLE)
 def test_the_library_adds_as_the_candidate(name: str) -> None:
     """All categories, infinities and NaNs among them."""

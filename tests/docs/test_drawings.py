@@ -16,6 +16,7 @@ CALLS = sorted({call for page in DOCS.rglob("*.md") for call in CALL.findall(pag
 
 
 @pytest.mark.by_default('*"warp_tiled", "threads"*', '*"padded double_buffered", "timeline"*')
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_gives_a_figure_with_its_caption(call: str) -> None:
     block = render(f"{{{{ {call} }}}}")

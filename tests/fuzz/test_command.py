@@ -62,7 +62,7 @@ def test_words_are_left_out() -> None:
     assert {"persistent", "tma", "hilbert"}.isdisjoint(re.findall(r"\w+", done.stderr))
 
 
-@pytest.mark.proof
+@pytest.mark.exhaustive
 def test_a_failure_without_words_is_replayed_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ring, "before", lambda ring: ring.stage)
     monkeypatch.setattr("gemmgen.fuzz.shrink.SECONDS", 0.5)

@@ -66,6 +66,7 @@ def test_the_golden_is_what_is_emitted(name: str, golden: Callable[[str, str], s
     "warp_specialized",
     "warp_tiled",
 )
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_golden_is_right(name: str, proof: bool) -> None:
     case = GOLDEN[name]
@@ -79,6 +80,7 @@ def test_every_golden_belongs_to_a_schedule() -> None:
 
 
 @pytest.mark.by_default("vectorized-km_nk_nm")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize(
     ("name", "order"),
     [

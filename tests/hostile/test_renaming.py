@@ -48,7 +48,7 @@ def test_a_sample_of_names() -> None:
     assert min(found.count("taken"), found.count("refused")) > 8
 
 
-@pytest.mark.proof
+@pytest.mark.exhaustive
 def test_more_names() -> None:
     assert len(tried(SAMPLE, 400)) == 400
 

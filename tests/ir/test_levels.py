@@ -55,6 +55,7 @@ TEXTS = {
     "examples/best/batched.sched",
     "examples/hopper/*",
 )
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_level_reads_back(name: str):
     program = None

@@ -86,6 +86,7 @@ def test_plain_schedules_are_explained() -> None:
 
 
 @pytest.mark.by_default("H200-float16")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize(
     "dtype", ("float16", "bfloat16", "float32", "float64", "int8", "float8_e4m3fn")
 )

@@ -303,6 +303,7 @@ def test_the_plants_are_in_every_kernel_and_function() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_the_texts_themselves_are_right(name: str) -> None:
     outcome = cpu.check(Subject(emitted(name)))

@@ -27,6 +27,7 @@ HANDWRITTEN = sorted(path.stem for path in kernels.FOLDER.glob("*.cu"))
 
 
 @pytest.mark.by_default("vectorized-sm_80", "naive-sm_80")
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize(
     ("name", "arch"),
     [(name, arch) for name in HANDWRITTEN for arch in NEEDS.get(name, ARCHITECTURES)],

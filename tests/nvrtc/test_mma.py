@@ -87,6 +87,7 @@ def test_copies_of_whole_vectors_compute_no_sizes() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("order", range(4))
 @pytest.mark.parametrize("product", range(len(PRODUCTS)))
 def test_each_storage_order_compiles(product: int, order: int) -> None:

@@ -34,6 +34,7 @@ SHAPE = (256, 256, 96)
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_pattern_without_conflicts_has_none_in_the_lowered_code(name: str) -> None:
     text = SCHEDULES[name]

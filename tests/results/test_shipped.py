@@ -60,7 +60,7 @@ def test_all_of_it_is_current() -> None:
     assert len(found) > 190 and not wrong, f"{len(wrong)} of {len(found)}: {wrong}"
 
 
-@pytest.mark.proof
+@pytest.mark.exhaustive
 def test_it_is_what_the_script_writes() -> None:
     assert list(shipped().groups) == all_of_them()
 

@@ -44,6 +44,7 @@ def built(example: str, text: str) -> CompiledKernel:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("example", ["transposed", "double_buffered", "warp_tiled", "async_copy"])
 def test_a_right_kernel_is_right(example: str) -> None:
     kernel = built(example, numbered(emitted(example).text, emitted(example).interface.threads))

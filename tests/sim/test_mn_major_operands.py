@@ -67,6 +67,7 @@ def test_every_pass_keeps_the_meaning(name: str) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("dtype, a, b", ORDERS)
 def test_every_storage_order_is_right(dtype: str, a: str, b: str) -> None:
     schedule = f"{TWO_HIGH}{THREE}{PRODUCER}persistent\nraster group=2\ncluster n=2\n"

@@ -82,6 +82,7 @@ def complaint(name: str, each: Case, text: str | None = None) -> str | None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_any_number_of_blocks_computes_every_tile(name: str) -> None:
     known, blocks = emitted(name), set[int]()

@@ -81,6 +81,7 @@ Plant = Callable[[Patch], None]
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_kernels_hold(name: str) -> None:
     kernel = subject(RIGHT[name])

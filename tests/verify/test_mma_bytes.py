@@ -67,6 +67,7 @@ def test_right_kernels_hold(name: str) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("layout", ("C[n, m] = A[m, k] * B[n, k]", "C[m, n] = A[k, m] * B[k, n]"))
 @pytest.mark.parametrize("head", ("dtype i8", "dtype e4m3\ntarget sm_89", "dtype tf32"))
 def test_other_storage_orders_are_transposed_on_their_way_in(layout: str, head: str) -> None:

@@ -54,7 +54,7 @@ def test_atom_columns_of_few_rows_are_right(name: str) -> None:
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("count", [3, pytest.param(40, marks=pytest.mark.proof)])
+@pytest.mark.parametrize("count", [12, pytest.param(40, marks=pytest.mark.exhaustive)])
 def test_random_slices_are_right(count: int) -> None:
     for text, emitted in islice(accepted(7), count):
         slice_ = emitted.program.main.buffer("C_shared")

@@ -204,6 +204,7 @@ OF_THE_OUTPUT = {
 
 
 @pytest.mark.by_default("a tile at a multiple of 128 bytes")
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_run_of_a_mutant_shows_it(name: str) -> None:
     before, after, message = MUTANTS[name]

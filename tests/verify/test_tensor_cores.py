@@ -69,6 +69,7 @@ def in_order(schedule: str, order: tuple[str, str, str]) -> str:
 
 
 @pytest.mark.proof
+@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_kernels_hold(name: str) -> None:
     kernel = subject(RIGHT[name])
