@@ -73,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
     kept next to pytest's cache, so that nothing is written into the tree or the home.
     """
     if not config.getoption("numprocesses", None):  # else its workers run the tests
-        _try_examples(None if is_proof(config) else 15)
+        _try_examples(None if is_proof(config) else 10)
     config.pluginmanager.register(Budget(), "budget")
     config.pluginmanager.register(skips, "skips")
     patched.forget_with_each_patch()

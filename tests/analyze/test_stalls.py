@@ -147,6 +147,7 @@ def test_without_ncu_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert line == f"warp stalls were not measured: {why}"
 
 
+@pytest.mark.proof
 @needs_tool
 def test_explain_has_the_table_or_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def shown() -> str:

@@ -41,7 +41,7 @@ def space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.by_default(but=("ladder", "diff"))
+@pytest.mark.by_default(but=("ladder", "diff", "explain"))
 @pytest.mark.parametrize("command", commands())
 def test_a_name_in_any_case_and_a_file_are_taken(command: str) -> None:
     result = [gemmgen(command, *ARGUMENTS[command], "--gpu", x) for x in ("L40S", "l40s", " L 40s")]

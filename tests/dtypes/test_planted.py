@@ -172,7 +172,7 @@ LOWERING: dict[str, tuple[object, str, Callable[[Expr, DType], Expr], str, str]]
 }  # fmt: skip
 
 
-@pytest.mark.by_default("fragments are not converted", "results are not converted")
+@pytest.mark.by_default("results are not converted")
 @pytest.mark.parametrize("name", LOWERING)
 def test_the_interpreter_finds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, function, wrong, schedule, types = LOWERING[name]

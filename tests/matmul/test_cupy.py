@@ -28,7 +28,7 @@ def test_the_second_call_of_a_shape_only_launches(cupy: FakeCupy, shapes: tuple)
     assert cupy.calls == ["call", "launch", "launch"]
 
 
-@pytest.mark.by_default("float64", "bfloat16")
+@pytest.mark.by_default("float64")
 @pytest.mark.parametrize("name", ("float16", "float64", "int8", "bfloat16", "float8_e4m3fn"))
 def test_launches_of_every_type(cupy: FakeCupy, name: str) -> None:
     kind = np.dtype(getattr(ml_dtypes, name, name))

@@ -83,6 +83,7 @@ def test_a_tensor_that_no_order_suits_is_copied() -> None:
     assert found.emitted.schedule == parsed(OWN)
 
 
+@pytest.mark.proof
 def test_large_products_without_a_schedule_have_suggested_ones() -> None:
     schedule = parsed("gemm Y[r, o] = X[r, i] * W[o, i]\nfuse_epilogue relu(acc + bias[o])\n")
     small = chosen(schedule, False, r=40, o=40, i=40)

@@ -160,6 +160,7 @@ def test_far_shapes_say_nothing() -> None:
     assert asked().text == model.text and log(10) > FAR
 
 
+@pytest.mark.proof
 def test_a_schedule_outside_the_models_forms_is_chosen_too() -> None:
     text = (
         "tile m=64 n=64 k=16\ncache_shared A[k, m] B[k, n]\nregister_block m=4 n=4\n"

@@ -70,7 +70,7 @@ def test_each_of_two_barriers_is_checked(name: str) -> None:
     assert re.search(r"thread \(\d+, 0\) comes from line \d+ `.*gg_", message)
 
 
-@pytest.mark.by_default("__syncwarp*")
+@pytest.mark.proof
 @pytest.mark.parametrize("wait", ("__syncwarp();", "__syncthreads();"))
 def test_any_wait_for_the_warp_makes_it_converge(wait: str) -> None:
     known = emitted("golden/clusters")

@@ -83,6 +83,7 @@ def test_a_run_of_the_text_tells_cutting_off_from_rounding() -> None:
     assert outcome.status == "failed" and "C: " in outcome.detail, outcome.detail
 
 
+@pytest.mark.proof
 def test_the_interpreter_tells_cutting_off_from_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     subject = Subject(emitted(SCHEDULES["alone"]))
     monkeypatch.setattr(async_products, "cut_to_tf32", to_tf32)

@@ -176,7 +176,7 @@ PLANTS = {
 }
 
 
-@pytest.mark.by_default("accumulators are read before the wait")
+@pytest.mark.proof
 @pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_finds(plant: str) -> None:

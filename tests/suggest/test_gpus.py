@@ -28,7 +28,7 @@ def peak(gpu: Gpu, atom: str, operands: str) -> float:
     return 2 * lanes * gpu.sms * gpu.clock
 
 
-@pytest.mark.by_default("L4")
+@pytest.mark.proof
 @pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", GPUS)
 def test_no_estimate_is_above_the_peak(name: str) -> None:
@@ -63,6 +63,7 @@ def test_an_architecture_without_a_target_is_named(name: str) -> None:
     assert bool(said) == (name == "B200")
 
 
+@pytest.mark.proof
 def test_power_and_cache_are_the_gpus_own() -> None:
     """The power limit bounds large products, and the cache what stays from launch to launch."""
     h100 = GPUS["H100"]

@@ -182,6 +182,7 @@ def test_extents_that_a_tile_divides_are_assumed() -> None:
     assert "no access has a guard" in comments(1024, 1024, 1024)
 
 
+@pytest.mark.proof
 def test_as_many_blocks_with_parts_fit_as_run_at_once() -> None:
     """Adding parts takes what registers there are, unless the compiler is asked to leave some."""
     found = of(333, 777, 1555)

@@ -291,6 +291,7 @@ def test_calls_of_a_layer_have_one_order(kind: type) -> None:
     assert len(orders(kernel_of(x, weight, None) for x in layers)) > 1
 
 
+@pytest.mark.proof
 def test_matmul_takes_letters() -> None:
     a, b = (np.random.default_rng(3).standard_normal((5, 5)).astype(np.float32) for _ in "ab")
     whole = gemmgen.matmul(a, b, same_bits="m n")

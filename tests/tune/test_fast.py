@@ -41,6 +41,7 @@ def test_a_stored_schedule_with_less_precision_is_no_candidate_of_f32() -> None:
     assert not any("decompose" in text for text in first_texts(fast=False))
 
 
+@pytest.mark.proof
 def test_fast_starts_from_stored_and_suggested_ones_of_bf16_terms() -> None:
     texts = first_texts(fast=True)
     assert sum("decompose" in text for text in texts) > len(texts) // 2

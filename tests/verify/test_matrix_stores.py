@@ -133,7 +133,7 @@ MUTANTS = {
 }
 
 
-@pytest.mark.by_default("the fence missing")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_run_of_a_mutant_shows_it(name: str) -> None:
     before, after, message = MUTANTS[name]

@@ -289,7 +289,7 @@ def test_a_run_shows_a_mistake_in_a_function(name: str) -> None:
     assert outcome.status == "failed" and "C: " in outcome.detail, outcome.detail
 
 
-@pytest.mark.by_default("some lanes do not load")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_run_of_a_mutant_shows_it(name: str) -> None:
     before, after, message = MUTANTS[name]

@@ -167,7 +167,7 @@ def test_the_shapes_reach_what_the_text_can_do(name: str) -> None:
 PERSISTENT = f"{CLUSTERS}persistent\n"
 
 
-@pytest.mark.by_default("if (own_tile*")
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ("if (blockIdx.x >= 30) return;", "if (own_tile >= 30) break;"))
 def test_a_mistake_of_late_persistent_blocks_and_tiles_is_seen(name: str) -> None:
     right = subject(PERSISTENT).emitted

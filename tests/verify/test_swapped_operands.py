@@ -198,7 +198,7 @@ PLANTED = {
 }
 
 
-@pytest.mark.by_default("not transposed")
+@pytest.mark.proof
 @pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", PLANTED)
 def test_mistakes_in_the_text_are_found(name: str) -> None:

@@ -225,6 +225,7 @@ def test_zeros_are_positive() -> None:
     assert got[0, 0] == 0 and not np.signbit(got[0, 0])
 
 
+@pytest.mark.proof
 def test_integers_are_exact_as_they_would_be_without_the_short_way() -> None:
     rng = np.random.default_rng(4)
     for core in CORES.values():

@@ -199,7 +199,7 @@ def test_the_programs_meaning_shows_it(plant: Plant, monkeypatch: Patch) -> None
     assert outcome.detail.startswith(after) and BY_MEANING[plant] in outcome.detail
 
 
-@pytest.mark.by_default("no_warp_barriers")
+@pytest.mark.proof
 @pytest.mark.parametrize("plant", BY_RUN, ids=lambda plant: plant.__name__)
 def test_a_run_of_the_text_shows_it(plant: Plant, monkeypatch: Patch) -> None:
     plant(monkeypatch)
