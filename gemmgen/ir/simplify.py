@@ -88,6 +88,15 @@ def less(left: Expr, right: Expr) -> Expr:
     return Binary("<", left, right)
 
 
+def conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    """The conditions that ``condition`` joins by ``&&``."""
+    match condition:
+        case Binary("&&", left, right):
+            return (*conjuncts(left), *conjuncts(right))
+        case _:
+            return (condition,)
+
+
 def all_of(*conditions: Expr | None) -> Expr | None:
     """The conjunction of the conditions there are; None for none."""
     total: Expr | None = None

@@ -178,7 +178,7 @@ def _wait(
         barriers.tests[key] = number, parity
         return
     if node.predicate is not None and not _is_test(node.predicate, state, scope, number, parity):
-        raise Unsupported("a wait under a condition that is no test of it")
+        raise Unsupported("a wait under a condition that does not test it")
     lacks = (
         f"the awaited phase lacks {barriers.pending[number]} arrivals and "
         f"{barriers.bytes[number]} bytes"

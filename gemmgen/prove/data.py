@@ -6,6 +6,7 @@ A value is that of all threads: its polynomials have a number for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import numpy as np
 
@@ -28,10 +29,12 @@ class Number:
 
 @record
 class TensorElement:
-    """The element of ``tensor`` at ``at``; outside the tensor it is zero."""
+    """The element of ``tensor`` at ``at``; outside the tensor it is zero.  ``term``: not all of it,
+    but the term of this number (``decompose``)."""
 
     tensor: str
     at: Place
+    term: int | None = None
 
 
 @record
@@ -58,6 +61,17 @@ class Total:
     low: Polynomial
     high: Polynomial
     extra: tuple[Polynomial, ...] = ()
+
+
+Pair = tuple[int, int]
+"""The numbers of a term of A and of a term of B."""
+
+
+@record
+class TermTotals:
+    """The sum of several, each of the products of one pair of terms (``decompose``)."""
+
+    totals: tuple[tuple[Pair, Total], ...]
 
 
 @record
@@ -96,6 +110,7 @@ Data = (
     | TensorElement
     | ScalarArgument
     | Total
+    | TermTotals
     | Pick
     | Apply
     | Kept
@@ -108,13 +123,17 @@ ZERO = Number(0.0)
 def with_forms(data: Data, function: Callable[[Polynomial], Polynomial]) -> Data:
     """``data`` with ``function`` of each of its forms."""
     match data:
-        case TensorElement(tensor, at):
-            return TensorElement(tensor, _place(at, function))
+        case TensorElement(tensor, at, term):
+            return TensorElement(tensor, _place(at, function), term)
         case IndexNumber(form):
             return IndexNumber(function(form))
         case Total(at, low, high, extra):
             return Total(
                 _place(at, function), function(low), function(high), tuple(map(function, extra))
+            )
+        case TermTotals(totals):
+            return TermTotals(
+                tuple((pair, cast(Total, with_forms(own, function))) for pair, own in totals)
             )
         case Pick(condition, yes, no):
             return pick(
@@ -151,13 +170,15 @@ def skeleton(data: Data) -> tuple[object, ...]:
             return ("number", value)
         case IndexNumber(form):
             return ("index", polynomials.skeleton(form))
-        case TensorElement(tensor, at):
-            return (tensor, *(polynomials.skeleton(form) for _, form in at))
+        case TensorElement(tensor, at, term):
+            return (tensor, term, *(polynomials.skeleton(form) for _, form in at))
         case ScalarArgument(name):
             return ("argument", name)
         case Total(at, low, high, extra):
             own = [form for _, form in at]
             return ("total", *map(polynomials.skeleton, (*own, low, high, *extra)))
+        case TermTotals(totals):
+            return ("terms", *((pair, skeleton(own)) for pair, own in totals))
         case Pick(condition, yes, no):
             return ("pick", _shape(condition), skeleton(yes), skeleton(no))
         case Apply(name, arguments):
@@ -181,8 +202,8 @@ def same(left: Data, right: Data) -> bool:
     match left, right:
         case IndexNumber(form), IndexNumber(other_form):
             return polynomials.same(form, other_form)
-        case TensorElement(tensor, at), TensorElement(other, there):
-            return tensor == other and same_place(at, there)
+        case TensorElement(tensor, at, term), TensorElement(other, there, of_other):
+            return tensor == other and term == of_other and same_place(at, there)
         case Total(), Total():
             return (
                 same_place(left.at, right.at)
@@ -190,6 +211,11 @@ def same(left: Data, right: Data) -> bool:
                 and polynomials.same(left.high, right.high)
                 and len(left.extra) == len(right.extra)
                 and all(map(polynomials.same, left.extra, right.extra))
+            )
+        case TermTotals(totals), TermTotals(others):
+            return len(totals) == len(others) and all(
+                pair == there and same(own, other)
+                for (pair, own), (there, other) in zip(totals, others, strict=True)
             )
         case Pick(), Pick():
             conds = conditions.signature(left.condition) == conditions.signature(right.condition)
@@ -227,12 +253,13 @@ def pick(condition: Condition, yes: Data, no: Data) -> Data:
 
 def _by_thread(where: Bools, yes: Data, no: Data) -> Data | None:
     """One value with the numbers of two, if they differ in numbers alone."""
-    if isinstance(yes, TensorElement) and isinstance(no, TensorElement) and yes.tensor == no.tensor:
-        pairs = zip(yes.at, no.at, strict=True)
-        return TensorElement(
-            yes.tensor, tuple((a, polynomials.chosen(where, x, y)) for (a, x), (_, y) in pairs)
-        )
-    return None
+    if not (isinstance(yes, TensorElement) and isinstance(no, TensorElement)):
+        return None
+    if (yes.tensor, yes.term) != (no.tensor, no.term):
+        return None
+    pairs = zip(yes.at, no.at, strict=True)
+    at = tuple((letter, polynomials.chosen(where, x, y)) for (letter, x), (_, y) in pairs)
+    return TensorElement(yes.tensor, at, yes.term)
 
 
 def taken(data: Data, places: Ints) -> Data:
@@ -261,11 +288,14 @@ def form_at(at: Place, letter: str) -> Polynomial | None:
 def shown(data: Data, thread: int) -> str:
     """``A[m = 3, k = 7]`` of one thread."""
     match data:
-        case TensorElement(tensor, at):
-            return f"{tensor}[{_shown_place(at, thread)}]"
+        case TensorElement(tensor, at, term):
+            part = "" if term is None else f"term {term} of "
+            return f"{part}{tensor}[{_shown_place(at, thread)}]"
         case Total(at, low, high):
             ends = f"{_shown(low, thread)} <= k < {_shown(high, thread)}"
             return f"the sum for [{_shown_place(at, thread)}] over {ends}"
+        case TermTotals(totals):
+            return " + ".join(f"{shown(own, thread)} of terms {pair}" for pair, own in totals)
         case UnknownData(reason):
             return reason
         case Number(value):
@@ -288,6 +318,41 @@ def _shown_place(at: Place, thread: int) -> str:
 
 def _shown(form: Polynomial, thread: int) -> str:
     return polynomials.text(polynomials.of_thread(form, thread))
+
+
+def of_term(value: Data, term: int) -> Data:
+    """The term of this number of an element, or of what it may be."""
+    match value:
+        case TensorElement(tensor, at, None):
+            return TensorElement(tensor, at, term)
+        case Pick(condition, yes, no):
+            return pick(condition, of_term(yes, term), of_term(no, term))
+        case Number(0.0) | UnknownData():
+            return value
+        case _:
+            return UnknownData(f"a term of {shown(value, 0)}", certain=True)
+
+
+def sums_of(value: Data) -> tuple[tuple[Pair | None, Total], ...] | None:
+    """The sums that a value consists of, with their pairs of terms; None if it is no sum."""
+    match value:
+        case Total():
+            return ((None, value),)
+        case TermTotals(totals):
+            return totals
+        case _:
+            return None
+
+
+def with_sums(value: Data, function: Callable[[Total], Total]) -> Data:
+    """A sum with ``function`` of each that it consists of."""
+    match value:
+        case Total():
+            return function(value)
+        case TermTotals(totals):
+            return TermTotals(tuple((pair, function(own)) for pair, own in totals))
+        case _:
+            return value
 
 
 def first_thread(where: Bools | bool) -> int:

@@ -124,7 +124,11 @@ def _by_number(theory: Theory, x: Polynomial, divisor: int) -> Polynomial:
 
 
 def permuted(theory: Theory, x: Polynomial, table: Ints) -> Polynomial:
-    """``x`` with its place in each row of ``table.size`` numbers exchanged by a table."""
+    """``x`` with its place in each row of ``table.size`` numbers exchanged by a table.
+
+    What is known of the new place is its range, and that places differ: a counterexample may name
+    another block of the same row.
+    """
     if np.any(np.sort(table) != np.arange(table.size)):
         raise Unsupported("a table that has a number twice")
     row, place = divided(theory, x, polynomials.fixed(table.size))

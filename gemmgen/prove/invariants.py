@@ -15,7 +15,7 @@ import numpy as np
 from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import conditions, data, polynomials, shared_state
 from gemmgen.prove.conditions import ChosenInteger
-from gemmgen.prove.data import Data, Number, Total, UnknownData
+from gemmgen.prove.data import Data, Number, UnknownData
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.shared_state import NEVER, NONE, Cells
 from gemmgen.prove.state import Value, WalkState
@@ -218,8 +218,9 @@ def _implied(other: Data | None, value: Data, change: Change) -> bool:
     if other is None:
         return False
     claimed = data.with_forms(value, change)
-    if isinstance(other, Number) and other.value == 0.0 and isinstance(claimed, Total):
-        return polynomials.same(claimed.low, claimed.high) and not claimed.extra
+    sums = data.sums_of(claimed)
+    if isinstance(other, Number) and other.value == 0.0 and sums is not None:
+        return all(polynomials.same(own.low, own.high) and not own.extra for _, own in sums)
     return data.same(claimed, other)
 
 
@@ -228,13 +229,17 @@ def _is_empty(
 ) -> bool:
     """Whether ``value`` claims a sum over no index where ``other``, of ``state``, is none."""
     claimed = data.with_forms(value, change)
-    if other != data.ZERO or not isinstance(claimed, Total) or claimed.extra:
+    sums = data.sums_of(claimed)
+    if other != data.ZERO or sums is None:
         return False
-    if claimed.high.concrete:
-        return False
-    key = ("empty", tuple(map(id, state.path)), polynomials.signature(claimed.high))
-    claim = conditions.at_least(claimed.low, claimed.high)
-    return context.theory.decided(key, state.path, claim)
+    for _, own in sums:
+        if own.extra or own.high.concrete:
+            return False
+        key = ("empty", tuple(map(id, state.path)), polynomials.signature(own.high))
+        claim = conditions.at_least(own.low, own.high)
+        if not context.theory.decided(key, state.path, claim):
+            return False
+    return True
 
 
 def _weaken_cells(context: WalkContext, known: Cells, other: Cells, change: Change) -> bool:

@@ -13,10 +13,10 @@ from gemmgen.ir.atoms import ATOMS, Atom
 from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.fragment_layout import FragmentLayout
 from gemmgen.ir.instruction import Instruction
-from gemmgen.ir.lane_matrices import packed, row_of
+from gemmgen.ir.lane_matrices import SplitMatrices, packed, row_of
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Ints
-from gemmgen.prove import shared_accesses, symbolic_values
+from gemmgen.prove import data, shared_accesses, symbolic_values
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.shared_accesses import flat_inside
 from gemmgen.prove.state import SharedPlace, WalkScope, WalkState
@@ -67,6 +67,16 @@ def _places(
     shared_accesses.check_aligned(context, state, place.name, named, row_of(matrices.dtype))
     found = [np.broadcast_to(named, context.threads)[names] + column for names, column in table]
     return [(place.name, flat_inside(context, state, place.name, at)) for at in found]
+
+
+def split(context: WalkContext, node: SplitMatrices, state: WalkState, scope: WalkScope) -> None:
+    """Terms of the elements that ldmatrix has loaded."""
+    place, first = register_of(context, state, scope, node.source)
+    for term in range(node.parts):
+        target, own = register_of(context, state, scope, node.part(term))
+        for e in range(packed(node.dtype) * node.count):
+            value = data.of_term(held(state, place, first + e), term)
+            keep(context, state, target, own + e, value)
 
 
 def mma(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:

@@ -8,9 +8,9 @@ from functools import partial
 
 from gemmgen.ir.control import For
 from gemmgen.ir.thread_code import Node
-from gemmgen.prove import conditions, invariants, polynomials, symbolic_values
+from gemmgen.prove import conditions, data, invariants, polynomials, symbolic_values
 from gemmgen.prove.conditions import Condition
-from gemmgen.prove.data import Data, Total
+from gemmgen.prove.data import TermTotals, Total
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.state import WalkScope, WalkState
@@ -225,7 +225,7 @@ class TripLoop:
         return ends, changed
 
     def _ended(self) -> tuple[Condition, ...]:
-        """That there is no trip of this number, but each one before."""
+        """That the loop has each trip before this number, and ends there."""
         before = polynomials.subtract(self.trip, polynomials.fixed(1))
         went_on = conditions.any_of(conditions.is_zero(self.trip), self.goes_on(before))
         return conditions.negated(self.goes_on(self.trip)), went_on
@@ -280,8 +280,8 @@ class TripLoop:
         extent = self.context.extent(self.context.contracted[0])
         known: dict[object, bool] = {}
 
-        def completed(value: Data) -> Data:
-            if not isinstance(value, Total) or value.extra or polynomials.same(value.high, extent):
+        def completed(value: Total) -> Total:
+            if value.extra or polynomials.same(value.high, extent):
                 return value
             key = polynomials.signature(value.high)
             if key not in known:
@@ -294,7 +294,7 @@ class TripLoop:
             return Total(value.at, value.low, self.stop) if known[key] else value
 
         for place, value in end.registers.items():
-            end.registers[place] = completed(value)
+            end.registers[place] = data.with_sums(value, completed)
         for key, value in end.slots.items():
-            if isinstance(value, Total):
-                end.slots[key] = completed(value)
+            if isinstance(value, Total | TermTotals):
+                end.slots[key] = data.with_sums(value, completed)

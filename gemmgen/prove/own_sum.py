@@ -16,6 +16,7 @@ from gemmgen.prove.data import (
     Pick,
     ScalarArgument,
     TensorElement,
+    TermTotals,
     Total,
     UnknownData,
 )
@@ -90,8 +91,8 @@ class _Stored:
                 return Pick(condition, self.resolved(yes), self.resolved(no))
             case Apply(name, arguments):
                 return Apply(name, tuple(map(self.resolved, arguments)))
-            case Total():
-                self._total(value)
+            case Total() | TermTotals():
+                self._sums(value)
             case IndexNumber(form):
                 return self._letter(form)
             case TensorElement():
@@ -118,8 +119,16 @@ class _Stored:
             return False
         return self.context.theory.holds(self.state.path, claim, 1.0)
 
-    def _total(self, value: Total) -> None:
+    def _sums(self, value: Total | TermTotals) -> None:
         self.totals += 1
+        sums = dict(data.sums_of(value) or ())
+        lacking = [pair for pair in self.context.pairs if None not in sums and pair not in sums]
+        if lacking:
+            self.violate(f"the sum lacks the products of terms {lacking[0]}")
+        for own in sums.values():
+            self._total(own)
+
+    def _total(self, value: Total) -> None:
         self._same_place("a sum", value.at)
         if value.extra:
             self.violate(f"the sum lacks products before k = {polynomials.text(value.extra[0])}")

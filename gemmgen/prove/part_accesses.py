@@ -71,7 +71,7 @@ def _located(
             break
     else:
         shown = polynomials.text(place.offset)
-        raise Unsupported(f"partial accumulators at {shown}, which is no tile's part")
+        raise Unsupported(f"partial accumulators at {shown}, outside each part of the tile")
     at = data.numbers(rest.constant, context.threads)
     about = f"{place.param.name} is accessed outside the tile's part"
     wrong = (at < 0) | (at + width > size)

@@ -16,7 +16,7 @@ from gemmgen.ir.thread_code import Node, inner
 from gemmgen.ir.traversal import names_in
 from gemmgen.prove import condition_queries, conditions, data, equal_orders, invariants, polynomials
 from gemmgen.prove.conditions import ChosenInteger, Condition, Integer
-from gemmgen.prove.data import Data, Pick, Total
+from gemmgen.prove.data import Data, Pick, TermTotals, Total
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.loops import TripLoop
 from gemmgen.prove.mbarriers import with_guards
@@ -208,6 +208,10 @@ class PeeledLoop(TripLoop):
         return polynomials.add(polynomials.scale(self.trip, period), polynomials.fixed(n))
 
 
+def _is_sum(value: Data) -> bool:
+    return isinstance(value, Total | TermTotals)
+
+
 def _alike(one: WalkState, other: WalkState) -> bool:
     """Whether the numbers that are carried are equal, which accumulators have a sum, and the order
     of accesses and the phases."""
@@ -218,7 +222,7 @@ def _alike(one: WalkState, other: WalkState) -> bool:
             return False
     for place, value in one.registers.items():
         there = other.registers.get(place)
-        if there is not None and isinstance(value, Total) != isinstance(there, Total):
+        if there is not None and _is_sum(value) != _is_sum(there):
             return False
     return equal_orders.same_order(one, other)
 

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from gemmgen.prove import conditions, data, picked_values, polynomials
 from gemmgen.prove.conditions import Condition
-from gemmgen.prove.data import Apply, Data, Number, Pick, Place, TensorElement, Total, UnknownData
+from gemmgen.prove.data import (
+    Apply,
+    Data,
+    Number,
+    Pair,
+    Pick,
+    Place,
+    TensorElement,
+    TermTotals,
+    Total,
+    UnknownData,
+)
 from gemmgen.prove.integers import ONE
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.state import WalkState
 from gemmgen.prove.walk_context import WalkContext
 
+WHOLE = -1
 Leaves = list[tuple[tuple[Condition, ...], Data]]
 """What a value can be, with the conditions for it."""
 
@@ -32,12 +44,26 @@ def multiply_add(
         return _wrong(context, state, f"multiplies {data.shown(left, 0)} by {data.shown(right, 0)}")
     if {left.tensor, right.tensor} != set(context.factors) or left.tensor == right.tensor:
         return _wrong(context, state, f"multiplies {left.tensor} by {right.tensor}", left, right)
+    pair = _pair(context, left, right)
+    if pair not in (None, *context.pairs):
+        return _wrong(context, state, f"multiplies {data.shown(left, 0)} by {data.shown(right, 0)}")
     at, step = _joined(context, state, left, right)
     if step is None:
         return UnknownData("a sum with a wrong product", certain=True)
     if conditions.at_least(step, context.extent(context.contracted[0])) is conditions.YES:
         return sum_  # both elements are outside, so that the product is 0
-    return _longer(context, state, sum_, at, step)
+    if pair is None:
+        return _longer(context, state, sum_, at, step)
+    return _longer_of_terms(context, state, sum_, at, step, pair)
+
+
+def _pair(context: WalkContext, left: TensorElement, right: TensorElement) -> Pair | None:
+    """The terms of A and B that are multiplied; None of whole elements.  A whole element is the
+    term ``WHOLE`` of a pair, which no schedule has."""
+    a, b = (left, right) if left.tensor == context.factors[0] else (right, left)
+    if a.term is None and b.term is None:
+        return None
+    return (WHOLE if a.term is None else a.term), (WHOLE if b.term is None else b.term)
 
 
 def _with_zero(context: WalkContext, state: WalkState, other: Data, sum_: Data) -> Data:
@@ -114,6 +140,23 @@ def _longer(
     return extended(context, state, sum_, step)
 
 
+def _longer_of_terms(
+    context: WalkContext, state: WalkState, sum_: Data, at: Place, step: Polynomial, pair: Pair
+) -> Data:
+    """The same for a product of terms: its pair has a sum of its own."""
+    own = dict(sum_.totals) if isinstance(sum_, TermTotals) else {}
+    if not own and sum_ != data.ZERO:
+        return _wrong(context, state, f"adds a product of terms to {data.shown(sum_, 0)}")
+    before: Data = own.get(pair, data.ZERO)
+    if before == data.ZERO and own and not data.same_place(next(iter(own.values())).at, at):
+        shown = data.shown(TensorElement("C", at), 0)
+        return _wrong(context, state, f"adds a product for {shown} to {data.shown(sum_, 0)}")
+    after = _longer(context, state, before, at, step)
+    if not isinstance(after, Total):
+        return after
+    return TermTotals(tuple(sorted({**own, pair: after}.items(), key=lambda each: each[0])))
+
+
 def extended(context: WalkContext, state: WalkState, sum_: Total, step: Polynomial) -> Data:
     """``sum_`` with the product of one more ``k``; those out of order are kept until they fit."""
     for known in sum_.extra:
@@ -143,11 +186,30 @@ def extended(context: WalkContext, state: WalkState, sum_: Total, step: Polynomi
     return Total(sum_.at, low, high, tuple(left))
 
 
-def joined(context: WalkContext, state: WalkState, left: Total, right: Total | UnknownData) -> Data:
+def joined(
+    context: WalkContext,
+    state: WalkState,
+    left: Total | TermTotals,
+    right: Total | TermTotals | UnknownData,
+) -> Data:
     """``left + right``: one sum, if the second begins where the first one ends."""
     if isinstance(right, UnknownData):
         context.violated(state, "products", f"adds {right.reason}", certain=right.certain)
         return UnknownData(f"a sum with {right.reason}", right.certain)
+    if isinstance(left, Total) and isinstance(right, Total):
+        return _joined_sums(context, state, left, right)
+    own, others = dict(data.sums_of(left) or ()), dict(data.sums_of(right) or ())
+    found: list[tuple[Pair, Total]] = []
+    for pair in own:
+        one = _joined_sums(context, state, own[pair], others[pair]) if pair in others else None
+        if pair is None or not isinstance(one, Total) or own.keys() != others.keys():
+            there, here = (data.shown(each, 0) for each in (right, left))
+            return one or _wrong(context, state, f"adds {there} to {here}")
+        found.append((pair, one))
+    return TermTotals(tuple(found))
+
+
+def _joined_sums(context: WalkContext, state: WalkState, left: Total, right: Total) -> Data:
     if not data.same_place(left.at, right.at):
         there, here = (data.shown(each, 0) for each in (right, left))
         return _wrong(context, state, f"adds {there} to {here}")

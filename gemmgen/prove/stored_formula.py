@@ -17,7 +17,7 @@ from gemmgen.ir.epilogue_arithmetic import (
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 from gemmgen.ir.problem import Problem
 from gemmgen.prove import data, picked_values, solver
-from gemmgen.prove.data import Apply, Data, Number, ScalarArgument, TensorElement, Total
+from gemmgen.prove.data import Apply, Data, Number, ScalarArgument, TensorElement, TermTotals, Total
 from gemmgen.prove.goals import KnownViolation
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.solver import Term
@@ -113,9 +113,9 @@ def _of_data(value: Data) -> Term:
             return solver.real_number(literal)
         case ScalarArgument(name):
             return solver.real(name)
-        case TensorElement(tensor, _):
+        case TensorElement(tensor, _, None):
             return solver.real(f"an element of {tensor}")
-        case Total():
+        case Total() | TermTotals():
             return solver.real("acc")
         case Apply("fmaf" | "fma" | "mad", (a, b, c)):
             return _of_data(a) * _of_data(b) + _of_data(c)

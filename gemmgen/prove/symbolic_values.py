@@ -6,7 +6,7 @@ Over 300 lines: a case for each kind of expression.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import TypeGuard, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from gemmgen.prove.data import (
     IndexNumber,
     Number,
     ScalarArgument,
+    TermTotals,
     Total,
     UnknownData,
 )
@@ -238,6 +239,10 @@ def _logic(context: WalkContext, state: WalkState, scope: WalkScope, expr: Binar
     return conditions.all_of(left, right) if expr.op == "&&" else conditions.any_of(left, right)
 
 
+def _is_sum(value: Value) -> TypeGuard[Total | TermTotals]:
+    return isinstance(value, Total | TermTotals)
+
+
 COMPARED: dict[str, Callable[[Polynomial, Polynomial], Condition]] = {
     "<": conditions.less,
     "<=": lambda x, y: conditions.at_least(y, x),
@@ -265,9 +270,9 @@ def _binary(
     left, wide = _evaluated(context, state, scope, expr.left)
     right, also = _evaluated(context, state, scope, expr.right)
     op, wide = expr.op, wide or also
-    if op == "+" and data.ZERO in (left, right) and isinstance(right, Total | Number):
+    if op == "+" and data.ZERO in (left, right) and isinstance(right, Total | TermTotals | Number):
         return (right if left == data.ZERO else left), False
-    if op == "+" and isinstance(left, Total) and isinstance(right, Total | UnknownData):
+    if op == "+" and _is_sum(left) and (_is_sum(right) or isinstance(right, UnknownData)):
         return products.joined(context, state, left, right), False
     if not (is_integer(left) and is_integer(right)):
         return _of_numbers(op, as_data(left), as_data(right)), False

@@ -15,7 +15,8 @@ from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.control import AdvanceRing, Assign, Block, Break, Define, For, If
 from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.instruction import Instruction
-from gemmgen.ir.lane_matrices import OperandArray
+from gemmgen.ir.lane_matrices import OperandArray, SplitMatrices
+from gemmgen.ir.simplify import conjuncts
 from gemmgen.ir.thread_code import (
     Advance,
     CountArrival,
@@ -44,6 +45,7 @@ from gemmgen.prove import (
     element_accesses,
     instructions,
     integers,
+    lane_matrices,
     loops,
     polynomials,
     shared_accesses,
@@ -54,7 +56,7 @@ from gemmgen.prove import (
     warpgroup_products,
     wmma_fragments,
 )
-from gemmgen.prove.conditions import Condition, Truth
+from gemmgen.prove.conditions import Condition, Flag, Truth
 from gemmgen.prove.data import Data, Kept, UnknownData
 from gemmgen.prove.goals import Where
 from gemmgen.prove.integers import Unsupported
@@ -74,6 +76,8 @@ from gemmgen.prove.state import (
 )
 from gemmgen.prove.walk_context import WalkContext
 
+NOT_FINITE = Flag("acc != finite")
+"""That an accumulator is Inf or NaN: a rare path computes it again."""
 ORDERING = (
     "sync_block",
     "sync_warp",
@@ -153,6 +157,8 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
             scope.names[tensor] = GlobalPlace(moved.param, polynomials.add(moved.offset, offset))
         case OperandArray() | FragmentArray():
             warp_products.registers(state, scope, node)
+        case SplitMatrices():
+            lane_matrices.split(context, node, state, scope)
         case LoadFragment():
             wmma_fragments.load(context, node, state, scope)
         case MultiplyFragments():
@@ -204,7 +210,7 @@ def _assumed(state: WalkState, test: Condition) -> WalkState:
 def _if(
     context: WalkContext, node: If[Node], state: WalkState, scope: WalkScope
 ) -> list[WalkState]:
-    test = symbolic_values.truth(context, state, scope, node.condition)
+    test = _test(context, node, state, scope)
     if isinstance(test, Truth) and isinstance(test.value, bool):
         return run(context, node.body if test.value else node.otherwise, [state], scope.inner())
     bodies = (node.body, node.otherwise)
@@ -234,6 +240,17 @@ def _if(
         ends += found
     _merge(context, state, test, *ends)
     return [state]
+
+
+def _test(context: WalkContext, node: If[Node], state: WalkState, scope: WalkScope) -> Condition:
+    """The condition of a branch; of a rare one, what it asks of accumulators may be so or not."""
+    if not node.rare:
+        return symbolic_values.truth(context, state, scope, node.condition)
+    found: list[Condition] = []
+    for part in conjuncts(node.condition):
+        own = symbolic_values.value(context, state, scope, part)
+        found.append(own if isinstance(own, symbolic_values.CONDITIONS) else NOT_FINITE)
+    return conditions.all_of(*found)
 
 
 def _merge(

@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 
 from gemmgen.base.record import record
+from gemmgen.ir.decompositions import PARTS, products_of
 from gemmgen.ir.interface import INT_MAX
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.param import Param
@@ -85,6 +86,8 @@ class WalkContext:
         self.factors = [
             p.name for p in self.interface.tensors if set(self.contracted) & set(p.indices)
         ]
+        count = self.interface.arithmetic.products
+        self.pairs = products_of(PARTS, count) if count > 1 else ()
         self.grid = grid_of(self.interface, self.theory, self.sizes)
         self.bounded = bool(given)
         parts = self.interface.parts
