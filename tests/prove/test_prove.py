@@ -69,8 +69,11 @@ writes one number twice without harm."""
 UNSEEN = (
     "an mbarrier that other threads may not see",
     "a stage that fewer warps have to return",
+    "a product of terms that the schedule leaves out",
+    "the first product is lacking where accumulators are computed again",
+    "accumulators that are computed again are not zeroed",
 )
-"""Violations of other facts that it does not see."""
+"""Violations of other facts that it does not see: its numbers are finite and have few terms."""
 ALL = mistakes()
 BY_DEFAULT = ("no barrier before the tile is multiplied", "k and m swapped in one read")
 
