@@ -1,6 +1,8 @@
 """What registers and shared memory hold, as elements of tensors and totals of their products.
 
 A value is that of all threads: its polynomials have a number for each.
+
+Over 300 lines: a case for each kind of value, in each thing that is asked of all of them.
 """
 
 from __future__ import annotations
@@ -318,41 +320,6 @@ def _shown_place(at: Place, thread: int) -> str:
 
 def _shown(form: Polynomial, thread: int) -> str:
     return polynomials.text(polynomials.of_thread(form, thread))
-
-
-def of_term(value: Data, term: int) -> Data:
-    """The term of this number of an element, or of what it may be."""
-    match value:
-        case TensorElement(tensor, at, None):
-            return TensorElement(tensor, at, term)
-        case Pick(condition, yes, no):
-            return pick(condition, of_term(yes, term), of_term(no, term))
-        case Number(0.0) | UnknownData():
-            return value
-        case _:
-            return UnknownData(f"a term of {shown(value, 0)}", certain=True)
-
-
-def sums_of(value: Data) -> tuple[tuple[Pair | None, Total], ...] | None:
-    """The sums that a value consists of, with their pairs of terms; None if it is no sum."""
-    match value:
-        case Total():
-            return ((None, value),)
-        case TermTotals(totals):
-            return totals
-        case _:
-            return None
-
-
-def with_sums(value: Data, function: Callable[[Total], Total]) -> Data:
-    """A sum with ``function`` of each that it consists of."""
-    match value:
-        case Total():
-            return function(value)
-        case TermTotals(totals):
-            return TermTotals(tuple((pair, function(own)) for pair, own in totals))
-        case _:
-            return value
 
 
 def first_thread(where: Bools | bool) -> int:

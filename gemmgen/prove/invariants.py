@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gemmgen.numerics.operators import Bools, Ints
-from gemmgen.prove import conditions, data, polynomials, shared_state
+from gemmgen.prove import conditions, data, polynomials, shared_state, term_totals
 from gemmgen.prove.conditions import ChosenInteger
 from gemmgen.prove.data import Data, Number, UnknownData
 from gemmgen.prove.polynomials import Polynomial
@@ -218,9 +218,9 @@ def _implied(other: Data | None, value: Data, change: Change) -> bool:
     if other is None:
         return False
     claimed = data.with_forms(value, change)
-    sums = data.sums_of(claimed)
-    if isinstance(other, Number) and other.value == 0.0 and sums is not None:
-        return all(polynomials.same(own.low, own.high) and not own.extra for _, own in sums)
+    totals = term_totals.totals_of(claimed)
+    if isinstance(other, Number) and other.value == 0.0 and totals is not None:
+        return all(polynomials.same(own.low, own.high) and not own.extra for _, own in totals)
     return data.same(claimed, other)
 
 
@@ -229,10 +229,10 @@ def _is_empty(
 ) -> bool:
     """Whether ``value`` claims a sum over no index where ``other``, of ``state``, is none."""
     claimed = data.with_forms(value, change)
-    sums = data.sums_of(claimed)
-    if other != data.ZERO or sums is None:
+    totals = term_totals.totals_of(claimed)
+    if other != data.ZERO or totals is None:
         return False
-    for _, own in sums:
+    for _, own in totals:
         if own.extra or own.high.concrete:
             return False
         key = ("empty", tuple(map(id, state.path)), polynomials.signature(own.high))

@@ -16,7 +16,7 @@ from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.lane_matrices import SplitMatrices, packed, row_of
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Ints
-from gemmgen.prove import data, shared_accesses, symbolic_values
+from gemmgen.prove import shared_accesses, symbolic_values, term_totals
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.shared_accesses import flat_inside
 from gemmgen.prove.state import SharedPlace, WalkScope, WalkState
@@ -75,7 +75,7 @@ def split(context: WalkContext, node: SplitMatrices, state: WalkState, scope: Wa
     for term in range(node.parts):
         target, own = register_of(context, state, scope, node.part(term))
         for e in range(packed(node.dtype) * node.count):
-            value = data.of_term(held(state, place, first + e), term)
+            value = term_totals.of_term(held(state, place, first + e), term)
             keep(context, state, target, own + e, value)
 
 

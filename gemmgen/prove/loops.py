@@ -8,7 +8,7 @@ from functools import partial
 
 from gemmgen.ir.control import For
 from gemmgen.ir.thread_code import Node
-from gemmgen.prove import conditions, data, invariants, polynomials, symbolic_values
+from gemmgen.prove import conditions, invariants, polynomials, symbolic_values, term_totals
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import TermTotals, Total
 from gemmgen.prove.integers import Unsupported
@@ -294,7 +294,7 @@ class TripLoop:
             return Total(value.at, value.low, self.stop) if known[key] else value
 
         for place, value in end.registers.items():
-            end.registers[place] = data.with_sums(value, completed)
+            end.registers[place] = term_totals.with_totals(value, completed)
         for key, value in end.slots.items():
             if isinstance(value, Total | TermTotals):
-                end.slots[key] = data.with_sums(value, completed)
+                end.slots[key] = term_totals.with_totals(value, completed)

@@ -8,7 +8,14 @@ from itertools import product
 import numpy as np
 
 from gemmgen.ir.problem import Problem
-from gemmgen.prove import condition_queries, conditions, data, picked_values, polynomials
+from gemmgen.prove import (
+    condition_queries,
+    conditions,
+    data,
+    picked_values,
+    polynomials,
+    term_totals,
+)
 from gemmgen.prove.data import (
     Apply,
     Data,
@@ -92,7 +99,7 @@ class _Stored:
             case Apply(name, arguments):
                 return Apply(name, tuple(map(self.resolved, arguments)))
             case Total() | TermTotals():
-                self._sums(value)
+                self._totals(value)
             case IndexNumber(form):
                 return self._letter(form)
             case TensorElement():
@@ -119,13 +126,13 @@ class _Stored:
             return False
         return self.context.theory.holds(self.state.path, claim, 1.0)
 
-    def _sums(self, value: Total | TermTotals) -> None:
+    def _totals(self, value: Total | TermTotals) -> None:
         self.totals += 1
-        sums = dict(data.sums_of(value) or ())
-        lacking = [pair for pair in self.context.pairs if None not in sums and pair not in sums]
+        totals = dict(term_totals.totals_of(value) or ())
+        lacking = [pair for pair in self.context.pairs if None not in totals and pair not in totals]
         if lacking:
             self.violate(f"the sum lacks the products of terms {lacking[0]}")
-        for own in sums.values():
+        for own in totals.values():
             self._total(own)
 
     def _total(self, value: Total) -> None:

@@ -208,7 +208,7 @@ class PeeledLoop(TripLoop):
         return polynomials.add(polynomials.scale(self.trip, period), polynomials.fixed(n))
 
 
-def _is_sum(value: Data) -> bool:
+def _is_total(value: Data) -> bool:
     return isinstance(value, Total | TermTotals)
 
 
@@ -222,7 +222,7 @@ def _alike(one: WalkState, other: WalkState) -> bool:
             return False
     for place, value in one.registers.items():
         there = other.registers.get(place)
-        if there is not None and _is_sum(value) != _is_sum(there):
+        if there is not None and _is_total(value) != _is_total(there):
             return False
     return equal_orders.same_order(one, other)
 

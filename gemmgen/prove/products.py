@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmgen.prove import conditions, data, picked_values, polynomials
+from gemmgen.prove import conditions, data, picked_values, polynomials, term_totals
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import (
     Apply,
@@ -197,11 +197,11 @@ def joined(
         context.violated(state, "products", f"adds {right.reason}", certain=right.certain)
         return UnknownData(f"a sum with {right.reason}", right.certain)
     if isinstance(left, Total) and isinstance(right, Total):
-        return _joined_sums(context, state, left, right)
-    own, others = dict(data.sums_of(left) or ()), dict(data.sums_of(right) or ())
+        return _joined_totals(context, state, left, right)
+    own, others = dict(term_totals.totals_of(left) or ()), dict(term_totals.totals_of(right) or ())
     found: list[tuple[Pair, Total]] = []
     for pair in own:
-        one = _joined_sums(context, state, own[pair], others[pair]) if pair in others else None
+        one = _joined_totals(context, state, own[pair], others[pair]) if pair in others else None
         if pair is None or not isinstance(one, Total) or own.keys() != others.keys():
             there, here = (data.shown(each, 0) for each in (right, left))
             return one or _wrong(context, state, f"adds {there} to {here}")
@@ -209,7 +209,7 @@ def joined(
     return TermTotals(tuple(found))
 
 
-def _joined_sums(context: WalkContext, state: WalkState, left: Total, right: Total) -> Data:
+def _joined_totals(context: WalkContext, state: WalkState, left: Total, right: Total) -> Data:
     if not data.same_place(left.at, right.at):
         there, here = (data.shown(each, 0) for each in (right, left))
         return _wrong(context, state, f"adds {there} to {here}")

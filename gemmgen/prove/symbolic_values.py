@@ -239,7 +239,7 @@ def _logic(context: WalkContext, state: WalkState, scope: WalkScope, expr: Binar
     return conditions.all_of(left, right) if expr.op == "&&" else conditions.any_of(left, right)
 
 
-def _is_sum(value: Value) -> TypeGuard[Total | TermTotals]:
+def _is_total(value: Value) -> TypeGuard[Total | TermTotals]:
     return isinstance(value, Total | TermTotals)
 
 
@@ -272,7 +272,7 @@ def _binary(
     op, wide = expr.op, wide or also
     if op == "+" and data.ZERO in (left, right) and isinstance(right, Total | TermTotals | Number):
         return (right if left == data.ZERO else left), False
-    if op == "+" and _is_sum(left) and (_is_sum(right) or isinstance(right, UnknownData)):
+    if op == "+" and _is_total(left) and (_is_total(right) or isinstance(right, UnknownData)):
         return products.joined(context, state, left, right), False
     if not (is_integer(left) and is_integer(right)):
         return _of_numbers(op, as_data(left), as_data(right)), False

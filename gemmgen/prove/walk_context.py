@@ -87,7 +87,7 @@ class WalkContext:
             p.name for p in self.interface.tensors if set(self.contracted) & set(p.indices)
         ]
         count = self.interface.arithmetic.products
-        self.pairs = products_of(PARTS, count) if count > 1 else ()
+        self.pairs = products_of(count=count, parts=PARTS) if count > 1 else ()
         self.grid = grid_of(self.interface, self.theory, self.sizes)
         self.bounded = bool(given)
         parts = self.interface.parts
