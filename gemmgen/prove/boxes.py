@@ -83,8 +83,6 @@ def _loaded(
 ) -> Data:
     """The elements of a box, the first dimension innermost."""
     param = context.interface.mapped(found)
-    if param.planes is not None:
-        raise Unsupported("planes of an operand")
     first = starts[0]
     unit = ALIGNMENT // param.item
     if any(np.any(np.asarray(value) % unit) for value in first.terms.values()):
@@ -94,7 +92,16 @@ def _loaded(
         )
     context.ledger.count("alignment")
     context.ledger.count("global bounds")
-    return TensorElement(param.name, indices(param, found.box, starts, np.arange(prod(found.box))))
+    numbers = np.arange(prod(found.box))
+    if param.planes is None:
+        return TensorElement(param.name, indices(param, found.box, starts, numbers))
+    *inside, plane = starts
+    source = param.planes.source
+    whole = next(p for p in context.interface.tensors if p.name == source)
+    term = plane.number()
+    if term is None or found.box[-1] != 1:
+        raise Unsupported("a box of several planes")
+    return TensorElement(whole.name, indices(whole, found.box[:-1], inside, numbers), term)
 
 
 def indices(

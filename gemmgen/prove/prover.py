@@ -65,7 +65,12 @@ def prove(
     the time of ``questions``."""
     questions = questions or Questions()
     begin = time.perf_counter()
-    assumed = tuple(rule.text() for rule in kernel.interface.requirements)
+    terms = tuple(
+        f"{param.name} has the terms of {param.planes.source}, as its pre-pass leaves them"
+        for param in kernel.interface.split
+        if param.planes is not None
+    )
+    assumed = (*(rule.text() for rule in kernel.interface.requirements), *terms)
     context, outcomes = examined(kernel, problem, seconds, {}, facts, questions)
     proof = Proof(outcomes, assumed)
     if context is None:

@@ -78,6 +78,8 @@ def form(context: WalkContext, state: WalkState, scope: WalkScope, expr: Expr) -
 
 def truth(context: WalkContext, state: WalkState, scope: WalkScope, expr: Expr) -> Condition:
     found = value(context, state, scope, expr)
+    if is_integer(found):  # as in C
+        return conditions.negated(conditions.over_choices(cast(Integer, found), conditions.is_zero))
     if not isinstance(found, CONDITIONS):
         raise Unsupported("a condition on numbers")
     return found

@@ -30,6 +30,7 @@ from gemmgen.ir.thread_code import (
     contains,
     executes,
 )
+from gemmgen.ir.traversal import inside
 from gemmgen.ir.warp_matrices import (
     FragmentArray,
     LoadFragment,
@@ -237,6 +238,8 @@ def _if(
         found = run(context, body, [inner], scope.inner())
         if len(found) != 1:
             raise Unsupported("a loop of unknown length under a condition of each thread")
+        if node.rare and _keeps_variables(body):
+            found[0].slots.update(state.slots)
         ends += found
     _merge(context, state, test, *ends)
     return [state]
@@ -251,6 +254,16 @@ def _test(context: WalkContext, node: If[Node], state: WalkState, scope: WalkSco
         own = symbolic_values.value(context, state, scope, part)
         found.append(own if isinstance(own, symbolic_values.CONDITIONS) else NOT_FINITE)
     return conditions.all_of(*found)
+
+
+def _keeps_variables(body: Sequence[Node]) -> bool:
+    """Whether no statement assigns a variable, of which a loop keeps no value that it does not
+    state."""
+    parts = inside(tuple(body))
+    assigned = [part.target for part in parts if isinstance(part, Assign)]
+    return all(isinstance(each, Element) for each in assigned) and not any(
+        isinstance(part, AdvanceRing | Instruction) for part in parts
+    )
 
 
 def _merge(
