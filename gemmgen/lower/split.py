@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Define, For
 from gemmgen.ir.dtypes import DType
-from gemmgen.ir.expr import Binary, Element, Expr, Int, Select, Unary, Var
+from gemmgen.ir.expr import Binary, Element, Expr, Int, Select, Unary, Var, Wide
 from gemmgen.ir.instruction import instruction
 from gemmgen.ir.names import ARRIVED, OWN_PART, WORKSPACE
 from gemmgen.ir.partial_sums import Arrive, ReducePartials, ReduceScope, StorePartial
@@ -74,7 +74,10 @@ def arrive(context: Context, node: Arrive) -> tuple[Node, ...]:
     """All blocks of the scope but the last one to arrive return.  A tile has a counter for each
     group, and one for all groups."""
     first, name = Binary("==", TID, Int(0)), LAST
-    counters = mul(TILE, add(GROUPS, Int(1)))
+    work = context.kernel.work
+    # a launch has at most INT_MAX tiles times PARTS
+    tile = Wide(TILE) if work.groups >= work.parts else TILE
+    counters = mul(tile, add(GROUPS, Int(1)))
     address: dict[ReduceScope, tuple[Expr, Expr]] = {
         "parts": (TILE, PARTS),
         "group": (add(counters, OWN_GROUP), PARTS_OF_GROUP),

@@ -29,6 +29,8 @@ def begin(context: WalkContext, partials: Partials, part: int) -> None:
     """The next block is that of ``part``."""
     if partials.parts > MOST_PARTS:
         raise Unsupported(f"split_k: {partials.parts} parts, of at most {MOST_PARTS}")
+    if context.interface.groups > 1:
+        raise Unsupported("split_k: parts that reduce in groups")
     partials.part, partials.unordered, partials.complete = part, False, False
     context.grid = replace(context.grid, block=context.grid.of_part(part))
 
