@@ -95,7 +95,7 @@ class _Stored:
                     return self.resolved(no)
                 if self._never(conditions.negated(condition)):
                     return self.resolved(yes)
-                return Pick(condition, self.resolved(yes), self.resolved(no))
+                return data.pick(condition, self.resolved(yes), self.resolved(no))
             case Apply(name, arguments):
                 return Apply(name, tuple(map(self.resolved, arguments)))
             case Total() | TermTotals():
