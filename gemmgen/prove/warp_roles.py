@@ -78,6 +78,8 @@ class _Walker:
         return isinstance(node, For) and not names_in(node.stop) <= self._constants
 
     def _has_loop(self, node: Node) -> bool:
+        if isinstance(node, If) and node.rare:
+            return False
         return self.is_loop(node) or any(map(self._has_loop, inner(node)))
 
     def waits_before_its_loop(self, body: Sequence[Node]) -> bool:

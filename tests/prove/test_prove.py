@@ -57,6 +57,7 @@ IN_REACH = (
     "mma/f64",
     "mma/fp8",
     "mma/int8",
+    "mma/split_f32",
     "hopper/tma",
     "hopper/warp_specialized",
     "steps/mma_tma",
