@@ -257,8 +257,7 @@ def _test(context: WalkContext, node: If[Node], state: WalkState, scope: WalkSco
 
 
 def _keeps_variables(body: Sequence[Node]) -> bool:
-    """Whether no statement assigns a variable, of which a loop keeps no value that it does not
-    state."""
+    """Whether no statement assigns a variable: then each is after a loop what it was before."""
     parts = inside(tuple(body))
     assigned = [part.target for part in parts if isinstance(part, Assign)]
     return all(isinstance(each, Element) for each in assigned) and not any(

@@ -1,5 +1,5 @@
-"""The counters of split K: a launch has at most 2^31 - 1 tiles times parts, and a tile has a counter
-for each group, and one more."""
+"""The counters of split K: a launch has at most 2^31 - 1 tiles times parts, and a tile has a
+counter for each group, and one more."""
 
 from __future__ import annotations
 
