@@ -84,7 +84,6 @@ def test_every_document_has_rows_and_none_is_there_twice() -> None:
     "gemmgen draw * --what [bct]*",
     "gemmgen emit *",
     "gemmgen explain * --map *",
-    "gemmgen explain examples/tiled.sched --shape 256",
     "gemmgen help *",
     "gemmgen show *",
     "gemmgen suggest *",

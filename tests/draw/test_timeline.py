@@ -161,6 +161,7 @@ def test_one_consumer_multiplies_while_the_other_writes() -> None:
     assert not any(a.start < b.end and b.start < a.end for a in own for b in other)
 
 
+@pytest.mark.proof
 def test_copies_go_on_while_the_accumulators_of_a_tile_are_stored() -> None:
     times = times_of(block_steps(compiled("hopper/persistent"), 3, outputs=3))
     lanes = {lane.name: lane.bars for lane in lanes_of_stages(times)}
@@ -174,6 +175,7 @@ def test_copies_go_on_while_the_accumulators_of_a_tile_are_stored() -> None:
     )
 
 
+@pytest.mark.proof
 def test_a_ring_with_another_number_of_stages_is_found(tmp_path: Path) -> None:
     kernel = compiled("hopper/warp_specialized")
     text = path_of("hopper/warp_specialized").read_text().replace("stages=3", "stages=4")

@@ -53,7 +53,7 @@ TEXTS = {
     "examples/types/bf16_linear.sched",
     "examples/uses/attention_values.sched",
     "examples/best/batched.sched",
-    "examples/hopper/*",
+    "examples/hopper/[pstw]*",
 )
 @pytest.mark.in_proof(share=3)
 @pytest.mark.parametrize("name", TEXTS)

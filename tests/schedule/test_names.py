@@ -126,6 +126,7 @@ def test_an_extent_gives_way_to_a_tensor_a_size_and_a_word_of_c() -> None:
     assert extents(schedule("gemm C[m, n] = K[m, k] * M[k, n]").gemm)["k"] == "extent_k"
 
 
+@pytest.mark.by_default("int")
 @pytest.mark.parametrize("bad", ["int", "float", "Row", "_k"])
 def test_a_letter_that_a_hint_proposes_leaves_extents_their_names(bad: str) -> None:
     """Who follows it writes the capital of the letter for its extent, whatever tensors are

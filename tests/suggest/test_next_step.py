@@ -269,6 +269,7 @@ def test_a_step_is_found_soon(name: str) -> None:
     assert time.process_time() - start < MOST
 
 
+@pytest.mark.proof
 def test_explain_starts_with_it() -> None:
     naive = EXAMPLES / "naive.sched", "--shape", "1024"
     title, speed, *lines = gemmgen("explain", *naive).stdout.splitlines()

@@ -100,6 +100,7 @@ def test_a_let_avoids_the_names_of_the_problem() -> None:
     assert "let             side_ = {" in text and "n=side" not in text
 
 
+@pytest.mark.by_default("wgmma", "lanes")
 @each_request
 def test_neighbors_are_near_and_some_are_legal(name: str) -> None:
     """Each differs from the schedule in one or two knobs, stages aside, and keeps the problem."""

@@ -43,6 +43,7 @@ def tuned(
     return tuning, lab, keeper
 
 
+@pytest.mark.proof
 def test_the_first_candidate_is_suggests_and_the_others_differ() -> None:
     wanted = request()
     found = seeds(wanted, (), lambda several: tuple(judge(each, wanted) for each in several))
@@ -203,6 +204,7 @@ def test_what_races_do_not_confirm_is_not_kept() -> None:
     assert keeper.dropped and min(keeper.kept.values()) == result.ms
 
 
+@pytest.mark.proof
 def test_a_winner_that_is_not_proved_is_dropped_and_reported() -> None:
     plain_winner = tuned()[0].results[0].text
     lab = FakeLab(unproved=lambda text: text == plain_winner)

@@ -115,6 +115,7 @@ def differing(core: TensorCoreAdditions, other: TensorCoreAdditions, kind: str) 
     return int((core.accumulate(a, b) != other.accumulate(a, b)).sum())
 
 
+@pytest.mark.by_default("*-normal")
 @pytest.mark.parametrize("kind", ["normal", "wide", "least"])
 @pytest.mark.parametrize("name", CORES)
 def test_accumulators_are_those_of_the_rule(name: str, kind: str) -> None:

@@ -75,6 +75,7 @@ def test_is_proved_again(
     assert complaint_of(Prover("wrong"), "C1", "a") == "wrong"
 
 
+@pytest.mark.proof
 def test_the_layers_remember_a_text_and_no_other(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
