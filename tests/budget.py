@@ -18,9 +18,10 @@ import pytest
 TEST, TESTS = 8.0, 240.0
 """CPU seconds of one test, and of all of them.  Two cores have 360 in three minutes, installation
 included."""
-UNSEEN = 1.6
+UNSEEN = 2.0
 """How many times ``TESTS`` fails a run.  The fixed work needs little memory: on cores of 2.1 GHz
-the same tests took 1.4 times as long, while it took as long as on those of 2.8 GHz."""
+the same tests took 1.4 times as long, while it took as long as on those of 2.8 GHz; beside other
+programs that use the caches they took 1.5 times as long."""
 UNIT, WORK = 0.0107, 200_000
 """CPU seconds of the fixed work on a core of 2.8 GHz of its own, and its size."""
 EVERY = 5.0

@@ -58,10 +58,10 @@ def test_a_campaign_takes_its_budget(jobs: int) -> None:
 def test_an_interruption_prints_one_line(seconds: float) -> None:
     """During imports, while processes begin, and while they work.  All of a terminal's processes
     are interrupted together."""
-    # Python itself is interrupted before it runs anything of gemmgen's: so it says that it begins.
+    # Before `run` is called an interruption is Python's: so it says that it begins.
     # A shell's background jobs ignore interruptions, which their children would inherit.
     hear = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    begin = f"{hear}; print(flush=True); from gemmgen.__main__ import run; run()"
+    begin = f"{hear}; from gemmgen.__main__ import run; print(flush=True); run()"
     command = [sys.executable, "-c", begin, "fuzz", "--budget", "60", "--seed", "5"]
     with subprocess.Popen(
         command,
