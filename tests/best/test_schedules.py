@@ -69,7 +69,6 @@ def test_means_what_its_problem_says(name: str) -> None:
 
 
 @pytest.mark.proof
-@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("name", NAMES)
 def test_is_right_on_the_cpu_with_every_access_watched(name: str) -> None:
     kernel = emitted(name)

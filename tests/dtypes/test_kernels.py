@@ -37,7 +37,6 @@ def test_there_is_an_example_of_every_type() -> None:
 
 
 @pytest.mark.by_default("bf16")
-@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_golden_is_what_is_emitted_and_right(
     name: str, golden: Callable[[str, str], str]

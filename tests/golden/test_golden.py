@@ -66,7 +66,6 @@ def test_the_golden_is_what_is_emitted(name: str, golden: Callable[[str, str], s
     "warp_specialized",
     "warp_tiled",
 )
-@pytest.mark.in_proof(share=2)
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_golden_is_right(name: str, proof: bool) -> None:
     case = GOLDEN[name]
