@@ -4,8 +4,8 @@ The cost model has no term for how blocks share L2's lines by their place on the
 C is aligned with sectors, or how clusters are placed.  What it misses is learned from measurements:
 the logarithm of the measured over the estimated time is the sum of the leaves that a plan reaches,
 one per tree.  ``benchmarks/warpgroup_trees.py`` fits the trees by LightGBM to the times under
-``docs/data`` (bf16, and e4m3 with i8, on an NVIDIA H200), cross-validates them, and writes
-``warpgroup_trees.json`` and ``warpgroup_trees_bytes.json``.
+``docs/data`` (bf16, and e4m3 with i8, on an NVIDIA H200; 70 shapes of bf16 on an H100),
+cross-validates them, and writes ``warpgroup_trees.json`` and ``warpgroup_trees_bytes.json``.
 
 The features are ratios and sizes of the schedule and the shape, with no unit of time but the
 estimate itself, so the correction is used for other GPUs with wgmma as well.
