@@ -6,11 +6,11 @@ Of each shape the fastest schedule is kept, and the next ones whose time is ``--
 it, ``--keep`` in all; runs are compared by the share of the vendor's time.  A shape without one
 that reaches ``--share`` of the vendor's speed is left to the cost model, since none of its good
 schedules was timed.  The measurements must be of kernels as this version emits them: run it after
-measuring, and never to refresh hashes of older measurements.  (They were refreshed once, where
-names in 225 texts changed and their PTX did not, but for names of constants; and of one text in
-which a line of inline PTX is broken elsewhere.)  Where emitted texts
-changed, ``retimed.json`` has the new kernels' times over the old ones', interleaved on an NVIDIA
-H200 with equal outputs; times of measurements without ``"code": 2`` are multiplied with these.
+measuring, and never to refresh hashes of older measurements.  (They were refreshed where names in
+225 texts changed and their PTX did not, but for names of constants; and where the layout of all
+258 texts changed, and NVRTC 13.0 gave the same PTX for each.)  Where machine code changed,
+``retimed.json`` has the new kernels' times over the old ones', interleaved on an NVIDIA H200 with
+equal outputs; times of measurements without ``"code": 2`` are multiplied with these.
 
 ``named_*.json`` has, of the shapes that ``default_path.py`` names, those whose schedules were below
 .97 of PyTorch in its first run, and 512, and its shapes of few rows, but for one, where lanes that

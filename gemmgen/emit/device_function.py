@@ -53,7 +53,7 @@ def _needed(file: str) -> tuple[str, ...]:
 @cache
 def _declared_name(file: str) -> str:
     """The name of a file's function, with the ``$names`` in it."""
-    found = re.search(r"^\w+device__ [^(]*?(\w*gg_[\w${}]+)\(", _source(file), re.MULTILINE)
+    found = re.search(r"device__ [^(]*?(\w*gg_[\w${}]+)\(", _source(file))
     assert found, file
     return found[1]
 

@@ -8,8 +8,9 @@ instruction needs one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from itertools import product
+from itertools import groupby, product
 from typing import Any, cast
 
 from gemmgen.emit import matrix_functions, warpgroup_functions
@@ -41,6 +42,10 @@ SHARED = DeviceFunction("shared")
 
 def called(body: object) -> list[str]:
     """The texts of the functions that a kernel's lowered body calls, in a fixed order."""
+    return [each.text() for each in _called(body)]
+
+
+def _called(body: object) -> list[DeviceFunction]:
     nodes = tuple(inside(body))
     found = {_CALLED[type(node)](node) for node in nodes if type(node) in _CALLED}
     issued = [node for node in nodes if isinstance(node, Instruction)]
@@ -48,7 +53,7 @@ def called(body: object) -> list[str]:
     found |= {policy for node in issued if (policy := policy_of(node))}
     ours = {each for each in found if each.file in _FIRST}
     ours |= {helper for each in ours for helper in each.needs}
-    return [each.text() for each in sorted(ours, key=_place)]
+    return sorted(ours, key=_place)
 
 
 def function_of(node: Instruction) -> DeviceFunction:
@@ -63,10 +68,27 @@ def policy_of(node: Instruction) -> DeviceFunction | None:
     return None if when is None else _evict(str(when))
 
 
-def above(kernel: LoweredKernel) -> list[str]:
-    """What a text has above ``kernel``: the type of its tensor maps, and the functions it calls."""
-    maps = [TENSOR_MAP.text()] if kernel.interface.maps else []
-    return [*maps, *called((kernel.body, tuple(pre_pass.body for pre_pass in kernel.pre_passes)))]
+def above(kernel: LoweredKernel) -> list[list[str]]:
+    """What a text has above ``kernel``: the type of its tensor maps, and the functions it calls.
+
+    Short functions of one mechanism, which follow one another without a blank line, are a list.
+    """
+    maps = [TENSOR_MAP] if kernel.interface.maps else []
+    bodies = kernel.body, tuple(pre_pass.body for pre_pass in kernel.pre_passes)
+    texts = [each.text() for each in (*maps, *_called(bodies))]
+    return [list(group) for _, group in groupby(texts, _mechanism)]
+
+
+_MECHANISMS = ("wgmma", r"cp\.async\.bulk|proxy\.async", "mbarrier", r"cp\.async", "mma|matrix")
+_LONG = 9
+"""Lines of a function that has a blank line above and below it."""
+
+
+def _mechanism(text: str) -> str:
+    """What a function has to do with; the text itself of a long one."""
+    if text.count("\n") >= _LONG:
+        return text
+    return next((each for each in _MECHANISMS if re.search(each, text)), "")
 
 
 def _evict(when: str) -> DeviceFunction:
@@ -97,14 +119,11 @@ def _load_box(rank: int, hinted: bool) -> DeviceFunction:
 
 
 def _multicast_box(rank: int, hinted: bool) -> DeviceFunction:
-    hint, line = ".L2::cache_hint" if hinted else "", '"\n' + 17 * " " + '"'
-    # Three lines, or two of a longer function: a line has 100 characters.
-    counted, multicast = ".mbarrier::complete_tx::bytes", f".multicast::cluster{hint}"
-    parts = (line, counted, multicast, line) if rank == 2 else (counted, line, multicast)
-    names = {"counted": "".join(parts), "blocks": f"%{3 + rank}"}
+    blocks = f"%{3 + rank}"
     if hinted:
-        return _of_box("multicast_box_by_policy", rank, 3, policy=f"%{4 + rank}", **names)
-    return _of_box("multicast_box", rank, 3, **names)
+        policy = f"%{4 + rank}"
+        return _of_box("multicast_box_by_policy", rank, 3, policy=policy, blocks=blocks)
+    return _of_box("multicast_box", rank, 3, blocks=blocks)
 
 
 def _store_box(rank: int) -> DeviceFunction:
@@ -120,7 +139,7 @@ def _of_box(file: str, rank: int, first: int, **more: object) -> DeviceFunction:
         parameters=", ".join(f"int {name}" for name in names),
         numbers=", ".join(f"%{first + at}" for at in range(rank)),
         operands=", ".join(f'"r"({name})' for name in names),
-        gap=" " if rank == 2 else "\n" + 20 * " ",  # a line has 100 characters
+        gap=" " if rank == 2 else "\n" + 18 * " ",  # a line has 100 characters
         **more,
     )
 

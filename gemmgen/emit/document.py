@@ -26,7 +26,7 @@ def emit(kernel: LoweredKernel, what: str, schedule: str, types: ElementTypes = 
         "includes": includes(kernel.interface, types),
         "namespace": namespace(kernel.interface.name),
         "functions": device_functions.above(kernel),
-        "kernel": printed("kernel.j2", kernel_view(kernel)),
+        "kernel": printed("kernel.j2", kernel_view(kernel, schedule)),
         "launcher": printed("launcher.j2", launcher_view(kernel, types)),
     }
     return laid_out(printed("file.j2", view)) + "\n"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gemmgen.emit.cited_once import cited_once
+from dataclasses import replace
+
+from gemmgen.emit.cited_once import Names, cited, cited_once, short_names
 from gemmgen.emit.ctext import c_text, factor
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import WIDTH, comment_lines, plain
@@ -11,19 +13,20 @@ from gemmgen.emit.printing import printed
 from gemmgen.emit.statement_text import function_text, statements
 from gemmgen.emit.views import View, fields_view
 from gemmgen.ir import names
-from gemmgen.ir.dtypes import ACCESS
+from gemmgen.ir.dtypes import ACCESS, BYTES
 from gemmgen.ir.expr import Binary, Int, Var
 from gemmgen.ir.lowered import Check, Constant, LoweredKernel, SharedArray, ends_at
 from gemmgen.ir.target import STATIC_SHARED, TARGETS
-from gemmgen.ir.thread_code import executes
+from gemmgen.ir.thread_code import Function, executes
 
 BEGIN, END = "// ---- kernel ----", "// ---- end of kernel ----"
 """The lines around the text that is the same for every compiler: NVRTC, nvcc and the host's C++."""
 SHARED_BYTES = Var("SHARED_BYTES")
 
 
-def kernel_view(kernel: LoweredKernel) -> View:
-    """What ``kernel.j2`` sees."""
+def kernel_view(kernel: LoweredKernel, schedule: str) -> View:
+    """What ``kernel.j2`` sees; its comments cite directives of the canonical ``schedule``."""
+    cites = short_names(schedule)
     shared, dynamic = kernel.shared, kernel.interface.dynamic_shared
     return {
         "begin": BEGIN,
@@ -32,8 +35,8 @@ def kernel_view(kernel: LoweredKernel) -> View:
         "checks": [
             fields_view(check) for check in (*kernel.checks, *([_limit()] if dynamic else []))
         ],
-        "functions": [function_text(function) for function in kernel.functions],
-        "comment": _bounds_comment(kernel),
+        "functions": [function_text(_citing(function, cites)) for function in kernel.functions],
+        "comment": _bounds_comment(kernel, cites),
         "threads": c_text(kernel.launch.count),
         "resident": [kernel.blocks] if kernel.blocks > 1 or _sets_registers(kernel) else [],
         "cluster": [names.CLUSTER.name] if kernel.interface.cluster else [],
@@ -44,21 +47,25 @@ def kernel_view(kernel: LoweredKernel) -> View:
             95,
             restrict=kernel.interface.attribute != "dependent_launch",
         ),
-        "shared": [_shared(kernel)] if shared else [],
-        "body": statements(cited_once(kernel.body)),
-        "pre_passes": [_pre_pass(pre_pass) for pre_pass in kernel.pre_passes],
+        "shared": [_shared(kernel, cites)] if shared else [],
+        "body": statements(cited_once(kernel.body, cites)),
+        "pre_passes": [_pre_pass(pre_pass, cites) for pre_pass in kernel.pre_passes],
     }
 
 
-def _pre_pass(kernel: LoweredKernel) -> str:
+def _pre_pass(kernel: LoweredKernel, cites: Names) -> str:
     """The kernel of the pre-pass."""
     view: View = {
         "threads": c_text(kernel.launch.count),
         "name": kernel.interface.name,
         "parameters": parameter_rows(kernel.interface.params, 95, restrict=True),
-        "body": statements(kernel.body),
+        "body": statements(cited_once(kernel.body, cites)),
     }
     return printed("pre_pass.j2", view)
+
+
+def _citing(function: Function, cites: Names) -> Function:
+    return replace(function, origins=cited(function.origins, cites))
 
 
 def _sets_registers(kernel: LoweredKernel) -> bool:
@@ -108,11 +115,19 @@ def _array_view(array: SharedArray, unit: int) -> View:
     return {
         **fields_view(array),
         "type": STORED[array.dtype],
+        "item": BYTES[array.dtype],
         "factors": [factor(extent) for extent in array.shape],
         "row": [c_text(extent) for extent in array.shape[1:]],
         "padded": range(array.bytes % unit != 0),
         "unit": unit,
     }
+
+
+def _begins_after(before: list[View]) -> View:
+    """Where an array begins: at the end of the last one, or at the rounded end of all of them."""
+    if any(array["padded"] for array in before):
+        return {"last": [], "before": [before]}
+    return {"last": before[-1:], "before": [] if before else [[]]}
 
 
 def _limit() -> Check:
@@ -122,14 +137,14 @@ def _limit() -> Check:
     return Check(bound, f"a block has at most {kib} KiB")
 
 
-def _bounds_comment(kernel: LoweredKernel) -> list[str]:
+def _bounds_comment(kernel: LoweredKernel, cites: Names) -> list[str]:
     """The directives that chose the launch bounds, if any did."""
     count = "one block" if kernel.blocks == 1 else f"{kernel.blocks} blocks"
     note = f"at least {count} resident per multiprocessor"
-    return comment_lines(note, kernel.bounded) if kernel.bounded else []
+    return comment_lines(note, cited(kernel.bounded, cites)) if kernel.bounded else []
 
 
-def _shared(kernel: LoweredKernel) -> str:
+def _shared(kernel: LoweredKernel, cites: Names) -> str:
     """The arrays in shared memory, under one comment that cites the directives that shaped them.
 
     Over 48 KiB they are laid one after another in the memory that the launch passes, each
@@ -137,12 +152,12 @@ def _shared(kernel: LoweredKernel) -> str:
     """
     origins = dict.fromkeys(origin for array in kernel.shared for origin in array.origins)
     arrays = _array_views(kernel)
-    view: View = {"comment": comment_lines("tiles in shared memory", tuple(origins))}
+    view: View = {"comment": comment_lines("tiles in shared memory", cited(tuple(origins), cites))}
     if not kernel.interface.dynamic_shared:
         return printed("shared.j2", {**view, "arrays": arrays, "kib": STATIC_SHARED // 1024})
     aligned = max(array.aligned for array in kernel.shared)
     # All declarations of one name have one alignment, also those of several kernels in one file.
     memory = "shared_memory" if aligned == ACCESS else f"shared_memory_{aligned}"
-    laid = [{**array, "before": arrays[:i]} for i, array in enumerate(arrays)]
+    laid = [{**array, **_begins_after(arrays[:i])} for i, array in enumerate(arrays)]
     view |= {"aligned": aligned, "memory": memory, "arrays": laid}
     return printed("dynamic_shared.j2", view)

@@ -23,11 +23,11 @@ from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, 
 from gemmgen.ir.tensor_map import map_name
 
 _COUNTED = {
-    "clusters": ", and the clusters that it runs at a time",
-    "multiprocessors": ", and its multiprocessors",
+    "clusters": ", and the clusters that this runs at a time",
+    "multiprocessors": ", and the multiprocessors of this",
 }
 MATRIX_TILES = Var("matrix_tiles")
-_ROOM = 80
+_ROOM = 88
 """Columns of a line of conditions."""
 
 
@@ -62,6 +62,7 @@ def launcher_view(kernel: LoweredKernel, types: ElementTypes) -> View:
         "times": [(every.name, c_text(_chain("*", counted, *batches, *parts)))] if batches else [],
         "walking": walking,
         "clustered": walking if interface.cluster else [],
+        "kept": _kept(kernel, bool(setup)),
         "setup": setup,
         "only_call": alone if len(alone) == 1 else [],
         "first_call": alone[:1] if len(alone) > 1 else [],
@@ -84,7 +85,7 @@ def _setup(kernel: LoweredKernel) -> list[View]:
     Each is made if those before it succeeded.  The state is a thread's own, so it needs no lock.
     """
     interface = kernel.interface
-    counted = ("clusters" if interface.cluster else "multiprocessors") if interface.resident else ""
+    counted = _counted(interface)
     calls = ["allow_shared"] if interface.dynamic_shared > 0 else []
     calls += [f"count_{counted}"] if counted else []
     if not calls:
@@ -92,10 +93,23 @@ def _setup(kernel: LoweredKernel) -> list[View]:
     return [
         {
             "calls": [printed(f"calls/{call}.j2", {"name": interface.name}) for call in calls],
-            "about": _COUNTED.get(counted, ""),
             "counted": f", {counted} = 0" if counted else "",
         }
     ]
+
+
+def _kept(kernel: LoweredKernel, asks: bool) -> list[str]:
+    """What the launcher keeps from a thread's last launch, in words."""
+    maps = ["its maps"] if kernel.interface.maps else []
+    device = [f"its device{_COUNTED.get(_counted(kernel.interface), '')}"] if asks else []
+    return [", ".join((*maps, *device))] if maps or device else []
+
+
+def _counted(interface: Interface) -> str:
+    """What a launch counts on its device to know how many blocks it needs."""
+    if not interface.resident:
+        return ""
+    return "clusters" if interface.cluster else "multiprocessors"
 
 
 def _encode(interface: Interface) -> list[str]:

@@ -2,7 +2,7 @@
 
 A mark is a character that no emitted text holds, as a soft hyphen is one between syllables:
 
-    ``FIRST``  after the ``=`` of an assignment, used as soon as the statement is rather long
+    ``FIRST``  after the ``=`` of an assignment, used if what follows then takes one line
     ``SOFT``   within an expression or a list of arguments
     ``INDEX``  between the indices of an element, used if no ``SOFT`` fits
     ``LAST``   within arithmetic or a directive, used if no other fits
@@ -14,8 +14,6 @@ import re
 
 WIDTH = 100
 """Columns of a line."""
-STATEMENT = 84
-"""Columns, without its indentation, of an assignment on one line."""
 
 FIRST, SOFT, INDEX, LAST = "⏎", "↵", "¦", "·"
 _MARKS = re.compile(f"[{FIRST}{SOFT}{INDEX}{LAST}]")
@@ -52,11 +50,12 @@ def _broken(line: str, goes_on: bool = False) -> str:
 
 def _break(line: str) -> int | None:
     """The mark where a line is to be broken: the last one that it has room for."""
-    text = plain(line)
-    if FIRST in line and len(text.lstrip()) > STATEMENT:
-        return line.index(FIRST)
-    if len(text) <= WIDTH:
+    if len(plain(line)) <= WIDTH:
         return None
+    if FIRST in line:
+        indent = len(line) - len(line.lstrip()) + _INDENT
+        if indent + len(plain(line.partition(FIRST)[2])) <= WIDTH:
+            return line.index(FIRST)
     marks = list(_MARKS.finditer(line))
     fits = [mark for i, mark in enumerate(marks) if mark.start() - i <= WIDTH]
     best = min((_RANKS[mark[0]] for mark in fits), default=0)
@@ -80,14 +79,6 @@ def directive(text: str) -> str:
 
 
 def comment_lines(note: str, origins: tuple[str, ...]) -> list[str]:
-    """A comment's lines: ``note``, and the directives that it comes from."""
-    if not note:
-        return []
-    lines, room = [note], STATEMENT - len("// ")
-    for number, origin in enumerate(origins):
-        text = ("(" if number == 0 else "") + origin + (")" if origin == origins[-1] else ";")
-        if len(lines[-1]) + 1 + len(text) <= room:
-            lines[-1] += f" {text}"
-        else:
-            lines.append(text)
-    return [directive(line.replace("; ", f"; {SOFT}")) for line in lines]
+    """A comment's line: ``note``, and the directives that it comes from; none without a note."""
+    cited = f" ({'; '.join(origins)})" if origins else ""
+    return [directive(f"{note}{cited}".replace("; ", f"; {SOFT}"))] if note else []

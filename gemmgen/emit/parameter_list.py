@@ -20,10 +20,9 @@ def parameter_rows(
         """TMA writes to what has a map beside its address: that is not restricted."""
         return _text(param, restrict and map_name(param.name) not in mapped, types)
 
-    texts = {_text(param, True, types): text(param) for param in params}
+    texts = list(map(text, params))
     extents = sum(param.kind == "extent" for param in params)
-    first, others = list(texts)[:extents], list(texts)[extents:]
-    return [[texts[text] for text in row] for row in (first, *filled(others, ", ", width))]
+    return [texts[:extents], *filled(texts[extents:], ", ", width)]
 
 
 def _text(param: Param, restrict: bool, types: ElementTypes) -> str:

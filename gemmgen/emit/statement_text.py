@@ -14,6 +14,7 @@ from gemmgen.emit.instruction_view import instruction_view
 from gemmgen.emit.line_breaks import WIDTH, comment_lines, plain
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import VIEWS, View, fields_view
+from gemmgen.ir.barriers import BarrierArray
 from gemmgen.ir.control import Assign, Block, Define, For, If
 from gemmgen.ir.expr import Select, walk
 from gemmgen.ir.instruction import Instruction
@@ -25,7 +26,7 @@ from gemmgen.ir.thread_code import (
 )
 from gemmgen.ir.warp_roles import WarpRoles
 
-SHORT = 76
+SHORT = 80
 """Columns, without its indentation, of a line with two declarations, or with a statement after its
 ``if`` or ``for``."""
 
@@ -50,13 +51,15 @@ def statements(body: tuple[Node, ...]) -> list[str]:
 
 def _are_alike(before: Node, node: Node) -> bool:
     """Two declarations, such as a row and a column, that may share a line."""
+    if isinstance(before, BarrierArray):
+        return isinstance(node, BarrierArray)
     if isinstance(before, RegisterArray) and isinstance(node, RegisterArray):
         shareable = before.wide == node.wide and before.dtype == node.dtype
         return shareable and not (before.zero or node.zero)
     return (
         isinstance(before, Define)
         and isinstance(node, Define)
-        and not (before.mutable or node.mutable)
+        and before.mutable == node.mutable
         and before.kind == node.kind == "int"
         and _stem(before.name) == _stem(node.name)
     )

@@ -56,7 +56,7 @@ def _shown(value: object) -> object:
     return value
 
 
-def _declared(*nodes: Define | RegisterArray) -> View:
+def _declared(*nodes: Define | RegisterArray | BarrierArray) -> View:
     return {"together": [fields_view(node) for node in nodes]}
 
 
@@ -131,8 +131,8 @@ def _point(node: Point) -> View:
     return {"type": STORED[node.dtype]}
 
 
-def _barrier_array(_node: BarrierArray) -> View:
-    return {"alignment": BARRIER}
+def _barrier_array(*nodes: BarrierArray) -> View:
+    return {"alignment": BARRIER, **_declared(*nodes)}
 
 
 VIEWS: dict[type, Callable[..., View]] = {

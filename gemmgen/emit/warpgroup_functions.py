@@ -7,6 +7,7 @@ from itertools import product
 
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.device_function import DeviceFunction, function
+from gemmgen.emit.line_breaks import filled
 from gemmgen.ir.atoms import ATOMS, Product
 from gemmgen.ir.dtypes import BYTES, HALVES, DType
 
@@ -19,8 +20,10 @@ _PTX: dict[DType, str] = {"i8": "s8", "i32": "s32"}
 _ROWS_OF_A_THREAD = "cd"
 _ROWS = 8
 """Rows that a swizzle repeats after."""
-_A_LINE = 16
-"""Registers that one line of the template names; of outputs, 8."""
+_ROOM = 88
+"""Columns of a line of register numbers."""
+_OUTPUTS = 8
+"""Accumulators in a line of outputs."""
 _HOW = {
     (False, False): "both K-major",
     (True, False): "a M-major, b K-major",
@@ -45,7 +48,7 @@ def multiply(
         for row in _ROWS_OF_A_THREAD
         for j in (0, 1)
     ]
-    numbers = _listed([f"%{at}" for at in range(accumulators)], _A_LINE)
+    numbers = filled([f"%{at}" for at in range(accumulators)], ",", _ROOM)
     return function(
         "wgmma_multiply",
         n=n,
@@ -56,8 +59,10 @@ def multiply(
         type=STORED[held],
         how=_HOW[mn_major],
         suffix=mn_major_suffix(mn_major),
-        numbers=(',"\n' + 8 * " ").join(f'"{line}' for line in numbers),
-        outputs=",\n    ".join(_listed(outputs, _A_LINE // 2)),
+        numbers=(',"\n' + 8 * " ").join(f'"{",".join(line)}' for line in numbers),
+        outputs=",\n    ".join(
+            ",".join(outputs[at : at + _OUTPUTS]) for at in range(0, len(outputs), _OUTPUTS)
+        ),
         a=accumulators,
         b=accumulators + 1,
         accumulate=accumulators + 2,
@@ -69,11 +74,6 @@ def mn_major_suffix(mn_major: tuple[bool, bool]) -> str:
     """How the function's name ends whose operands a and b are MN-major if ``mn_major``."""
     sides = "".join(side for side, flag in zip("ab", mn_major, strict=True) if flag)
     return f"_mn_major_{sides}" if sides else ""
-
-
-def _listed(texts: list[str], each: int) -> list[str]:
-    """Lines of this many of ``texts`` each."""
-    return [",".join(texts[at : at + each]) for at in range(0, len(texts), each)]
 
 
 def _factors(dtype: DType, mn_major: tuple[bool, bool]) -> str:
@@ -98,6 +98,8 @@ def stmatrix(count: int, transposed: bool) -> DeviceFunction:
         count=count,
         trans=".trans" if transposed else "",
         suffix="_trans" if transposed else "",
+        gap="\n    " if transposed else "",  # a line has 100 characters
+        brace="\n{" if transposed else " {",
         how=", transposed" if transposed else "",
         number=_MATRICES[count],
         numbers=", ".join(f"%{1 + at}" for at in range(count)),

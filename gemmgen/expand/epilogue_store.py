@@ -16,7 +16,7 @@ from gemmgen.ir.simplify import add, div, mul
 
 NOTE = "the epilogue"
 IN, OUT = "stage it in shared memory", "store it: adjacent threads write a row"
-BY_ENGINE = "store it with TMA, which does not write outside the tensor"
+BY_ENGINE = "store it with TMA: nothing outside the tensor"
 LAST = "the block must not exit before TMA has read shared memory"
 
 

@@ -66,9 +66,9 @@ class RolePipeline(TmaPipeline):
             barrier,
         )
         read = "all warps of the cluster have" if self.kernel.work.cluster else "all warps have"
-        note = f"mbarriers of each stage: full, a tile has arrived; empty, {read} read it"
+        note = f"mbarriers of each stage: full, a tile arrived; empty, {read} read it"
         if self._is_pingpong:
-            note += "; turn, per consumer: the other has finished its main loop"
+            note += "; turn, per consumer: the other finished its main loop"
         return Block(note, self._origins(), body)
 
     def before_tiles(self) -> tuple[Timed, ...]:
@@ -114,7 +114,7 @@ class RolePipeline(TmaPipeline):
                 rows = names.block(outer) / names.cluster(letter)
                 first = names.rank(letter) * rows
                 found.append(Define(names.share_origin(copy.src, outer).name, first))
-        note = "the first row that this block multicasts to its cluster, in each shared tile"
+        note = "the first row of each shared tile that this block multicasts"
         return (Block(note, clusters.origins_of(work), tuple(found)),) if found else ()
 
     def _reads_to_the_end(self) -> bool:

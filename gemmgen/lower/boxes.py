@@ -89,11 +89,10 @@ def cluster_constants(context: Context) -> Iterator[Constant]:
     work, (row, column) = context.kernel.work, context.letters
     if not work.cluster:
         return
-    of_both = names.cluster(row), names.cluster(column)
-    note = f"blocks of a cluster along {row} and {column}"
+    of_both, note = (names.cluster(row), names.cluster(column)), "blocks of a cluster"
     for letter, name in zip(context.letters, of_both, strict=True):
         yield Constant(name.name, along(work, letter), None, note)
-    yield Constant(names.CLUSTER.name, blocks_of(work), Binary("*", *of_both), "")
+    yield Constant(names.CLUSTER.name, blocks_of(work), Binary("*", *of_both), note)
     for copy in context.boxed_copies:
         across = shared_along(work, context.buffer(copy.dst))
         if across is None:
@@ -102,7 +101,7 @@ def cluster_constants(context: Context) -> Iterator[Constant]:
         if across == row and along(work, column) > 1:
             bits = div(bits, _bits(of_both[1]))
         value = sum(1 << rank for rank in sharers(work, context.buffer(copy.dst)))
-        note = "bit mask of the blocks that share the first block's tile"
+        note = "bit mask: blocks that share the first block's tile"
         yield Constant(names.sharers(copy.src).name, value, bits, note)
 
 

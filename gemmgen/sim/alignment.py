@@ -19,8 +19,10 @@ _BOXES = re.compile(
     r"\bgg_(?:(?:load|multicast)_box_\dd\(|store_box_\dd\(\s*(?P<to>\w+),)\s*"
     r"&?(?P<array>\w+)\b(?! ?\*)(?:[^,;]*,\s*(?P<of>\w+))?"
 )
-_FUNCTION = re.compile(r"__forceinline__ void (\w+)\([^{]*\{.*?\n\}", re.DOTALL)
-_OWN = re.compile(r"__forceinline__ \w+ gg_\w+\([^{]*\{.*?\n\}", re.DOTALL)
+_BODY = r"\([^{]*(?:\{ .*?; \}$|\{$.*?^\})"
+"""Parameters and statements of a function: these on the line of a brace, or on their own."""
+_FUNCTION = re.compile(rf"__forceinline__ void (\w+){_BODY}", re.DOTALL | re.MULTILINE)
+_OWN = re.compile(rf"__forceinline__ \w+ gg_\w+{_BODY}", re.DOTALL | re.MULTILINE)
 """A function of one instruction, whose arrays may have names of the kernel's tensors."""
 _DECLARED = re.compile(rf"(?:alignas\((\d+)\)[^;=(]*?)?\b({TYPE}) (\w+)\s*\[")
 _LAID = re.compile(rf"\*const (\w+) =\s*reinterpret_cast<({TYPE})\(\*\)[^>]*>\(\s*(\w+)")

@@ -22,8 +22,14 @@ def blame(text: str, line: int) -> str:
     of its tiles under a comment that cites nothing belongs to the role, whose first comment cites
     its directives.  Code under no comment belongs to the block tile: what the comment over
     ``tile_m`` cites, or the ``gemm`` line if nothing is tiled or the epilogue is plain.
+
+    A comment may cite a directive by its name alone: the schedule at the top has the rest.
     """
     lines = text.split("\n")
+    return "; ".join(_in_full(each, lines) for each in _cited(lines, line).split("; "))
+
+
+def _cited(lines: list[str], line: int) -> str:
     at = line - 1
     if not 0 <= at < len(lines):
         return ""
@@ -49,6 +55,18 @@ def blame(text: str, line: int) -> str:
                 return _gemm(lines)
             uncited = True
     return _fallback(lines)
+
+
+def _in_full(directive: str, lines: list[str]) -> str:
+    """The directive of the header's schedule that has this name, or ``directive`` itself."""
+    begins = re.compile(rf"//     {re.escape(directive)}( |$)")
+    at = next((i for i, line in enumerate(lines) if begins.match(line)), None)
+    if not directive or at is None:
+        return directive
+    last = at + 1
+    while lines[last].startswith("//      "):
+        last += 1
+    return " ".join(" ".join(line.removeprefix("//") for line in lines[at:last]).split())
 
 
 def _depth(line: str) -> int:

@@ -86,14 +86,19 @@ def needs_line(text: str) -> bool:
     lanes of a warp execute together, that has to do with a barrier, or that starts a copy of a
     box or waits for one.  A comment may name that of the next function."""
     pattern = r"\.sync\b|\bmbarrier\.|\.bulk\b|\bbarrier\.cluster\b"
-    return re.search(pattern, _without_comments(text)) is not None
+    return re.search(pattern, _words(text)) is not None
 
 
 def needs_clocks(text: str) -> bool:
     """Whether threads of ``text`` wait for others than all of their block, or of their warp, or
     something works beside them, or blocks of a cluster run together."""
     pattern = r"\b(?:bar\.|mbarrier\.|barrier\.cluster|cp\.async\.bulk|wgmma\.|__cluster_dims__)"
-    return re.search(pattern, _without_comments(text)) is not None
+    return re.search(pattern, _words(text)) is not None
+
+
+def _words(text: str) -> str:
+    """``text`` without comments, and with blanks for the ends of lines in strings."""
+    return _without_comments(text).replace("\\n", "  ")
 
 
 def _without_comments(text: str) -> str:

@@ -20,7 +20,8 @@ ELEMENTS = {
 }
 """Bytes of the types that shared arrays have."""
 TYPE = "|".join(ELEMENTS)
-_STATIC = re.compile(rf"__shared__[^;=]*?\b({TYPE}) (\w+){_SIZES};")
+_STATIC = re.compile(rf"__shared__[^;=]*?\b({TYPE}) ((?:\w+{_SIZES}(?:,\s*)?)+);")
+_DECLARED = re.compile(rf"(\w+){_SIZES}")
 _DYNAMIC = re.compile(
     rf"auto \*const (\w+) =\s*reinterpret_cast<({TYPE})\(\*\){_SIZES}>"
     r"\(\s*(\w+)\s*(?:\+([^;]*))?\);"
@@ -67,8 +68,9 @@ def shared_arrays(text: str, symbols: str) -> tuple[SharedSymbol, ...]:
     """The arrays of ``text``, at the offsets that ``symbols``, readelf's list, gives."""
     constants = _constants(text)
     static = {
-        found[2]: (_shape(found[3], constants), ELEMENTS[found[1]])
+        one[1]: (_shape(one[2], constants), ELEMENTS[found[1]])
         for found in _STATIC.finditer(text)
+        for one in _DECLARED.finditer(found[2])
     }
     arrays: list[SharedSymbol] = []
     for start, size, name in _SYMBOL.findall(symbols):
@@ -78,16 +80,19 @@ def shared_arrays(text: str, symbols: str) -> tuple[SharedSymbol, ...]:
 
 
 def _within(whole: SharedSymbol, text: str, constants: Mapping[str, int]) -> list[SharedSymbol]:
-    """The arrays that the text lays into dynamic shared memory, one after another."""
+    """The arrays that the text lays into dynamic shared memory, one after another: at an offset in
+    bytes, or after so many stages of another array."""
     begins: list[tuple[int, str, tuple[int, ...], int]] = []
-    sizes = dict(constants)
+    sizes, starts = dict(constants), {whole.name: 0}
     for name, stored, tail, base, offset in _DYNAMIC.findall(text):
         shape = _shape(tail, constants)
         sizes[f"sizeof_{name}"] = math.prod(shape) * ELEMENTS[stored]
         expression = re.sub(r"sizeof\((\w+)\[0\]\)", r"sizeof_\1", offset)
-        start = _evaluate(expression, sizes) if offset else 0
-        if base != whole.name or start is None or not shape:
+        further = _evaluate(expression, sizes) if offset else 0
+        if base not in starts or further is None or not shape:
             return []
+        start = starts[base] + further * sizes.get(f"sizeof_{base}", 1)
+        starts[name] = start
         begins.append((start, name, shape, ELEMENTS[stored]))
     arrays: list[SharedSymbol] = []
     for i, (start, name, shape, element) in enumerate(begins):

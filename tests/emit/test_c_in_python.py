@@ -24,11 +24,9 @@ C = re.compile(
 
 ALLOWED = {
     "ctext.py": {"static_cast<float>", "static_cast<double>", "reinterpret_cast<size_t>"},
-    "line_breaks.py": {";"},
     "launcher_types.py": {"__half", "__nv_bfloat16", "__nv_fp8_e4m3", "__nv_fp8_e5m2"},
 }
-"""Conversions, which an expression calls as functions; what is between directives in a comment;
-names of CUDA's types."""
+"""Conversions, which an expression calls as functions; names of CUDA's types."""
 
 
 def literals(source: str) -> Iterator[str]:

@@ -11,6 +11,8 @@ from gemmgen.schedule import examples
 from gemmgen.schedule.read import read_source
 
 MOST = 300
+WHOLE = 550
+"""Lines of the longest text of bf16: head, functions, kernel and launcher."""
 LONGER: dict[str, int] = stated("lines")
 HOPPER = [name for name in examples.names() if name.startswith("hopper/")]
 PRODUCER, CONSUMERS = "// the producer: ", "// the consumers: "
@@ -30,6 +32,11 @@ def test_a_kernel_and_its_functions_are_300_lines_at_most(name: str) -> None:
     length = len(lines_of(name))
     assert length <= LONGER.get(name, MOST)
     assert (length > MOST) == (name in LONGER)
+
+
+def test_a_ping_pong_text_is_550_lines_at_most() -> None:
+    text = compile_source(read_source(str(examples.path_of("best/bf16_8192")))).text
+    assert len(text.splitlines()) <= WHOLE
 
 
 @pytest.mark.by_default("hopper/persistent")

@@ -30,15 +30,12 @@ def test_further_lines_are_indented_by_four() -> None:
     assert got == [f"  f({LONG},", f"      {LONG},", f"      {LONG});"]
 
 
-def test_a_value_on_a_line_of_its_own_has_its_further_lines_below_it() -> None:
-    got = laid_out(f"a = {FIRST}{call(LONG, LONG)}").split("\n")
-    assert got == ["a =", f"    f({LONG},", f"        {LONG});"]
-
-
-def test_an_assignment_is_broken_after_its_sign_before_anything_else() -> None:
-    text = f"{LONG} = {FIRST}g({SOFT}{'y' * 30});"
-    assert laid_out(text) == f"{LONG} =\n    g({'y' * 30});"
+def test_an_assignment_is_broken_after_its_sign_if_its_value_then_takes_one_line() -> None:
+    text = f"{LONG} = {FIRST}g({SOFT}{'y' * 40});"
+    assert laid_out(text) == f"{LONG} =\n    g({'y' * 40});"
     assert laid_out(f"    a = {FIRST}{LONG};") == f"    a = {LONG};"
+    got = laid_out(f"a = {FIRST}{call(LONG, LONG)}").split("\n")
+    assert got == [f"a = f({LONG},", f"    {LONG});"]
 
 
 def test_indices_are_parted_if_no_other_mark_fits() -> None:

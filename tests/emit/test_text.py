@@ -41,7 +41,7 @@ WORDS = CPP - {"asm"} | MODELED - CPP | {"__restrict__", "x", "y", "val"}
 ``gg_*`` functions, whose texts are as they are in ``emit/intrinsics``."""
 
 DECLARATION = re.compile(
-    r"(?:\b(?:int|bool|float|double|char|cudaStream_t|cudaError_t|long long)"
+    r"(?:\b(?:auto|int|bool|float|double|char|cudaStream_t|cudaError_t|long long)"
     r"|\*const|\*__restrict__|\*)"
     r"\s*(\w+)"
 )

@@ -20,14 +20,11 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 4, TN = 8;  // micro-tile of a thread
 constexpr int PN = 4;  // in vectors of this many adjacent elements
@@ -43,8 +40,7 @@ static_assert(THREADS % (BK / VEC) == 0 && B_VECTORS * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize B C width=4)
+// loads a vector of B; zeros outside the matrix (cache_shared; vectorize)
 __device__ __forceinline__ void load_B(float *target, const float *B, int ldb, int N, int K, int n,
     int k)
 {
@@ -53,8 +49,7 @@ __device__ __forceinline__ void load_B(float *target, const float *B, int ldb, i
         target[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0.0f;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize B C width=4)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -65,18 +60,17 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n])
+    // tiles in shared memory (cache_shared)
     __shared__ alignas(16) float A_shared[BK][BM];
     __shared__ alignas(16) float B_shared[BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=32 n=64 k=8)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (bind x=n; tile m=32 n=64 k=8;
-    // register_block m=4 n=8)
+    // the thread's position in it (bind; tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * PN;
 
@@ -91,7 +85,7 @@ gemm(int M, int N, int K,
 
     // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        // load this step's tiles (cache_shared A[k, m] B[k, n])
+        // load this step's tiles (cache_shared)
         #pragma unroll
         for (int vector = 0; vector < A_VECTORS; ++vector) {
             const int k = tile_k + A_k + vector * A_STEP, m = tile_m + A_m;
@@ -107,7 +101,7 @@ gemm(int M, int N, int K,
         }
         __syncthreads();
 
-        // multiply the tile (register_block m=4 n=8)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
@@ -126,7 +120,7 @@ gemm(int M, int N, int K,
         __syncthreads();
     }
 
-    // the epilogue (vectorize B C width=4)
+    // the epilogue (vectorize)
     #pragma unroll
     for (int reg_n = 0; reg_n < TN; ++reg_n) {
         const int n = tile_n + thread_n + (reg_n / PN) * (PN * LN) + reg_n % PN;
@@ -146,18 +140,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483623 ||
-        lda < M || ldb < K || ldc < M || ldb % 4 != 0 || ldc % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483623 || lda < M ||
+        ldb < K || ldc < M || ldb % 4 != 0 || ldc % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(B) % 16 != 0 || reinterpret_cast<size_t>(C) % 16 != 0)
         return cudaErrorMisalignedAddress;

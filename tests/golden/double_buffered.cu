@@ -17,9 +17,7 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int A_PAD = 1;  // padding elements of each row
 constexpr int THREADS = BM * BN;
@@ -31,18 +29,17 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=1;
-    // double_buffer A B)
+    // tiles in shared memory (cache_shared; pad; double_buffer)
     __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[2][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=32 n=32 k=32)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=32 n=32 k=32)
+    // the thread's position in it (tile)
     const int tid = threadIdx.y * BN + threadIdx.x;
     const int thread_m = threadIdx.y, thread_n = threadIdx.x;
 
@@ -54,7 +51,7 @@ gemm(int M, int N, int K,
     float acc = 0.0f;
     float A_next, B_next;
 
-    // load the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared)
     {
         const int m = tile_m + A_m, k = A_k;
         A_shared[0][A_k][A_m] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
@@ -70,7 +67,7 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A B)
+        // load the next tile early (double_buffer)
         {
             const int m = tile_m + A_m, k = next_k + A_k;
             A_next = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
@@ -85,7 +82,7 @@ gemm(int M, int N, int K,
         for (int k = 0; k < BK; ++k)
             acc = fmaf(A_shared[stage][k][thread_m], B_shared[stage][k][thread_n], acc);
 
-        // store the prefetched tile to shared memory (double_buffer A B)
+        // store the prefetched tile to shared memory (double_buffer)
         A_shared[next_stage][A_k][A_m] = A_next;
         B_shared[next_stage][B_k][B_n] = B_next;
         __syncthreads();
@@ -101,18 +98,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483599 || K > 2147483567 ||
-        lda < K || ldb < N || ldc < N)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483599 || K > 2147483567 || lda < K ||
+        ldb < N || ldc < N)
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS

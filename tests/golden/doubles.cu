@@ -23,24 +23,19 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 2 contiguous elements in one access.
-__device__ __forceinline__ void copy2(double *target, const double *source) {
-    *reinterpret_cast<double2 *>(target) = *reinterpret_cast<const double2 *>(source);
-}
+__device__ __forceinline__ void copy2(double *target, const double *source)
+{ *reinterpret_cast<double2 *>(target) = *reinterpret_cast<const double2 *>(source); }
 
 // mma.m8n8k4: acc += a * b of warp fragments, f64; adjacent accumulators in a row.
 __device__ __forceinline__ void gg_mma_m8n8k4_f64(
     double *acc, const double *a, const double *b)
-{
-    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
-                 "{%0, %1}, {%2}, {%3}, {%0, %1};"
-                 : "+d"(acc[0]), "+d"(acc[1])
-                 : "d"(a[0]), "d"(b[0]));
-}
+{ asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
+               "{%0, %1}, {%2}, {%3}, {%0, %1};"
+               : "+d"(acc[0]), "+d"(acc[1])
+               : "d"(a[0]), "d"(b[0])); }
 
 // ---- kernel ----
-
 constexpr int BM = 48, BN = 32, BK = 16;  // threadblock tile of C, and its step along K
 constexpr int WM = 24, WN = 16;  // warp tile
 constexpr int TM = 3, TN = 4;  // micro-tile of a thread
@@ -61,8 +56,7 @@ static_assert(THREADS % (BK / VEC) == 0 && B_VECTORS * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[n, k];
-// vectorize A.global B.global C width=2)
+// loads a vector of A or B; zeros outside the matrix (cache_shared; vectorize)
 __device__ __forceinline__ void load2(double *target, const double *X, int ldx, int rows, int cols,
     int i, int j)
 {
@@ -71,8 +65,7 @@ __device__ __forceinline__ void load2(double *target, const double *X, int ldx, 
         target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0.0;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize A.global B.global C width=2)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy2(double *target, const double *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy2(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -83,26 +76,22 @@ gemm(int M, int N, int K,
     double alpha, const double *__restrict__ A, int lda, const double *__restrict__ B, int ldb,
     double beta, double *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[n, k]; pad A B by=4;
-    // double_buffer A A.register B B.register)
+    // tiles in shared memory (cache_shared; pad; double_buffer)
     __shared__ alignas(16) double A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) double B_shared[2][BN][BK + B_PAD];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=48 n=32 k=16)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=48 n=32 k=16; warp_tile m=24 n=16;
-    // tensor_core via=mma)
+    // the thread's position in it (tile; warp_tile; tensor_core)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + lane / LN;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
-    const int A_lane_m = (warp / (BN / WN)) * WM + lane / 4;
-    const int A_lane_k = lane % 4;
-    const int B_lane_n = (warp % (BN / WN)) * WN + lane / 4;
-    const int B_lane_k = lane % 4;
+    const int A_lane_m = (warp / (BN / WN)) * WM + lane / 4, A_lane_k = lane % 4;
+    const int B_lane_n = (warp % (BN / WN)) * WN + lane / 4, B_lane_k = lane % 4;
 
     // first vector of A and B that this thread copies
     const int B_n = tid / (BK / VEC), B_k = (tid % (BK / VEC)) * VEC;
@@ -112,7 +101,7 @@ gemm(int M, int N, int K,
     double acc[TM][TN] = {};
     alignas(16) double A_next[A_VECTORS][VEC], B_next[B_VECTORS][VEC];
 
-    // load the first tile (cache_shared A[k, m] B[n, k])
+    // load the first tile (cache_shared)
     #pragma unroll
     for (int vector = 0; vector < A_VECTORS; ++vector) {
         const int A_vector = tid + vector * THREADS, A_k = A_vector / (BM / VEC);
@@ -127,7 +116,7 @@ gemm(int M, int N, int K,
     int stage = 0;
     __syncthreads();
 
-    // load the first fragments (double_buffer A A.register B B.register)
+    // load the first fragments (double_buffer)
     #pragma unroll
     for (int frag_m = 0; frag_m < FM; ++frag_m)
         A_frag[0][frag_m] = A_shared[0][A_lane_k][A_lane_m + frag_m * IM];
@@ -139,7 +128,7 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A A.register B B.register)
+        // load the next tile early (double_buffer)
         if (next_k + BK <= K && tile_m + BM <= M) {
             #pragma unroll
             for (int vector = 0; vector < A_VECTORS; ++vector) {
@@ -169,7 +158,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // multiply the tile (tensor_core via=mma)
+        // multiply the tile (tensor_core)
         #pragma unroll
         for (int k = 0; k < BK; k += IK) {
             if (k + IK < BK) {
@@ -185,7 +174,7 @@ gemm(int M, int N, int K,
                 }
             } else {
                 // store the prefetched tile to shared memory, then read ahead into it
-                // (double_buffer A A.register B B.register)
+                // (double_buffer)
                 #pragma unroll
                 for (int vector = 0; vector < A_VECTORS; ++vector) {
                     const int A_vector = tid + vector * THREADS, A_k = A_vector / (BM / VEC);
@@ -219,7 +208,7 @@ gemm(int M, int N, int K,
         stage = next_stage;
     }
 
-    // the epilogue (vectorize A.global B.global C width=2)
+    // the epilogue (vectorize)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         const int m = tile_m + thread_m + reg_m * LM;
@@ -239,18 +228,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    double alpha, const double *A, int lda, const double *B, int ldb,
-    double beta, double *C, int ldc, cudaStream_t stream)
+    double alpha, const double *A, int lda, const double *B, int ldb, double beta, double *C,
+    int ldc, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483583 || N > 2147483599 || K > 2147483599 ||
-        lda < M || ldb < K || ldc < N || lda % 2 != 0 || ldb % 2 != 0 || ldc % 2 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483583 || N > 2147483599 || K > 2147483599 || lda < M ||
+        ldb < K || ldc < N || lda % 2 != 0 || ldb % 2 != 0 || ldc % 2 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)

@@ -29,25 +29,18 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 2 contiguous elements in one access.
-__device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source) {
-    *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source);
-}
-
+__device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source)
+{ *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source); }
 // mov.b32: bf16 bits to float: they are its upper half.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits) {
     float number;
     asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
     return number;
 }
-
 // cvt.rn.bf16.f32: float to bf16 bits, rounded to nearest even.
-__device__ __forceinline__ unsigned short gg_to_bf16(float number) {
-    unsigned short bits;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number));
-    return bits;
-}
+__device__ __forceinline__ unsigned short gg_to_bf16(float number)
+{ unsigned short bits; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number)); return bits; }
 
 // cp.async.cg: asynchronous copy of 16 bytes from global to shared memory: `valid` bytes of
 // the source, then zeros.
@@ -58,18 +51,13 @@ __device__ __forceinline__ void gg_copy_async_16(
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(source), "r"(valid) : "memory");
 }
-
 // cp.async.commit_group: makes this thread's uncommitted cp.async copies one group.
-__device__ __forceinline__ void gg_commit_group() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_commit_group()
+{ asm volatile("cp.async.commit_group;" ::: "memory"); }
 // cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
 // outstanding.
-template <int pending>
-__device__ __forceinline__ void gg_wait_group() {
-    asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
-}
+template <int pending> __device__ __forceinline__ void gg_wait_group()
+{ asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory"); }
 
 // ldmatrix.x4: a warp loads four matrices of 8 rows of 16 bytes, each to a register
 // of every lane.  Lane 8 * i + r names row r of matrix i: 16 bytes at a multiple of 16.
@@ -86,15 +74,12 @@ __device__ __forceinline__ void gg_ldmatrix_x4(
 // rows that are 8 apart.
 __device__ __forceinline__ void gg_mma_m16n8k32_e4m3_e5m2(
     float *upper, float *lower, const unsigned *a, const unsigned *b)
-{
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
+{ asm volatile("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); }
 
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 64, BK = 64;  // threadblock tile of C, and its step along K
 constexpr int WM = 16, WN = 32;  // warp tile
 constexpr int TM = 2, TN = 8;  // micro-tile of a thread
@@ -115,9 +100,8 @@ static_assert(THREADS % (BK / B_VEC) == 0 && B_VECTORS * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// starts this thread's copies of a tile of A; zeros outside the matrix
-// (cache_shared A[m, k] B[n, k]; vectorize A.global B.global width=16;
-// async_copy A B via=cp_async)
+// starts this thread's copies of a tile of A; zeros outside the matrix (cache_shared;
+// vectorize A.global B.global width=16; async_copy)
 __device__ __forceinline__ void copy_A_tile(unsigned char (&A_shared)[BM][BK],
     const unsigned char *A, int lda, int M, int K, int tile_m, int tile_k, int A_m, int A_k)
 {
@@ -127,9 +111,8 @@ __device__ __forceinline__ void copy_A_tile(unsigned char (&A_shared)[BM][BK],
         valid * sizeof(unsigned char));
 }
 
-// starts this thread's copies of a tile of B; zeros outside the matrix
-// (cache_shared A[m, k] B[n, k]; vectorize A.global B.global width=16;
-// async_copy A B via=cp_async)
+// starts this thread's copies of a tile of B; zeros outside the matrix (cache_shared;
+// vectorize A.global B.global width=16; async_copy)
 __device__ __forceinline__ void copy_B_tile(unsigned char (&B_shared)[BN][BK],
     const unsigned char *B, int ldb, int N, int K, int tile_n, int tile_k, int B_n, int B_k)
 {
@@ -143,8 +126,7 @@ __device__ __forceinline__ void copy_B_tile(unsigned char (&B_shared)[BN][BK],
     }
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize C width=2)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize C width=2)
 __device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source,
     int first, int stop)
 {
@@ -157,19 +139,17 @@ gemm(int M, int N, int K,
     float alpha, const unsigned char *__restrict__ A, int lda, const unsigned char *__restrict__ B,
     int ldb, float beta, unsigned short *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[m, k] B[n, k]; swizzle A B;
-    // double_buffer A B stages=3)
+    // tiles in shared memory (cache_shared; swizzle; double_buffer)
     __shared__ alignas(16) unsigned char A_shared[STAGES][BM][BK];
     __shared__ alignas(16) unsigned char B_shared[STAGES][BN][BK];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=32 n=64 k=64)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=32 n=64 k=64; warp_tile m=16 n=32;
-    // tensor_core via=mma)
+    // the thread's position in it (tile; warp_tile; tensor_core)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + lane / LN;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
@@ -187,7 +167,7 @@ gemm(int M, int N, int K,
     unsigned B_frag[FN * 2];
     float acc[TM][TN] = {};
 
-    // copy the first tiles (async_copy A B via=cp_async)
+    // copy the first tiles (async_copy)
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
         copy_A_tile(A_shared[ahead], A, lda, M, K, tile_m, ahead * BK, A_m, A_k);
         copy_B_tile(B_shared[ahead], B, ldb, N, K, tile_n, ahead * BK, B_n, B_k);
@@ -202,12 +182,12 @@ gemm(int M, int N, int K,
         const int next_k = tile_k + (STAGES - 1) * BK;
         const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
 
-        // copy a tile ahead (async_copy A B via=cp_async)
+        // copy a tile ahead (async_copy)
         copy_A_tile(A_shared[write_stage], A, lda, M, K, tile_m, next_k, A_m, A_k);
         copy_B_tile(B_shared[write_stage], B, ldb, N, K, tile_n, next_k, B_n, B_k);
         gg_commit_group();
 
-        // multiply the tile (tensor_core via=mma)
+        // multiply the tile (tensor_core)
         #pragma unroll
         for (int k = 0; k < BK; k += IK) {
             gg_ldmatrix_x4(A_frag,
@@ -252,19 +232,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const unsigned char *A, int lda,
-    const unsigned char *B, int ldb, float beta, unsigned short *C,
-    int ldc, cudaStream_t stream)
+    float alpha, const unsigned char *A, int lda, const unsigned char *B, int ldb, float beta,
+    unsigned short *C, int ldc, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483439 ||
-        lda < K || ldb < K || ldc < N || lda % 16 != 0 || ldb % 16 != 0 || ldc % 2 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483439 || lda < K ||
+        ldb < K || ldc < N || lda % 16 != 0 || ldb % 16 != 0 || ldc % 2 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 4 != 0)

@@ -21,14 +21,11 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 4, TN = 8;  // micro-tile of a thread
 constexpr int PN = 4;  // in vectors of this many adjacent elements
@@ -44,8 +41,7 @@ static_assert(THREADS % (BN / VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=4)
+// loads a vector of A or B; zeros outside the matrix (cache_shared; vectorize)
 __device__ __forceinline__ void load4(float *target, const float *X, int ldx, int rows, int cols,
     int i, int j)
 {
@@ -54,8 +50,7 @@ __device__ __forceinline__ void load4(float *target, const float *X, int ldx, in
         target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0.0f;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize A B C width=4)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -66,17 +61,17 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A B stages=3)
+    // tiles in shared memory (cache_shared; double_buffer A B stages=3)
     __shared__ alignas(16) float A_shared[STAGES][BK][BM];
     __shared__ alignas(16) float B_shared[STAGES][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=32 n=64 k=8)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=32 n=64 k=8; register_block m=4 n=8)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * PN;
 
@@ -89,7 +84,7 @@ gemm(int M, int N, int K,
     float acc[TM][TN] = {};
     alignas(16) float A_next[VEC], B_next[B_VECTORS][VEC];
 
-    // load the first tiles (cache_shared A[k, m] B[k, n])
+    // load the first tiles (cache_shared)
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
         load4(A_next, A, lda, M, K, tile_m + A_m, ahead * BK + A_k);
         for (int e = 0; e < VEC; ++e) A_shared[ahead][A_k + e][A_m] = A_next[e];
@@ -128,7 +123,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // multiply the tile (register_block m=4 n=8)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
@@ -142,17 +137,15 @@ gemm(int M, int N, int K,
                 // store the prefetched tile to shared memory, then read ahead into it
                 // (double_buffer A.register B.register)
                 stage = stage + 1 < STAGES ? stage + 1 : 0;
-                for (int e = 0; e < VEC; ++e)
-                    A_shared[write_stage][A_k + e][A_m] = A_next[e];
+                for (int e = 0; e < VEC; ++e) A_shared[write_stage][A_k + e][A_m] = A_next[e];
                 #pragma unroll
                 for (int vector = 0; vector < B_VECTORS; ++vector)
                     copy4(&B_shared[write_stage][B_k + vector * B_STEP][B_n], B_next[vector]);
                 __syncthreads();
                 copy4(A_frag[(k + 1) % 2], &A_shared[stage][0][thread_m]);
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC)
                     copy4(&B_frag[(k + 1) % 2][reg_n], &B_shared[stage][0][thread_n + reg_n * LN]);
-                }
             }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
@@ -165,7 +158,7 @@ gemm(int M, int N, int K,
         }
     }
 
-    // the epilogue (vectorize A B C width=4)
+    // the epilogue (vectorize)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         const int m = tile_m + thread_m + reg_m;
@@ -185,18 +178,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483607 ||
-        lda < K || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483607 || lda < K ||
+        ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)

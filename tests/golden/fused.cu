@@ -18,9 +18,7 @@
 //     C overlaps none of A, B, bias
 
 namespace gemm_detail {
-
 // ---- kernel ----
-
 constexpr int BM = 128, BN = 128, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
@@ -38,18 +36,17 @@ gemm(int M, int N, int K,
     const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float *__restrict__ C, int ldc, const float *__restrict__ bias)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=4;
-    // double_buffer A B)
+    // tiles in shared memory (cache_shared; pad; double_buffer)
     __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[2][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=128 n=128 k=8)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=128 n=128 k=8; register_block m=8 n=8)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
@@ -62,18 +59,16 @@ gemm(int M, int N, int K,
     float acc[TM][TN] = {};
     float A_next[A_VECTORS], B_next[B_VECTORS];
 
-    // load the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared)
     #pragma unroll
     for (int vector = 0; vector < A_VECTORS; ++vector) {
         const int m = tile_m + A_m + vector * A_STEP, k = A_k;
-        A_shared[0][A_k][A_m + vector * A_STEP] =
-            m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
+        A_shared[0][A_k][A_m + vector * A_STEP] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
     }
     #pragma unroll
     for (int vector = 0; vector < B_VECTORS; ++vector) {
         const int k = B_k + vector * B_STEP, n = tile_n + B_n;
-        B_shared[0][B_k + vector * B_STEP][B_n] =
-            k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
+        B_shared[0][B_k + vector * B_STEP][B_n] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
     }
     int stage = 0;
     __syncthreads();
@@ -82,7 +77,7 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A B)
+        // load the next tile early (double_buffer)
         #pragma unroll
         for (int vector = 0; vector < A_VECTORS; ++vector) {
             const int m = tile_m + A_m + vector * A_STEP, k = next_k + A_k;
@@ -94,7 +89,7 @@ gemm(int M, int N, int K,
             B_next[vector] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
         }
 
-        // multiply the tile (register_block m=8 n=8)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
@@ -111,7 +106,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // store the prefetched tile to shared memory (double_buffer A B)
+        // store the prefetched tile to shared memory (double_buffer)
         #pragma unroll
         for (int vector = 0; vector < A_VECTORS; ++vector)
             A_shared[next_stage][A_k][A_m + vector * A_STEP] = A_next[vector];
@@ -122,7 +117,7 @@ gemm(int M, int N, int K,
         stage = next_stage;
     }
 
-    // the epilogue (fuse_epilogue relu(acc + bias[n]))
+    // the epilogue (fuse_epilogue)
     float bias_frag[TN];
     #pragma unroll
     for (int reg_n = 0; reg_n < TN; ++reg_n) {
@@ -146,18 +141,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    const float *A, int lda, const float *B, int ldb,
-    float *C, int ldc, const float *bias, cudaStream_t stream)
+    const float *A, int lda, const float *B, int ldb, float *C, int ldc, const float *bias,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483615 ||
-        lda < K || ldb < N || ldc < N)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483615 || lda < K ||
+        ldb < N || ldc < N)
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);

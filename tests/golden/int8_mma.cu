@@ -28,21 +28,15 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 2 contiguous elements in one access.
-__device__ __forceinline__ void copy2(float *target, const float *source) {
-    *reinterpret_cast<float2 *>(target) = *reinterpret_cast<const float2 *>(source);
-}
-
+__device__ __forceinline__ void copy2(float *target, const float *source)
+{ *reinterpret_cast<float2 *>(target) = *reinterpret_cast<const float2 *>(source); }
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
-
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 // Copies 16 contiguous elements in one access.
-__device__ __forceinline__ void copy16(signed char *target, const signed char *source) {
-    *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
-}
+__device__ __forceinline__ void copy16(signed char *target, const signed char *source)
+{ *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source); }
 
 // ldmatrix.x4: a warp loads four matrices of 8 rows of 16 bytes, each to a register
 // of every lane.  Lane 8 * i + r names row r of matrix i: 16 bytes at a multiple of 16.
@@ -59,15 +53,12 @@ __device__ __forceinline__ void gg_ldmatrix_x4(
 // rows that are 8 apart.
 __device__ __forceinline__ void gg_mma_m16n8k32_i8(
     int *upper, int *lower, const unsigned *a, const unsigned *b)
-{
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+r"(upper[0]), "+r"(upper[1]), "+r"(lower[0]), "+r"(lower[1])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
+{ asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+r"(upper[0]), "+r"(upper[1]), "+r"(lower[0]), "+r"(lower[1])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); }
 
 // ---- kernel ----
-
 constexpr int BM = 64, BN = 32, BK = 64;  // threadblock tile of C, and its step along K
 constexpr int WM = 32, WN = 16;  // warp tile
 constexpr int TM = 4, TN = 4;  // micro-tile of a thread
@@ -91,8 +82,7 @@ static_assert(THREADS % (BK / A_VEC) == 0 && A_VECTORS * A_STEP == BM,
 static_assert(THREADS % BN == 0 && B_VECTORS * B_STEP == BK, "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A; zeros outside the matrix
-// (cache_shared A[m, k] B[n, k] C[m, n]; vectorize A.global width=16)
+// loads a vector of A; zeros outside the matrix (cache_shared; vectorize A.global width=16)
 __device__ __forceinline__ void load_A(signed char *target, const signed char *A, int lda, int M,
     int K, int m, int k)
 {
@@ -101,16 +91,16 @@ __device__ __forceinline__ void load_A(signed char *target, const signed char *A
         target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (cache_shared A[m, k] B[n, k] C[m, n]; vectorize C width=4)
+// copies the elements before `stop` of a vector whose first index is `first` (cache_shared;
+// vectorize C width=4)
 __device__ __forceinline__ void copy2(float *target, const float *source, int first, int stop) {
     if (first + C_SHARED_VEC - 1 < stop) return copy2(target, source);
     for (int e = 0; e < C_SHARED_VEC; ++e)
         if (first + e < stop) target[e] = source[e];
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (cache_shared A[m, k] B[n, k] C[m, n]; vectorize C width=4)
+// copies the elements before `stop` of a vector whose first index is `first` (cache_shared;
+// vectorize C width=4)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + C_VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < C_VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -121,21 +111,19 @@ gemm(int M, int N, int K,
     float alpha, const signed char *__restrict__ A, int lda, const signed char *__restrict__ B,
     int ldb, float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[m, k] B[n, k] C[m, n]; swizzle A;
-    // double_buffer A A.register B B.register; pad B by=16; tensor_core via=mma)
+    // tiles in shared memory (cache_shared; swizzle; double_buffer; pad; tensor_core)
     __shared__ alignas(16) signed char A_shared[2][BM][BK];
     __shared__ alignas(16) signed char B_shared[2][BN][BK + B_PAD];
     __shared__ alignas(16) float C_shared[C_ROWS][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) + sizeof(C_shared) <= 48 * 1024,
         "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=64 n=32 k=64)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=64 n=32 k=64; warp_tile m=32 n=16;
-    // tensor_core via=mma)
+    // the thread's position in it (tile; warp_tile; tensor_core)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + lane / LN;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
@@ -155,7 +143,7 @@ gemm(int M, int N, int K,
     alignas(16) signed char A_next[A_VECTORS][A_VEC];
     signed char B_next[B_VECTORS];
 
-    // load the first tile (cache_shared A[m, k] B[n, k] C[m, n])
+    // load the first tile (cache_shared)
     #pragma unroll
     for (int vector = 0; vector < A_VECTORS; ++vector) {
         load_A(&A_shared[0][A_m + vector * A_STEP][A_k ^ (((A_m + vector * A_STEP) / 2 % 4) * 16)],
@@ -164,13 +152,12 @@ gemm(int M, int N, int K,
     #pragma unroll
     for (int vector = 0; vector < B_VECTORS; ++vector) {
         const int k = B_k + vector * B_STEP, n = tile_n + B_n;
-        B_shared[0][B_n][B_k + vector * B_STEP] =
-            k < K && n < N ? B[(long long)k * ldb + n] : 0;
+        B_shared[0][B_n][B_k + vector * B_STEP] = k < K && n < N ? B[(long long)k * ldb + n] : 0;
     }
     int stage = 0;
     __syncthreads();
 
-    // load the first fragments (double_buffer A A.register B B.register)
+    // load the first fragments (double_buffer)
     #pragma unroll
     for (int frag_m = 0; frag_m < FM; ++frag_m) {
         gg_ldmatrix_x4(&A_frag[0][frag_m * 4],
@@ -182,7 +169,7 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A A.register B B.register)
+        // load the next tile early (double_buffer)
         if (tile_m + BM <= M && next_k + BK <= K) {
             #pragma unroll
             for (int vector = 0; vector < A_VECTORS; ++vector) {
@@ -201,7 +188,7 @@ gemm(int M, int N, int K,
             B_next[vector] = k < K && n < N ? B[(long long)k * ldb + n] : 0;
         }
 
-        // multiply the tile (tensor_core via=mma)
+        // multiply the tile (tensor_core)
         #pragma unroll
         for (int k = 0; k < BK; k += IK) {
             if (k + IK < BK) {
@@ -215,7 +202,7 @@ gemm(int M, int N, int K,
                     &B_shared[stage][B_row_n][B_row_k + k + IK]);
             } else {
                 // store the prefetched tile to shared memory, then read ahead into it
-                // (double_buffer A A.register B B.register)
+                // (double_buffer)
                 #pragma unroll
                 for (int vector = 0; vector < A_VECTORS; ++vector) {
                     copy16(
@@ -247,8 +234,7 @@ gemm(int M, int N, int K,
         stage = next_stage;
     }
 
-    // the epilogue: one row of each micro-tile at a time
-    // (cache_shared A[m, k] B[n, k] C[m, n]; tensor_core via=mma)
+    // the epilogue: one row of each micro-tile at a time (cache_shared; tensor_core)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         __syncthreads();
@@ -264,10 +250,9 @@ gemm(int M, int N, int K,
                     alignas(16) float out[C_SHARED_VEC];
                     alignas(16) float old[C_SHARED_VEC] = {};
                     if (beta != 0.0f) copy2(old, &C[(long long)m * ldc + n], n, N);
-                    for (int e = 0; e < C_SHARED_VEC; ++e) {
-                        out[e] = fmaf(beta, old[e],
-                            alpha * static_cast<float>(acc[reg_m][reg_n + e]));
-                    }
+                    for (int e = 0; e < C_SHARED_VEC; ++e)
+                        out[e] =
+                            fmaf(beta, old[e], alpha * static_cast<float>(acc[reg_m][reg_n + e]));
                     copy2(&C_shared[slice_m][thread_n + reg_n * LN], out);
                 }
             }
@@ -285,18 +270,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const signed char *A, int lda, const signed char *B,
-    int ldb, float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const signed char *A, int lda, const signed char *B, int ldb, float beta,
+    float *C, int ldc, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483599 || K > 2147483503 ||
-        lda < K || ldb < N || ldc < N || lda % 16 != 0 || ldc % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483599 || K > 2147483503 || lda < K ||
+        ldb < N || ldc < N || lda % 16 != 0 || ldc % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(C) % 16 != 0)
         return cudaErrorMisalignedAddress;

@@ -26,19 +26,15 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
-
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 // createpolicy: an L2 eviction priority: copies with it are evicted first.
 __device__ __forceinline__ unsigned long long gg_evict_first() {
     unsigned long long policy;
     asm("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(policy));
     return policy;
 }
-
 // createpolicy: an L2 eviction priority: copies with it are evicted last.
 __device__ __forceinline__ unsigned long long gg_evict_last() {
     unsigned long long policy;
@@ -60,19 +56,14 @@ __device__ __forceinline__ void gg_copy_async_16(
 }
 
 // cp.async.commit_group: makes this thread's uncommitted cp.async copies one group.
-__device__ __forceinline__ void gg_commit_group() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_commit_group()
+{ asm volatile("cp.async.commit_group;" ::: "memory"); }
 // cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
 // outstanding.
-template <int pending>
-__device__ __forceinline__ void gg_wait_group() {
-    asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
-}
+template <int pending> __device__ __forceinline__ void gg_wait_group()
+{ asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory"); }
 
 // ---- kernel ----
-
 constexpr int BM = 128, BN = 256, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int WM = 64, WN = 64;  // warp tile
 constexpr int TM = 8, TN = 16;  // micro-tile of a thread
@@ -91,9 +82,8 @@ static_assert(THREADS % (BN / VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// starts this thread's copies of a tile of A; zeros outside the matrix
-// (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
-// async_copy A B via=cp_async; l2 A evict=last)
+// starts this thread's copies of a tile of A; zeros outside the matrix (cache_shared; vectorize;
+// async_copy; l2 A evict=last)
 __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BK][BM], const float *A, int lda,
     int K, int M, int tile_k, int tile_m, int A_k, int A_m)
 {
@@ -103,9 +93,8 @@ __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BK][BM], const flo
         gg_evict_last());
 }
 
-// starts this thread's copies of a tile of B; zeros outside the matrix
-// (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
-// async_copy A B via=cp_async; l2 B evict=first)
+// starts this thread's copies of a tile of B; zeros outside the matrix (cache_shared; vectorize;
+// async_copy; l2 B evict=first)
 __device__ __forceinline__ void copy_B_tile(float (&B_shared)[BK][BN], const float *B, int ldb,
     int K, int N, int tile_k, int tile_n, int B_k, int B_n)
 {
@@ -118,8 +107,7 @@ __device__ __forceinline__ void copy_B_tile(float (&B_shared)[BK][BN], const flo
     }
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize A B C width=4)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -130,23 +118,21 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A B stages=4)
+    // tiles in shared memory (cache_shared; double_buffer A B stages=4)
     __shared__ alignas(16) float A_shared[STAGES][BK][BM];
     __shared__ alignas(16) float B_shared[STAGES][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=128 n=256 k=8; raster group=8)
+    // the block's tile of C (tile; raster)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
     const int group = (blockIdx.x / (full_group * blocks_n)) * full_group;
-    const int group_rows =
-        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int group_rows = blocks_m - group < full_group ? blocks_m - group : full_group;
     const int tile_in_group = blockIdx.x % (full_group * blocks_n);
     const int tile_m = (group + tile_in_group % group_rows) * BM;
     const int tile_n = (tile_in_group / group_rows) * BN;
 
-    // the thread's position in it (tile m=128 n=256 k=8; warp_tile m=64 n=64;
-    // register_block m=8 n=16)
+    // the thread's position in it (tile; warp_tile; register_block)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + (lane / LN) * PM;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
@@ -159,7 +145,7 @@ gemm(int M, int N, int K,
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
 
-    // copy the first tiles (async_copy A B via=cp_async)
+    // copy the first tiles (async_copy)
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
         copy_A_tile(A_shared[ahead], A, lda, K, M, ahead * BK, tile_m, A_k, A_m);
         copy_B_tile(B_shared[ahead], B, ldb, K, N, ahead * BK, tile_n, B_k, B_n);
@@ -182,12 +168,12 @@ gemm(int M, int N, int K,
         const int next_k = tile_k + (STAGES - 1) * BK;
         const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
 
-        // copy a tile ahead (async_copy A B via=cp_async)
+        // copy a tile ahead (async_copy)
         copy_A_tile(A_shared[write_stage], A, lda, K, M, next_k, tile_m, A_k, A_m);
         copy_B_tile(B_shared[write_stage], B, ldb, K, N, next_k, tile_n, B_k, B_n);
         gg_commit_group();
 
-        // multiply the tile (register_block m=8 n=16)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
@@ -208,13 +194,11 @@ gemm(int M, int N, int K,
                 gg_wait_group<STAGES - 2>();
                 __syncthreads();
                 #pragma unroll
-                for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
+                for (int reg_m = 0; reg_m < TM; reg_m += VEC)
                     copy4(&A_frag[(k + 1) % 2][reg_m], &A_shared[stage][0][thread_m + reg_m * LM]);
-                }
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC)
                     copy4(&B_frag[(k + 1) % 2][reg_n], &B_shared[stage][0][thread_n + reg_n * LN]);
-                }
             }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
@@ -230,7 +214,7 @@ gemm(int M, int N, int K,
     // drain the outstanding cp.async groups
     gg_wait_group<0>();
 
-    // the epilogue (vectorize A B C width=4)
+    // the epilogue (vectorize)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         const int m = tile_m + thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM;
@@ -250,18 +234,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483375 || K > 2147483599 ||
-        lda < M || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483375 || K > 2147483599 || lda < M ||
+        ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)

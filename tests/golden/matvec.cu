@@ -18,12 +18,9 @@
 //     y overlaps none of A, x
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
-
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 // shfl.sync.bfly: the value that lane `lane ^ lane_mask` passes; all 32 lanes must call it.
 __device__ __forceinline__ float gg_shuffle_xor(float value, int lane_mask) {
     float result;
@@ -33,7 +30,6 @@ __device__ __forceinline__ float gg_shuffle_xor(float value, int lane_mask) {
 }
 
 // ---- kernel ----
-
 constexpr int BM = 8, BN = 1, BK = 512;  // threadblock tile of C, and its step along K
 constexpr int TM = 1, TN = 1;  // micro-tile of a warp
 constexpr int LK = 32;  // lanes that share each sum
@@ -45,8 +41,7 @@ constexpr int THREADS = LM * LN * LK;
 static_assert(TM == 1 && TN == 1, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A; zeros outside the matrix (split_k within=warp;
-// vectorize A.global x.global width=4)
+// loads a vector of A; zeros outside the matrix (split_k; vectorize)
 __device__ __forceinline__ void load_A(float *target, const float *A, int lda, int M, int K, int m,
     int k)
 {
@@ -55,8 +50,7 @@ __device__ __forceinline__ void load_A(float *target, const float *A, int lda, i
         target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
 }
 
-// loads a vector of x; zeros outside the matrix (split_k within=warp;
-// vectorize A.global x.global width=4)
+// loads a vector of x; zeros outside the matrix (split_k; vectorize)
 __device__ __forceinline__ void load_x(float *target, const float *x, int ldx, int K, int n, int k)
 {
     if (k + VEC - 1 < K) return copy4(target, &x[(long long)n * ldx + k]);
@@ -69,12 +63,12 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ x, int ldx,
     float beta, float *__restrict__ y, int ldy)
 {
-    // the block's tile of C (tile m=8 n=1 k=512)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the warp's position in it (tile m=8 n=1 k=512; split_k within=warp)
+    // the warp's position in it (tile; split_k)
     const int tid = threadIdx.x, warp = tid / LK, lane = tid % LK;
     const int thread_m = warp / LN, thread_n = warp % LN, thread_k = lane * PK;
 
@@ -84,8 +78,7 @@ gemm(int M, int N, int K,
 
     // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        // load the lane's k elements of the step (split_k within=warp;
-        // vectorize A.global x.global width=4)
+        // load the lane's k elements of the step (split_k; vectorize)
         if (tile_m + BM <= M && tile_k + BK <= K) {
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
@@ -126,7 +119,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // multiply them (split_k within=warp)
+        // multiply them (split_k)
         #pragma unroll
         for (int reg_k = 0; reg_k < TK; ++reg_k) {
             #pragma unroll
@@ -140,7 +133,7 @@ gemm(int M, int N, int K,
         }
     }
 
-    // sum over the lanes of the warp (split_k within=warp)
+    // sum over the lanes of the warp (split_k)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         #pragma unroll
@@ -171,18 +164,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *x, int ldx,
-    float beta, float *y, int ldy, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *x, int ldx, float beta, float *y, int ldy,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483630 || K > 2147483119 ||
-        lda < K || ldx < K || ldy < N || lda % 4 != 0 || ldx % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483630 || K > 2147483119 || lda < K ||
+        ldx < K || ldy < N || lda % 4 != 0 || ldx % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(x) % 16 != 0)
         return cudaErrorMisalignedAddress;

@@ -21,14 +21,11 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 4, TN = 8;  // micro-tile of a thread
 constexpr int PN = 4;  // in vectors of this many adjacent elements
@@ -44,8 +41,7 @@ static_assert(THREADS % (BN / VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B width=4)
+// loads a vector of A or B; zeros outside the matrix (cache_shared; vectorize)
 __device__ __forceinline__ void load4(float *target, const float *X, int ldx, int rows, int cols,
     int i, int j)
 {
@@ -59,18 +55,17 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A;
-    // double_buffer B stages=3)
+    // tiles in shared memory (cache_shared; double_buffer A; double_buffer B stages=3)
     __shared__ alignas(16) float A_shared[2][BK][BM];
     __shared__ alignas(16) float B_shared[B_STAGES][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=32 n=64 k=8)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=32 n=64 k=8; register_block m=4 n=8)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * PN;
 
@@ -83,11 +78,11 @@ gemm(int M, int N, int K,
     float acc[TM][TN] = {};
     alignas(16) float A_next[VEC], B_next[B_VECTORS][VEC];
 
-    // load the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared)
     load4(A_next, A, lda, M, K, tile_m + A_m, A_k);
     for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
 
-    // load the first tiles (cache_shared A[k, m] B[k, n])
+    // load the first tiles (cache_shared)
     for (int B_ahead = 0; B_ahead < B_STAGES - 1; ++B_ahead) {
         #pragma unroll
         for (int vector = 0; vector < B_VECTORS; ++vector) {
@@ -122,7 +117,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // multiply the tile (register_block m=4 n=8)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             copy4(A_frag, &A_shared[A_stage][k][thread_m]);
@@ -138,8 +133,7 @@ gemm(int M, int N, int K,
         }
 
         // store the prefetched tile to shared memory (double_buffer A)
-        for (int e = 0; e < VEC; ++e)
-            A_shared[A_next_stage][A_k + e][A_m] = A_next[e];
+        for (int e = 0; e < VEC; ++e) A_shared[A_next_stage][A_k + e][A_m] = A_next[e];
 
         // store the prefetched tile to shared memory (double_buffer B stages=3)
         #pragma unroll
@@ -168,18 +162,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483607 ||
-        lda < K || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483607 || lda < K ||
+        ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0)
         return cudaErrorMisalignedAddress;

@@ -28,16 +28,12 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 2 contiguous elements in one access.
-__device__ __forceinline__ void copy2(float *target, const float *source) {
-    *reinterpret_cast<float2 *>(target) = *reinterpret_cast<const float2 *>(source);
-}
-
+__device__ __forceinline__ void copy2(float *target, const float *source)
+{ *reinterpret_cast<float2 *>(target) = *reinterpret_cast<const float2 *>(source); }
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // cp.async.cg: asynchronous copy of 16 bytes from global to shared memory: `valid` bytes of
 // the source, then zeros.
@@ -48,18 +44,13 @@ __device__ __forceinline__ void gg_copy_async_16(
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(source), "r"(valid) : "memory");
 }
-
 // cp.async.commit_group: makes this thread's uncommitted cp.async copies one group.
-__device__ __forceinline__ void gg_commit_group() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_commit_group()
+{ asm volatile("cp.async.commit_group;" ::: "memory"); }
 // cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
 // outstanding.
-template <int pending>
-__device__ __forceinline__ void gg_wait_group() {
-    asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
-}
+template <int pending> __device__ __forceinline__ void gg_wait_group()
+{ asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory"); }
 
 // ldmatrix.x4: a warp loads four matrices of 8 x 8 elements of 16 bits, each to a register
 // of every lane.  Lane 8 * i + r names row r of matrix i: 16 bytes at a multiple of 16.
@@ -87,15 +78,12 @@ __device__ __forceinline__ void gg_ldmatrix_x4_trans(
 // rows that are 8 apart.
 __device__ __forceinline__ void gg_mma_m16n8k16_f16(
     float *upper, float *lower, const unsigned *a, const unsigned *b)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
+{ asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); }
 
 // ---- kernel ----
-
 constexpr int BM = 64, BN = 32, BK = 64;  // threadblock tile of C, and its step along K
 constexpr int WM = 32, WN = 16;  // warp tile
 constexpr int TM = 4, TN = 4;  // micro-tile of a thread
@@ -120,9 +108,8 @@ static_assert(THREADS % (BN / B_VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// starts this thread's copies of a tile of A; zeros outside the matrix
-// (cache_shared A[m, k] B[k, n] C[m, n]; vectorize A.global B.global width=8;
-// async_copy A B via=cp_async)
+// starts this thread's copies of a tile of A; zeros outside the matrix (cache_shared;
+// vectorize A.global B.global width=8; async_copy)
 __device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK],
     const unsigned short *A, int lda, int M, int K, int tile_m, int tile_k, int A_m, int A_k)
 {
@@ -136,9 +123,8 @@ __device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK],
     }
 }
 
-// starts this thread's copies of a tile of B; zeros outside the matrix
-// (cache_shared A[m, k] B[k, n] C[m, n]; vectorize A.global B.global width=8;
-// async_copy A B via=cp_async)
+// starts this thread's copies of a tile of B; zeros outside the matrix (cache_shared;
+// vectorize A.global B.global width=8; async_copy)
 __device__ __forceinline__ void copy_B_tile(unsigned short (&B_shared)[BK][BN],
     const unsigned short *B, int ldb, int K, int N, int tile_k, int tile_n, int B_k, int B_n)
 {
@@ -152,16 +138,16 @@ __device__ __forceinline__ void copy_B_tile(unsigned short (&B_shared)[BK][BN],
     }
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (cache_shared A[m, k] B[k, n] C[m, n]; vectorize C width=4)
+// copies the elements before `stop` of a vector whose first index is `first` (cache_shared;
+// vectorize C width=4)
 __device__ __forceinline__ void copy2(float *target, const float *source, int first, int stop) {
     if (first + C_SHARED_VEC - 1 < stop) return copy2(target, source);
     for (int e = 0; e < C_SHARED_VEC; ++e)
         if (first + e < stop) target[e] = source[e];
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (cache_shared A[m, k] B[k, n] C[m, n]; vectorize C width=4)
+// copies the elements before `stop` of a vector whose first index is `first` (cache_shared;
+// vectorize C width=4)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + C_VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < C_VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -172,21 +158,19 @@ gemm(int M, int N, int K,
     float alpha, const unsigned short *__restrict__ A, int lda,
     const unsigned short *__restrict__ B, int ldb, float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[m, k] B[k, n] C[m, n]; swizzle A B;
-    // double_buffer A B stages=3; tensor_core via=mma)
+    // tiles in shared memory (cache_shared; swizzle; double_buffer A B stages=3; tensor_core)
     __shared__ alignas(16) unsigned short A_shared[STAGES][BM][BK];
     __shared__ alignas(16) unsigned short B_shared[STAGES][BK][BN];
     __shared__ alignas(16) float C_shared[C_ROWS][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) + sizeof(C_shared) <= 48 * 1024,
         "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=64 n=32 k=64)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=64 n=32 k=64; warp_tile m=32 n=16;
-    // tensor_core via=mma)
+    // the thread's position in it (tile; warp_tile; tensor_core)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + lane / LN;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
@@ -204,7 +188,7 @@ gemm(int M, int N, int K,
     unsigned B_frag[2][FN * 2];
     float acc[TM][TN] = {};
 
-    // copy the first tiles (async_copy A B via=cp_async)
+    // copy the first tiles (async_copy)
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
         copy_A_tile(A_shared[ahead], A, lda, M, K, tile_m, ahead * BK, A_m, A_k);
         copy_B_tile(B_shared[ahead], B, ldb, K, N, ahead * BK, tile_n, B_k, B_n);
@@ -227,12 +211,12 @@ gemm(int M, int N, int K,
         const int next_k = tile_k + (STAGES - 1) * BK;
         const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
 
-        // copy a tile ahead (async_copy A B via=cp_async)
+        // copy a tile ahead (async_copy)
         copy_A_tile(A_shared[write_stage], A, lda, M, K, tile_m, next_k, A_m, A_k);
         copy_B_tile(B_shared[write_stage], B, ldb, K, N, next_k, tile_n, B_k, B_n);
         gg_commit_group();
 
-        // multiply the tile (tensor_core via=mma)
+        // multiply the tile (tensor_core)
         #pragma unroll
         for (int k = 0; k < BK; k += IK) {
             if (k + IK < BK) {
@@ -273,8 +257,7 @@ gemm(int M, int N, int K,
     // drain the outstanding cp.async groups
     gg_wait_group<0>();
 
-    // the epilogue: one row of each micro-tile at a time
-    // (cache_shared A[m, k] B[k, n] C[m, n]; tensor_core via=mma)
+    // the epilogue: one row of each micro-tile at a time (cache_shared; tensor_core)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         __syncthreads();
@@ -309,18 +292,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const unsigned short *A, int lda,
-    const unsigned short *B, int ldb, float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const unsigned short *A, int lda, const unsigned short *B, int ldb, float beta,
+    float *C, int ldc, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483599 || K > 2147483439 ||
-        lda < K || ldb < N || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483599 || K > 2147483439 || lda < K ||
+        ldb < N || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)

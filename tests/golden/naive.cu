@@ -13,9 +13,7 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // ---- kernel ----
-
 constexpr int BM = 8, BN = 32;  // threadblock tile of C
 
 extern "C" __global__ void __launch_bounds__(BM * BN)
@@ -41,18 +39,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 ||
-        lda < K || ldb < N || ldc < N)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 || lda < K ||
+        ldb < N || ldc < N)
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS

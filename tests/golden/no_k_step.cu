@@ -15,9 +15,7 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 32;  // threadblock tile of C
 constexpr int TM = 4, TN = 2;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
@@ -30,12 +28,12 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // the block's tile of C (tile m=32 n=32)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=32 n=32; register_block m=4 n=2)
+    // the thread's position in it (tile; register_block)
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
     // registers: operand fragments, accumulators
@@ -80,18 +78,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483599 || K > 2147483630 ||
-        lda < K || ldb < N || ldc < N)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483599 || K > 2147483630 || lda < K ||
+        ldb < N || ldc < N)
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS

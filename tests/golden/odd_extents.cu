@@ -23,11 +23,9 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // cp.async.ca: asynchronous copy of 4 bytes from global to shared memory: `valid` bytes of
 // the source, then zeros.
@@ -46,19 +44,14 @@ __device__ __forceinline__ const float *gg_base(const float *pointer) {
 }
 
 // cp.async.commit_group: makes this thread's uncommitted cp.async copies one group.
-__device__ __forceinline__ void gg_commit_group() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_commit_group()
+{ asm volatile("cp.async.commit_group;" ::: "memory"); }
 // cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
 // outstanding.
-template <int pending>
-__device__ __forceinline__ void gg_wait_group() {
-    asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
-}
+template <int pending> __device__ __forceinline__ void gg_wait_group()
+{ asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory"); }
 
 // ---- kernel ----
-
 constexpr int BM = 128, BN = 64, BK = 16;  // threadblock tile of C, and its step along K
 constexpr int WM = 64, WN = 32;  // warp tile
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
@@ -86,23 +79,21 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A B stages=3)
+    // tiles in shared memory (cache_shared; double_buffer A B stages=3)
     __shared__ alignas(16) float A_shared[STAGES][BK][BM];
     __shared__ alignas(16) float B_shared[STAGES][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=128 n=64 k=16; raster group=8)
+    // the block's tile of C (tile; raster)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
     const int group = (blockIdx.x / (full_group * blocks_n)) * full_group;
-    const int group_rows =
-        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int group_rows = blocks_m - group < full_group ? blocks_m - group : full_group;
     const int tile_in_group = blockIdx.x % (full_group * blocks_n);
     const int tile_m = (group + tile_in_group % group_rows) * BM;
     const int tile_n = (tile_in_group / group_rows) * BN;
 
-    // the thread's position in it (tile m=128 n=64 k=16; warp_tile m=64 n=32;
-    // register_block m=8 n=8 order=serpentine)
+    // the thread's position in it (tile; warp_tile; register_block)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + (lane / LN) * PM;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
@@ -115,10 +106,10 @@ gemm(int M, int N, int K,
     alignas(16) float A_frag[2][TM], B_frag[2][TN];
     float acc[TM][TN] = {};
 
-    // the partial tile comes first: it starts before k = 0 (residue k=first)
+    // the partial tile comes first: it starts before k = 0 (residue)
     const int start_k = K % BK > 0 ? K % BK - BK : 0;
 
-    // copy the first tiles (async_copy A B via=cp_async)
+    // copy the first tiles (async_copy)
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
         #pragma unroll
         for (int vector = 0; vector < A_VECTORS; ++vector) {
@@ -163,7 +154,7 @@ gemm(int M, int N, int K,
         const int next_k = tile_k + (STAGES - 1) * BK;
         const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
 
-        // copy a tile ahead (async_copy A B via=cp_async)
+        // copy a tile ahead (async_copy)
         #pragma unroll
         for (int vector = 0; vector < A_VECTORS; ++vector) {
             const int k = next_k + A_k + vector * A_STEP;
@@ -192,8 +183,7 @@ gemm(int M, int N, int K,
         }
         gg_commit_group();
 
-        // multiply the tile (register_block m=8 n=8 order=serpentine;
-        // vectorize A.shared B.shared width=4)
+        // multiply the tile (register_block; vectorize)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
@@ -214,13 +204,11 @@ gemm(int M, int N, int K,
                 gg_wait_group<STAGES - 2>();
                 __syncthreads();
                 #pragma unroll
-                for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
+                for (int reg_m = 0; reg_m < TM; reg_m += VEC)
                     copy4(&A_frag[(k + 1) % 2][reg_m], &A_shared[stage][0][thread_m + reg_m * LM]);
-                }
                 #pragma unroll
-                for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
+                for (int reg_n = 0; reg_n < TN; reg_n += VEC)
                     copy4(&B_frag[(k + 1) % 2][reg_n], &B_shared[stage][0][thread_n + reg_n * LN]);
-                }
             }
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
@@ -255,18 +243,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483567 || K > 2147483583 ||
-        lda < M || ldb < N || ldc < N)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483567 || K > 2147483583 || lda < M ||
+        ldb < N || ldc < N)
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS

@@ -16,9 +16,7 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int A_PAD = 1;  // padding elements of each row
 constexpr int THREADS = BM * BN;
@@ -30,17 +28,17 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=1)
+    // tiles in shared memory (cache_shared; pad)
     __shared__ alignas(16) float A_shared[BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=32 n=32 k=32)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=32 n=32 k=32)
+    // the thread's position in it (tile)
     const int tid = threadIdx.y * BN + threadIdx.x;
     const int thread_m = threadIdx.y, thread_n = threadIdx.x;
 
@@ -53,7 +51,7 @@ gemm(int M, int N, int K,
 
     // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        // load this step's tiles (cache_shared A[k, m] B[k, n])
+        // load this step's tiles (cache_shared)
         {
             const int m = tile_m + A_m, k = tile_k + A_k;
             A_shared[A_k][A_m] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
@@ -80,18 +78,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483599 || K > 2147483599 ||
-        lda < K || ldb < N || ldc < N)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483599 || K > 2147483599 || lda < K ||
+        ldb < N || ldc < N)
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS

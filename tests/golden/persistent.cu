@@ -24,11 +24,9 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // cp.async.cg: asynchronous copy of 16 bytes from global to shared memory: `valid` bytes of
 // the source, then zeros.
@@ -39,21 +37,15 @@ __device__ __forceinline__ void gg_copy_async_16(
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(source), "r"(valid) : "memory");
 }
-
 // cp.async.commit_group: makes this thread's uncommitted cp.async copies one group.
-__device__ __forceinline__ void gg_commit_group() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_commit_group()
+{ asm volatile("cp.async.commit_group;" ::: "memory"); }
 // cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
 // outstanding.
-template <int pending>
-__device__ __forceinline__ void gg_wait_group() {
-    asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
-}
+template <int pending> __device__ __forceinline__ void gg_wait_group()
+{ asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory"); }
 
 // ---- kernel ----
-
 constexpr int BM = 128, BN = 128, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
 constexpr int PM = 4, PN = 4;  // in vectors of this many adjacent elements
@@ -66,9 +58,8 @@ static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BK * BM && THREADS * VEC == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// starts this thread's copies of a tile of A; zeros outside the matrix
-// (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
-// async_copy A B via=cp_async)
+// starts this thread's copies of a tile of A; zeros outside the matrix (cache_shared; vectorize;
+// async_copy)
 __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BK][BM], const float *A, int lda,
     int K, int M, int tile_k, int tile_m, int A_k, int A_m)
 {
@@ -77,9 +68,8 @@ __device__ __forceinline__ void copy_A_tile(float (&A_shared)[BK][BM], const flo
     gg_copy_async_16(&A_shared[A_k][A_m], &A[(long long)k * lda + m], valid * sizeof(float));
 }
 
-// starts this thread's copies of a tile of B; zeros outside the matrix
-// (cache_shared A[k, m] B[k, n]; vectorize A B C width=4;
-// async_copy A B via=cp_async)
+// starts this thread's copies of a tile of B; zeros outside the matrix (cache_shared; vectorize;
+// async_copy)
 __device__ __forceinline__ void copy_B_tile(float (&B_shared)[BK][BN], const float *B, int ldb,
     int K, int N, int tile_k, int tile_n, int B_k, int B_n)
 {
@@ -88,8 +78,7 @@ __device__ __forceinline__ void copy_B_tile(float (&B_shared)[BK][BN], const flo
     gg_copy_async_16(&B_shared[B_k][B_n], &B[(long long)k * ldb + n], valid * sizeof(float));
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize A B C width=4)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -100,7 +89,7 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A B stages=3)
+    // tiles in shared memory (cache_shared; double_buffer)
     __shared__ alignas(16) float A_shared[STAGES][BK][BM];
     __shared__ alignas(16) float B_shared[STAGES][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
@@ -109,7 +98,7 @@ gemm(int M, int N, int K,
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int tiles = blocks_m * blocks_n;
 
-    // the thread's position in a tile (tile m=128 n=128 k=8; register_block m=8 n=8)
+    // the thread's position in a tile (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * PM, thread_n = threadIdx.x * PN;
 
@@ -123,11 +112,10 @@ gemm(int M, int N, int K,
 
     // each of the block's tiles (persistent)
     for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
-        // the tile of C (tile m=128 n=128 k=8; raster group=8)
+        // the tile of C (tile; raster)
         const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
         const int group = (own_tile / (full_group * blocks_n)) * full_group;
-        const int group_rows =
-            blocks_m - group < full_group ? blocks_m - group : full_group;
+        const int group_rows = blocks_m - group < full_group ? blocks_m - group : full_group;
         const int tile_in_group = own_tile % (full_group * blocks_n);
         const int tile_m = (group + tile_in_group % group_rows) * BM;
         const int tile_n = (tile_in_group / group_rows) * BN;
@@ -139,7 +127,7 @@ gemm(int M, int N, int K,
             for (int reg_n = 0; reg_n < TN; ++reg_n) acc[reg_m][reg_n] = 0.0f;
         }
 
-        // copy the first tiles (async_copy A B via=cp_async)
+        // copy the first tiles (async_copy)
         for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
             copy_A_tile(A_shared[ahead], A, lda, K, M, ahead * BK, tile_m, A_k, A_m);
             copy_B_tile(B_shared[ahead], B, ldb, K, N, ahead * BK, tile_n, B_k, B_n);
@@ -154,12 +142,12 @@ gemm(int M, int N, int K,
             const int next_k = tile_k + (STAGES - 1) * BK;
             const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
 
-            // copy a tile ahead (async_copy A B via=cp_async)
+            // copy a tile ahead (async_copy)
             copy_A_tile(A_shared[write_stage], A, lda, K, M, next_k, tile_m, A_k, A_m);
             copy_B_tile(B_shared[write_stage], B, ldb, K, N, next_k, tile_n, B_k, B_n);
             gg_commit_group();
 
-            // multiply the tile (register_block m=8 n=8)
+            // multiply the tile (register_block)
             #pragma unroll
             for (int k = 0; k < BK; ++k) {
                 #pragma unroll
@@ -184,7 +172,7 @@ gemm(int M, int N, int K,
         // all warps are done with the stages of this tile
         __syncthreads();
 
-        // the epilogue (vectorize A B C width=4)
+        // the epilogue (vectorize)
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             const int m = tile_m + thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM;
@@ -205,18 +193,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483607 ||
-        lda < M || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483607 || lda < M ||
+        ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)
@@ -225,14 +212,13 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (alpha == 0) K = 0;  // as in BLAS
     const long long tiles = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
-    // the device of this thread's last launch, and its multiprocessors
+    // this thread's last launch: its device, and the multiprocessors of this
     static thread_local int ready = -1, multiprocessors = 0;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);
     if (error == cudaSuccess && device != ready) {
         ready = -1;
-        error =
-            cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+        error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
         if (error == cudaSuccess) ready = device;
     }
     if (error != cudaSuccess) return error;

@@ -35,115 +35,80 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
-struct alignas(128) gg_tensor_map {
-    unsigned long long words[16];
-};
-
+struct alignas(128) gg_tensor_map { unsigned long long words[16]; };
 // cvta.to.shared: the address by which PTX instructions take shared memory.
-__device__ __forceinline__ unsigned gg_shared(const void *pointer) {
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
+__device__ __forceinline__ unsigned gg_shared(const void *pointer)
+{ return static_cast<unsigned>(__cvta_generic_to_shared(pointer)); }
 // Copies 2 contiguous elements in one access.
-__device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source) {
-    *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source);
-}
-
+__device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source)
+{ *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source); }
 // shfl.sync.idx: a warp-uniform copy of the value.
 __device__ __forceinline__ int gg_uniform(int value) {
     int result;
     asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(result) : "r"(value));
     return result;
 }
-
 // mov.b32: bf16 bits to float: they are its upper half.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits) {
     float number;
     asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
     return number;
 }
-
 // cvt.rn.bf16.f32: float to bf16 bits, rounded to nearest even.
-__device__ __forceinline__ unsigned short gg_to_bf16(float number) {
-    unsigned short bits;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number));
-    return bits;
-}
+__device__ __forceinline__ unsigned short gg_to_bf16(float number)
+{ unsigned short bits; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number)); return bits; }
 
 // mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
-__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                 :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory");
-}
-
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals)
+{ asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+               :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory"); }
 // fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
-__device__ __forceinline__ void gg_fence_barrier_init() {
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_fence_barrier_init()
+{ asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 // mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
-__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory");
-}
-
+__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes)
+{ asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory"); }
 // mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     int ended;
-    asm volatile("{\n.reg .pred done;\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+    asm volatile("{\n.reg .pred done;\nmbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
                  "selp.b32 %0, 1, 0, done;\n}"
                  : "=r"(ended) : "r"(gg_shared(&barrier)), "r"(parity) : "memory");
     return ended != 0;
 }
-
 // mbarrier.arrive: one arrival; releases this thread's earlier accesses to the waiters.
-__device__ __forceinline__ void gg_arrive(unsigned long long &barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(gg_shared(&barrier)) : "memory");
-}
+__device__ __forceinline__ void gg_arrive(unsigned long long &barrier)
+{ asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(gg_shared(&barrier)) : "memory"); }
 
 // setmaxnreg.dec: `count` registers per thread of the warpgroup.
-template <int count>
-__device__ __forceinline__ void gg_fewer_registers() {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count));
-}
-
+template <int count> __device__ __forceinline__ void gg_fewer_registers()
+{ asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count)); }
 // setmaxnreg.inc: `count` registers per thread of the warpgroup (waits until free).
-template <int count>
-__device__ __forceinline__ void gg_more_registers() {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count));
-}
+template <int count> __device__ __forceinline__ void gg_more_registers()
+{ asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count)); }
 
 // cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
 // memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(void *target, const gg_tensor_map &map,
     unsigned long long &barrier, int i0, int i1)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
-                 ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
-                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
-                    "r"(i0), "r"(i1) : "memory");
-}
+{ asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+               " [%0], [%1, {%3, %4}], [%2];"
+               :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
+                  "r"(i0), "r"(i1) : "memory"); }
 
 // The matrix descriptor of a K-major wgmma operand with the 64-byte swizzle of TMA; groups of 8
 // rows are `stride` bytes apart.  A step along k adds its bytes / 16.
-__device__ __forceinline__ unsigned long long gg_matrix_64B(const void *first, int stride = 512) {
-    return (gg_shared(first) & 0x3ffff) >> 4 | 1ULL << 16 |
-           static_cast<unsigned long long>(stride >> 4) << 32 | 2ULL << 62;
-}
-
+__device__ __forceinline__ unsigned long long gg_matrix_64B(const void *first, int stride = 512)
+{ return (gg_shared(first) & 0x3ffff) >> 4 | 1ULL << 16 |
+         static_cast<unsigned long long>(stride >> 4) << 32 | 2ULL << 62; }
 // wgmma.fence: orders accesses to the accumulator registers before the next wgmma.
-__device__ __forceinline__ void gg_wgmma_fence() {
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_wgmma_fence()
+{ asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 // wgmma.commit_group: makes this warpgroup's uncommitted wgmma operations one group.
-__device__ __forceinline__ void gg_wgmma_commit() {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_wgmma_commit()
+{ asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // wgmma.wait_group 0: waits for all groups; the operands keep reads of `acc` after it.
 template <int rows, int columns>
 __device__ __forceinline__ void gg_wgmma_end(float (&acc)[rows][columns]) {
@@ -169,7 +134,6 @@ __device__ __forceinline__ void gg_wgmma_m64n32k16_bf16(
 }
 
 // ---- kernel ----
-
 constexpr int BM = 64, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int WM = 16, WN = 32;  // warp tile
 constexpr int TM = 2, TN = 8;  // micro-tile of a thread
@@ -189,14 +153,13 @@ static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// the first row and column of a tile of C, by its number (tile m=64 n=32 k=32)
+// the first row and column of a tile of C, by its number (tile)
 __device__ __forceinline__ void tile_at(int own_tile, int blocks_n, int &tile_m, int &tile_n) {
     tile_m = (own_tile / blocks_n) * BM;
     tile_n = (own_tile % blocks_n) * BN;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize C width=2)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source,
     int first, int stop)
 {
@@ -209,16 +172,14 @@ gemm(int M, int N, int K,
     float alpha, const __grid_constant__ gg_tensor_map A, const __grid_constant__ gg_tensor_map B,
     float beta, unsigned short *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[m, k] B[n, k]; swizzle A B;
-    // double_buffer A B stages=3)
+    // tiles in shared memory (cache_shared; swizzle; double_buffer)
     __shared__ alignas(512) unsigned short A_shared[STAGES][BM][BK];
     __shared__ alignas(512) unsigned short B_shared[STAGES][BN][BK];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // mbarriers of each stage: full, a tile has arrived; empty, all warps have read it
-    // (async_copy A B via=tma; warp_specialize producers=1)
-    __shared__ alignas(8) unsigned long long full[STAGES];
-    __shared__ alignas(8) unsigned long long empty[STAGES];
+    // mbarriers of each stage: full, a tile arrived; empty, all warps have read it (async_copy;
+    // warp_specialize)
+    __shared__ alignas(8) unsigned long long full[STAGES], empty[STAGES];
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; ++stage) {
             gg_init_barrier(full[stage], 1);
@@ -233,11 +194,10 @@ gemm(int M, int N, int K,
     const int tiles = blocks_m * blocks_n;
 
     if (threadIdx.x >= CONSUMERS) {
-        // the producer: load tiles into empty stages (warp_specialize producers=1)
+        // the producer: load tiles into empty stages (warp_specialize)
         gg_fewer_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == CONSUMERS) {
-            int stage = 0;
-            int phase = 1;
+            int stage = 0, phase = 1;
 
             // each of the block's tiles (persistent)
             for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
@@ -253,12 +213,10 @@ gemm(int M, int N, int K,
             }
         }
     } else {
-        // the consumers: multiply full stages, then run the epilogue
-        // (warp_specialize producers=1)
+        // the consumers: multiply full stages, then run the epilogue (warp_specialize)
         gg_more_registers<CONSUMER_REGISTERS>();
 
-        // the thread's position in a tile (tile m=64 n=32 k=32; warp_tile m=64 n=32;
-        // tensor_core via=wgmma promote=64)
+        // the thread's position in a tile (tile; warp_tile; tensor_core)
         const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
         const int thread_m = (warp % (BM / WM)) * WM + lane / LN;
         const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * PN;
@@ -268,8 +226,7 @@ gemm(int M, int N, int K,
 
         // registers: accumulators
         float part[TM][TN], acc[TM][TN];
-        int stage = 0;
-        int phase = 0;
+        int stage = 0, phase = 0;
 
         // each of the block's tiles (persistent)
         for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
@@ -287,11 +244,9 @@ gemm(int M, int N, int K,
             for (int tile_k = 0; tile_k < K; tile_k += BK) {
                 while (!gg_try_wait(full[stage], phase)) {}
 
-                // multiply the tile (tensor_core via=wgmma promote=64)
-                const unsigned long long A_matrix =
-                    gg_matrix_64B(A_shared[stage][warpgroup_m], 512);
-                const unsigned long long B_matrix =
-                    gg_matrix_64B(B_shared[stage][warpgroup_n], 512);
+                // multiply the tile (tensor_core)
+                const auto A_matrix = gg_matrix_64B(A_shared[stage][warpgroup_m], 512);
+                const auto B_matrix = gg_matrix_64B(B_shared[stage][warpgroup_n], 512);
                 gg_wgmma_fence();
                 #pragma unroll
                 for (int k = 0; k < BK; k += IK) {
@@ -305,19 +260,19 @@ gemm(int M, int N, int K,
                 __syncwarp();
                 if (threadIdx.x % 32 == 0) gg_arrive(empty[stage]);
 
-                // promote the partial accumulators to f32 (tensor_core via=wgmma promote=64)
+                // promote the partial accumulators to f32 (tensor_core)
                 if ((tile_k + BK) % PROMOTE == 0 || tile_k + BK >= K) {
                     #pragma unroll
                     for (int reg_m = 0; reg_m < TM; ++reg_m) {
                         #pragma unroll
-                        for (int reg_n = 0; reg_n < TN; ++reg_n)
-                            acc[reg_m][reg_n] += part[reg_m][reg_n];
+                        for (int reg_n = 0; reg_n < TN; ++reg_n) acc[reg_m][reg_n] +=
+                            part[reg_m][reg_n];
                     }
                 }
                 if (++stage == STAGES) { stage = 0; phase ^= 1; }
             }
 
-            // the epilogue (vectorize C width=2)
+            // the epilogue (vectorize)
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 const int m = tile_m + thread_m + reg_m * LM;
@@ -329,9 +284,8 @@ gemm(int M, int N, int K,
                         alignas(16) unsigned short old[VEC] = {};
                         if (beta != 0.0f) copy2(old, &C[(long long)m * ldc + n], n, N);
                         for (int e = 0; e < VEC; ++e) {
-                            out[e] =
-                                gg_to_bf16(fmaf(beta, gg_from_bf16(old[e]),
-                                    alpha * acc[reg_m][reg_n + e]));
+                            out[e] = gg_to_bf16(fmaf(beta, gg_from_bf16(old[e]),
+                                alpha * acc[reg_m][reg_n + e]));
                         }
                         copy2(&C[(long long)m * ldc + n], out, n, N);
                     }
@@ -342,29 +296,20 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
-
 // CU_TENSOR_MAP_DATA_TYPE_* and CU_TENSOR_MAP_SWIZZLE_* of cuda.h
 constexpr int gg_BFLOAT16 = 9, gg_SWIZZLE_64B = 2;
 
-// A tensor as a map describes it.
-// Dimensions are innermost first; strides, from the second dimension on, count bytes.
-template <int RANK>
-struct gg_tensor {
+// A tensor as a map describes it: the innermost dimension first, strides of the others in bytes.
+template <int RANK> struct gg_tensor {
     const void *address;
     long long sizes[RANK], strides[RANK - 1];
 };
-
 // The map of a tensor, which every device may use; before the first launch all sizes are 0.
-template <int RANK>
-struct gg_kept_map {
-    gg_tensor_map map;
-    gg_tensor<RANK> tensor;
-};
+template <int RANK> struct gg_kept_map { gg_tensor_map map; gg_tensor<RANK> tensor; };
 
 // Encodes the map of a tensor with the driver's function (CUDA 12.5 or later), unless it is kept.
 template <int RANK>
@@ -378,8 +323,7 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
 
     // cuTensorMapEncodeTiled, with int for its enums
     typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
-                          const long long *, const unsigned *, const unsigned *,
-                          int, int, int, int);
+        const long long *, const unsigned *, const unsigned *, int, int, int, int);
     static thread_local Encode encode = nullptr;
     if (encode == nullptr) {
         void *found = nullptr;
@@ -393,10 +337,8 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     // A map must have nonzero extents and an address, even if nothing is read through it.
     gg_tensor_map map;
     gg_tensor<RANK> given = tensor;
-    for (long long &size : given.sizes) {
-        if (size == 0) given.address = &map;
-        if (size == 0) size = 1;
-    }
+    for (long long &size : given.sizes)
+        if (size == 0) given.address = &map, size = 1;
     const unsigned steps[] = {1, 1, 1, 1, 1};
     // not interleaved (0), through L2 256 bytes at a time (3), zeros outside (0)
     const int error = encode(&map, type, RANK, given.address, given.sizes, given.strides,
@@ -404,18 +346,16 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     if (error == 0) kept = {map, tensor};
     return static_cast<cudaError_t>(error);
 }
-
 }  // namespace gemm_detail
 
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const unsigned short *A, int lda,
-    const unsigned short *B, int ldb, float beta, unsigned short *C,
-    int ldc, cudaStream_t stream)
+    float alpha, const unsigned short *A, int lda, const unsigned short *B, int ldb, float beta,
+    unsigned short *C, int ldc, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483599 || K > 2147483535 ||
-        lda < K || ldb < K || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 2 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483599 || K > 2147483535 || lda < K ||
+        ldb < K || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 2 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 4 != 0)
@@ -424,24 +364,20 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (alpha == 0) K = 0;  // as in BLAS
     const long long tiles = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
-    // the maps of this thread's last launch
+    // this thread's last launch: its maps, its device, and the multiprocessors of this
     static thread_local gg_kept_map<2> A_map, B_map;
-    // the device of this thread's last launch, and its multiprocessors
     static thread_local int ready = -1, multiprocessors = 0;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);
     if (error == cudaSuccess && device != ready) {
         ready = -1;
-        error =
-            cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+        error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
         if (error == cudaSuccess) ready = device;
     }
-    if (error == cudaSuccess)
-        error = gg_encode_map(A_map, gg_BFLOAT16, {A, {K, M}, {2LL * lda}}, {BK, BM},
-            gg_SWIZZLE_64B);
-    if (error == cudaSuccess)
-        error = gg_encode_map(B_map, gg_BFLOAT16, {B, {K, N}, {2LL * ldb}}, {BK, BN},
-            gg_SWIZZLE_64B);
+    if (error == cudaSuccess) error = gg_encode_map(A_map, gg_BFLOAT16, {A, {K, M}, {2LL * lda}},
+        {BK, BM}, gg_SWIZZLE_64B);
+    if (error == cudaSuccess) error = gg_encode_map(B_map, gg_BFLOAT16, {B, {K, N}, {2LL * ldb}},
+        {BK, BN}, gg_SWIZZLE_64B);
     if (error != cudaSuccess) return error;
     const long long blocks = tiles < 2 * multiprocessors ? tiles : 2 * multiprocessors;
     gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(

@@ -31,11 +31,9 @@
 //     concurrent launches need separate workspace and arrived
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // cp.async.cg: asynchronous copy of 16 bytes from global to shared memory: `valid` bytes of
 // the source, then zeros.
@@ -46,18 +44,13 @@ __device__ __forceinline__ void gg_copy_async_16(
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(source), "r"(valid) : "memory");
 }
-
 // cp.async.commit_group: makes this thread's uncommitted cp.async copies one group.
-__device__ __forceinline__ void gg_commit_group() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_commit_group()
+{ asm volatile("cp.async.commit_group;" ::: "memory"); }
 // cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
 // outstanding.
-template <int pending>
-__device__ __forceinline__ void gg_wait_group() {
-    asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
-}
+template <int pending> __device__ __forceinline__ void gg_wait_group()
+{ asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory"); }
 
 // atom.inc: atomic increment that wraps to 0 after `last`; returns the old value.
 // Acquire-release at GPU scope.
@@ -83,15 +76,12 @@ __device__ __forceinline__ void gg_ldmatrix_x4(
 // rows that are 8 apart.
 __device__ __forceinline__ void gg_mma_m16n8k16_f16(
     float *upper, float *lower, const unsigned *a, const unsigned *b)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
+{ asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); }
 
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int WM = 32, WN = 16;  // warp tile
 constexpr int TM = 4, TN = 4;  // micro-tile of a thread
@@ -116,34 +106,30 @@ static_assert(THREADS % (BK / B_VEC) == 0 && B_VECTORS * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// starts this thread's copies of a tile of A; zeros outside the matrix
-// (cache_shared A[m, k] B[n, k]; vectorize A.global B.global width=8;
-// async_copy A B via=cp_async)
+// starts this thread's copies of a tile of A; zeros outside the matrix (cache_shared; vectorize;
+// async_copy)
 __device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK],
     const unsigned short *A, int lda, int M, int stop_k, int tile_m, int tile_k, int A_m, int A_k)
 {
     #pragma unroll
     for (int vector = 0; vector < A_VECTORS; ++vector) {
         const int m = tile_m + A_m + vector * A_STEP, k = tile_k + A_k;
-        const int valid =
-            m < M && k < stop_k ? (stop_k - k < A_VEC ? stop_k - k : A_VEC) : 0;
+        const int valid = m < M && k < stop_k ? (stop_k - k < A_VEC ? stop_k - k : A_VEC) : 0;
         gg_copy_async_16(
             &A_shared[A_m + vector * A_STEP][A_k ^ (((A_m + vector * A_STEP) / 2 % 4) * 8)],
             &A[(long long)m * lda + k], valid * sizeof(unsigned short));
     }
 }
 
-// starts this thread's copies of a tile of B; zeros outside the matrix
-// (cache_shared A[m, k] B[n, k]; vectorize A.global B.global width=8;
-// async_copy A B via=cp_async)
+// starts this thread's copies of a tile of B; zeros outside the matrix (cache_shared; vectorize;
+// async_copy)
 __device__ __forceinline__ void copy_B_tile(unsigned short (&B_shared)[BN][BK],
     const unsigned short *B, int ldb, int N, int stop_k, int tile_n, int tile_k, int B_n, int B_k)
 {
     #pragma unroll
     for (int vector = 0; vector < B_VECTORS; ++vector) {
         const int n = tile_n + B_n + vector * B_STEP, k = tile_k + B_k;
-        const int valid =
-            n < N && k < stop_k ? (stop_k - k < B_VEC ? stop_k - k : B_VEC) : 0;
+        const int valid = n < N && k < stop_k ? (stop_k - k < B_VEC ? stop_k - k : B_VEC) : 0;
         gg_copy_async_16(
             &B_shared[B_n + vector * B_STEP][B_k ^ (((B_n + vector * B_STEP) / 2 % 4) * 8)],
             &B[(long long)n * ldb + k], valid * sizeof(unsigned short));
@@ -156,13 +142,12 @@ gemm(int M, int N, int K,
     const unsigned short *__restrict__ B, int ldb, float beta, float *__restrict__ C, int ldc,
     float *workspace, unsigned *arrived)
 {
-    // tiles in shared memory (cache_shared A[m, k] B[n, k]; swizzle A B;
-    // double_buffer A B stages=3)
+    // tiles in shared memory (cache_shared; swizzle; double_buffer A B stages=3)
     __shared__ alignas(16) unsigned short A_shared[STAGES][BM][BK];
     __shared__ alignas(16) unsigned short B_shared[STAGES][BN][BK];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C and its range of k (tile m=32 n=32 k=32; split_k parts=2)
+    // the block's tile of C and its range of k (tile; split_k)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int tiles = blocks_m * blocks_n;
     const int own_part = blockIdx.x / tiles, own_tile = blockIdx.x % tiles;
@@ -173,8 +158,7 @@ gemm(int M, int N, int K,
     const int start_k = own_part * chunk_k;
     const int stop_k = start_k + chunk_k < K ? start_k + chunk_k : K;
 
-    // the thread's position in it (tile m=32 n=32 k=32; warp_tile m=32 n=16;
-    // tensor_core via=mma promote=16)
+    // the thread's position in it (tile; warp_tile; tensor_core)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + lane / LN;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
@@ -193,7 +177,7 @@ gemm(int M, int N, int K,
     float part[TM][TN] = {};
     alignas(16) float acc[TM][TN] = {};
 
-    // copy the first tiles (async_copy A B via=cp_async)
+    // copy the first tiles (async_copy)
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
         copy_A_tile(A_shared[ahead], A, lda, M, stop_k, tile_m, start_k + ahead * BK, A_m, A_k);
         copy_B_tile(B_shared[ahead], B, ldb, N, stop_k, tile_n, start_k + ahead * BK, B_n, B_k);
@@ -216,12 +200,12 @@ gemm(int M, int N, int K,
         const int next_k = tile_k + (STAGES - 1) * BK;
         const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
 
-        // copy a tile ahead (async_copy A B via=cp_async)
+        // copy a tile ahead (async_copy)
         copy_A_tile(A_shared[write_stage], A, lda, M, stop_k, tile_m, next_k, A_m, A_k);
         copy_B_tile(B_shared[write_stage], B, ldb, N, stop_k, tile_n, next_k, B_n, B_k);
         gg_commit_group();
 
-        // multiply the tile (tensor_core via=mma promote=16)
+        // multiply the tile (tensor_core)
         #pragma unroll
         for (int k = 0; k < BK; k += IK) {
             if (k + IK < BK) {
@@ -273,7 +257,7 @@ gemm(int M, int N, int K,
     // drain the outstanding cp.async groups
     gg_wait_group<0>();
 
-    // write this split's partial sums to the workspace (split_k parts=2)
+    // write this split's partial sums to the workspace (split_k)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         #pragma unroll
@@ -289,7 +273,7 @@ gemm(int M, int N, int K,
         __syncthreads_or(tid == 0 && gg_count_in(&arrived[own_tile], PARTS - 1) == PARTS - 1);
     if (!is_last) return;
 
-    // add the other split's partial sums (split_k parts=2)
+    // add the other split's partial sums (split_k)
     const int part_tile = own_tile + (1 - own_part) * tiles;
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
@@ -320,19 +304,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const unsigned short *A, int lda,
-    const unsigned short *B, int ldb, float beta, float *C, int ldc,
-    float *workspace, unsigned *arrived, cudaStream_t stream)
+    float alpha, const unsigned short *A, int lda, const unsigned short *B, int ldb, float beta,
+    float *C, int ldc, float *workspace, unsigned *arrived, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483599 || K > 2147483503 ||
-        lda < K || ldb < K || ldc < N || lda % 8 != 0 || ldb % 8 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483599 || K > 2147483503 || lda < K ||
+        ldb < K || ldc < N || lda % 8 != 0 || ldb % 8 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(workspace) % 16 != 0)

@@ -20,14 +20,11 @@
 //     C overlaps none of A, B, residual
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 4, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
@@ -45,17 +42,17 @@ gemm(int M, int N, int K,
     const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float *__restrict__ C, int ldc, const float *__restrict__ residual, int ldresidual)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n])
+    // tiles in shared memory (cache_shared)
     __shared__ alignas(16) float A_shared[BK][BM];
     __shared__ alignas(16) float B_shared[BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=32 n=64 k=8)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=32 n=64 k=8; register_block m=4 n=8)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
@@ -69,7 +66,7 @@ gemm(int M, int N, int K,
 
     // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        // load this step's tiles (cache_shared A[k, m] B[k, n])
+        // load this step's tiles (cache_shared)
         #pragma unroll
         for (int vector = 0; vector < A_VECTORS; ++vector) {
             const int m = tile_m + A_m + vector * A_STEP, k = tile_k + A_k;
@@ -84,7 +81,7 @@ gemm(int M, int N, int K,
         }
         __syncthreads();
 
-        // multiply the tile (register_block m=4 n=8)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
@@ -103,7 +100,7 @@ gemm(int M, int N, int K,
         __syncthreads();
     }
 
-    // the epilogue (vectorize C width=4; fuse_epilogue acc + residual[m, n])
+    // the epilogue (vectorize; fuse_epilogue)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         const int m = tile_m + thread_m + reg_m;
@@ -113,10 +110,9 @@ gemm(int M, int N, int K,
                 const int n = tile_n + thread_n + reg_n;
                 if (n < N) {
                     alignas(16) float out[VEC];
-                    for (int e = 0; e < VEC; ++e) {
+                    for (int e = 0; e < VEC; ++e)
                         out[e] =
                             acc[reg_m][reg_n + e] + residual[(long long)m * ldresidual + n + e];
-                    }
                     copy4(&C[(long long)m * ldc + n], out);
                 }
             }
@@ -125,18 +121,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    const float *A, int lda, const float *B, int ldb,
-    float *C, int ldc, const float *residual, int ldresidual, cudaStream_t stream)
+    const float *A, int lda, const float *B, int ldb, float *C, int ldc, const float *residual,
+    int ldresidual, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483623 ||
-        lda < K || ldb < N || ldc < N || ldresidual < N || ldc % 4 != 0 || N % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483623 || lda < K ||
+        ldb < N || ldc < N || ldresidual < N || ldc % 4 != 0 || N % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(C) % 16 != 0)
         return cudaErrorMisalignedAddress;

@@ -23,19 +23,14 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 2 contiguous elements in one access.
-__device__ __forceinline__ void copy2(float *target, const float *source) {
-    *reinterpret_cast<float2 *>(target) = *reinterpret_cast<const float2 *>(source);
-}
-
+__device__ __forceinline__ void copy2(float *target, const float *source)
+{ *reinterpret_cast<float2 *>(target) = *reinterpret_cast<const float2 *>(source); }
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 32, BK = 16;  // threadblock tile of C, and its step along K
 constexpr int TM = 2, TN = 2;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
@@ -46,8 +41,7 @@ static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * B_VEC == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A.global width=4)
+// loads a vector of A; zeros outside the matrix (cache_shared; vectorize A.global width=4)
 __device__ __forceinline__ void load_A(float *target, const float *A, int lda, int M, int K, int m,
     int k)
 {
@@ -56,8 +50,7 @@ __device__ __forceinline__ void load_A(float *target, const float *A, int lda, i
         target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
 }
 
-// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize B.global width=2)
+// loads a vector of B; zeros outside the matrix (cache_shared; vectorize B.global width=2)
 __device__ __forceinline__ void load_B(float *target, const float *B, int ldb, int K, int N, int k,
     int n)
 {
@@ -71,18 +64,17 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A B by=1;
-    // double_buffer A)
+    // tiles in shared memory (cache_shared; pad; double_buffer)
     __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[BK][BN + B_PAD];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=32 n=32 k=16)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=32 n=32 k=16; register_block m=2 n=2)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
@@ -95,7 +87,7 @@ gemm(int M, int N, int K,
     float acc[TM][TN] = {};
     alignas(16) float A_next[A_VEC];
 
-    // load the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared)
     if (A_m < BM) {
         load_A(A_next, A, lda, M, K, tile_m + A_m, A_k);
         for (int e = 0; e < A_VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
@@ -104,7 +96,7 @@ gemm(int M, int N, int K,
 
     // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        // load this step's tiles (cache_shared A[k, m] B[k, n])
+        // load this step's tiles (cache_shared)
         {
             alignas(16) float B_next[B_VEC];
             load_B(B_next, B, ldb, K, N, tile_k + B_k, tile_n + B_n);
@@ -112,11 +104,11 @@ gemm(int M, int N, int K,
         }
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A)
+        // load the next tile early (double_buffer)
         if (A_m < BM) load_A(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
         __syncthreads();
 
-        // multiply the tile (register_block m=2 n=2)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
@@ -133,11 +125,9 @@ gemm(int M, int N, int K,
             }
         }
 
-        // store the prefetched tile to shared memory (double_buffer A)
-        if (A_m < BM) {
-            for (int e = 0; e < A_VEC; ++e)
-                A_shared[next_stage][A_k + e][A_m] = A_next[e];
-        }
+        // store the prefetched tile to shared memory (double_buffer)
+        if (A_m < BM)
+            for (int e = 0; e < A_VEC; ++e) A_shared[next_stage][A_k + e][A_m] = A_next[e];
         __syncthreads();
         stage = next_stage;
     }
@@ -160,18 +150,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483599 || K > 2147483599 ||
-        lda < K || ldb < N || ldc < N || lda % 4 != 0 || ldb % 2 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483599 || K > 2147483599 || lda < K ||
+        ldb < N || ldc < N || lda % 4 != 0 || ldb % 2 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 8 != 0)
         return cudaErrorMisalignedAddress;

@@ -28,17 +28,12 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 2 contiguous elements in one access.
-__device__ __forceinline__ void copy2(float *target, const float *source) {
-    *reinterpret_cast<float2 *>(target) = *reinterpret_cast<const float2 *>(source);
-}
-
+__device__ __forceinline__ void copy2(float *target, const float *source)
+{ *reinterpret_cast<float2 *>(target) = *reinterpret_cast<const float2 *>(source); }
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
-
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 // testp.finite: whether a number is finite.
 __device__ __forceinline__ bool gg_is_finite(float number) {
     int finite;
@@ -108,15 +103,12 @@ __device__ __forceinline__ void gg_split_x4(
 // rows that are 8 apart.
 __device__ __forceinline__ void gg_mma_m16n8k16_bf16(
     float *upper, float *lower, const unsigned *a, const unsigned *b)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
+{ asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+               "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(upper[0]), "+f"(upper[1]), "+f"(lower[0]), "+f"(lower[1])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); }
 
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 32, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int WM = 16, WN = 16;  // warp tile
 constexpr int TM = 2, TN = 4;  // micro-tile of a thread
@@ -138,8 +130,7 @@ static_assert(THREADS % (BK / A_VEC) == 0 && A_VECTORS * A_STEP == BM,
 static_assert(THREADS % BN == 0 && B_VECTORS * B_STEP == BK, "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A; zeros outside the matrix (cache_shared A[m, k] B[n, k];
-// vectorize A.global width=4)
+// loads a vector of A; zeros outside the matrix (cache_shared; vectorize A.global width=4)
 __device__ __forceinline__ void load_A(float *target, const float *A, int lda, int M, int K, int m,
     int k)
 {
@@ -148,8 +139,7 @@ __device__ __forceinline__ void load_A(float *target, const float *A, int lda, i
         target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0.0f;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize C width=2)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize C width=2)
 __device__ __forceinline__ void copy2(float *target, const float *source, int first, int stop) {
     if (first + C_VEC - 1 < stop) return copy2(target, source);
     for (int e = 0; e < C_VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -160,19 +150,17 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[m, k] B[n, k]; pad A B by=4;
-    // double_buffer A B)
+    // tiles in shared memory (cache_shared; pad; double_buffer)
     __shared__ alignas(16) float A_shared[2][BM][BK + A_PAD];
     __shared__ alignas(16) float B_shared[2][BN][BK + B_PAD];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=32 n=32 k=32)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=32 n=32 k=32; warp_tile m=16 n=16;
-    // tensor_core via=mma promote=32)
+    // the thread's position in it (tile; warp_tile; tensor_core)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + lane / LN;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
@@ -193,7 +181,7 @@ gemm(int M, int N, int K,
     alignas(16) float A_next[A_VECTORS][A_VEC];
     float B_next[B_VECTORS];
 
-    // load the first tile (cache_shared A[m, k] B[n, k])
+    // load the first tile (cache_shared)
     #pragma unroll
     for (int vector = 0; vector < A_VECTORS; ++vector) {
         load_A(&A_shared[0][A_m + vector * A_STEP][A_k], A, lda, M, K,
@@ -202,8 +190,7 @@ gemm(int M, int N, int K,
     #pragma unroll
     for (int vector = 0; vector < B_VECTORS; ++vector) {
         const int k = B_k + vector * B_STEP, n = tile_n + B_n;
-        B_shared[0][B_n][B_k + vector * B_STEP] =
-            k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
+        B_shared[0][B_n][B_k + vector * B_STEP] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
     }
     int stage = 0;
     __syncthreads();
@@ -212,7 +199,7 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A B)
+        // load the next tile early (double_buffer)
         if (tile_m + BM <= M && next_k + BK <= K) {
             #pragma unroll
             for (int vector = 0; vector < A_VECTORS; ++vector) {
@@ -232,8 +219,7 @@ gemm(int M, int N, int K,
         }
 
         // multiply the tile: A = A[0] + A[1] + A[2], B = B[0] + B[1] + B[2];
-        // the smallest products first
-        // (decompose into=bf16; tensor_core via=mma promote=32)
+        // the smallest products first (decompose; tensor_core)
         #pragma unroll
         for (int k = 0; k < BK; k += IK) {
             unsigned A_raw[8];
@@ -285,7 +271,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // promote the partial accumulators to f32 (tensor_core via=mma promote=32)
+        // promote the partial accumulators to f32 (tensor_core)
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             #pragma unroll
@@ -295,7 +281,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // store the prefetched tile to shared memory (double_buffer A B)
+        // store the prefetched tile to shared memory (double_buffer)
         #pragma unroll
         for (int vector = 0; vector < A_VECTORS; ++vector)
             copy4(&A_shared[next_stage][A_m + vector * A_STEP][A_k], A_next[vector]);
@@ -306,8 +292,7 @@ gemm(int M, int N, int K,
         stage = next_stage;
     }
 
-    // recompute non-finite results in f32: splitting inf yields NaN
-    // (decompose into=bf16)
+    // recompute non-finite results in f32: splitting inf yields NaN (decompose)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         const int m = tile_m + thread_m + reg_m * LM;
@@ -319,9 +304,8 @@ gemm(int M, int N, int K,
                     acc[reg_m][reg_n] = 0.0f;
                     #pragma unroll 1
                     for (int k = 0; k < K; ++k) {
-                        acc[reg_m][reg_n] =
-                            fmaf(A[(long long)m * lda + k], B[(long long)k * ldb + n],
-                                acc[reg_m][reg_n]);
+                        acc[reg_m][reg_n] = fmaf(A[(long long)m * lda + k],
+                            B[(long long)k * ldb + n], acc[reg_m][reg_n]);
                     }
                 }
             }
@@ -348,18 +332,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483599 || K > 2147483567 ||
-        lda < K || ldb < N || ldc < N || lda % 4 != 0 || ldc % 2 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483599 || K > 2147483567 || lda < K ||
+        ldb < N || ldc < N || lda % 4 != 0 || ldc % 2 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(C) % 8 != 0)
         return cudaErrorMisalignedAddress;

@@ -25,12 +25,9 @@
 //     concurrent launches need separate workspace and arrived
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
-
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 // atom.inc: atomic increment that wraps to 0 after `last`; returns the old value.
 // Acquire-release at GPU scope.
 __device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last) {
@@ -41,7 +38,6 @@ __device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last
 }
 
 // ---- kernel ----
-
 constexpr int BM = 64, BN = 64, BK = 16;  // threadblock tile of C, and its step along K
 constexpr int TM = 4, TN = 4;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
@@ -53,8 +49,7 @@ static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BM * BK && THREADS * VEC == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=4)
+// loads a vector of A or B; zeros outside the matrix (cache_shared; vectorize)
 __device__ __forceinline__ void load4(float *target, const float *X, int ldx, int rows, int cols,
     int i, int j)
 {
@@ -63,8 +58,7 @@ __device__ __forceinline__ void load4(float *target, const float *X, int ldx, in
         target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0.0f;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize A B C width=4)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -75,13 +69,12 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc, float *workspace, unsigned *arrived)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=4;
-    // double_buffer A B)
+    // tiles in shared memory (cache_shared; pad; double_buffer)
     __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[2][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C and its range of k (tile m=64 n=64 k=16; split_k parts=4)
+    // the block's tile of C and its range of k (tile; split_k)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int tiles = blocks_m * blocks_n;
     const int own_part = blockIdx.x / tiles, own_tile = blockIdx.x % tiles;
@@ -92,7 +85,7 @@ gemm(int M, int N, int K,
     const int start_k = own_part * chunk_k;
     const int stop_k = start_k + chunk_k < K ? start_k + chunk_k : K;
 
-    // the thread's position in it (tile m=64 n=64 k=16; register_block m=4 n=4)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
@@ -105,7 +98,7 @@ gemm(int M, int N, int K,
     alignas(16) float acc[TM][TN] = {};
     alignas(16) float A_next[VEC], B_next[VEC];
 
-    // load the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared)
     load4(A_next, A, lda, M, stop_k, tile_m + A_m, start_k + A_k);
     for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
     load4(&B_shared[0][B_k][B_n], B, ldb, stop_k, N, start_k + B_k, tile_n + B_n);
@@ -116,11 +109,11 @@ gemm(int M, int N, int K,
     for (int tile_k = start_k; tile_k < stop_k; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A B)
+        // load the next tile early (double_buffer)
         load4(A_next, A, lda, M, stop_k, tile_m + A_m, next_k + A_k);
         load4(B_next, B, ldb, stop_k, N, next_k + B_k, tile_n + B_n);
 
-        // multiply the tile (register_block m=4 n=4)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             copy4(A_frag, &A_shared[stage][k][thread_m]);
@@ -133,14 +126,14 @@ gemm(int M, int N, int K,
             }
         }
 
-        // store the prefetched tile to shared memory (double_buffer A B)
+        // store the prefetched tile to shared memory (double_buffer)
         for (int e = 0; e < VEC; ++e) A_shared[next_stage][A_k + e][A_m] = A_next[e];
         copy4(&B_shared[next_stage][B_k][B_n], B_next);
         __syncthreads();
         stage = next_stage;
     }
 
-    // write this split's partial sums to the workspace (split_k parts=4)
+    // write this split's partial sums to the workspace (split_k)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         #pragma unroll
@@ -156,7 +149,7 @@ gemm(int M, int N, int K,
         __syncthreads_or(tid == 0 && gg_count_in(&arrived[own_tile], PARTS - 1) == PARTS - 1);
     if (!is_last) return;
 
-    // add the partial sums in order (split_k parts=4)
+    // add the partial sums in order (split_k)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         #pragma unroll
@@ -180,7 +173,7 @@ gemm(int M, int N, int K,
         }
     }
 
-    // the epilogue (vectorize A B C width=4)
+    // the epilogue (vectorize)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         const int m = tile_m + thread_m + reg_m;
@@ -200,22 +193,20 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, float *workspace, unsigned *arrived, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    float *workspace, unsigned *arrived, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483567 || K > 2147483551 ||
-        lda < K || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483567 || K > 2147483551 || lda < K ||
+        ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
-        reinterpret_cast<size_t>(C) % 16 != 0 ||
-        reinterpret_cast<size_t>(workspace) % 16 != 0)
+        reinterpret_cast<size_t>(C) % 16 != 0 || reinterpret_cast<size_t>(workspace) % 16 != 0)
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS

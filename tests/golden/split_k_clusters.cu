@@ -33,61 +33,43 @@
 //     concurrent launches need separate workspace and arrived
 
 namespace gemm_detail {
-
 // A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
-struct alignas(128) gg_tensor_map {
-    unsigned long long words[16];
-};
-
+struct alignas(128) gg_tensor_map { unsigned long long words[16]; };
 // cvta.to.shared: the address by which PTX instructions take shared memory.
-__device__ __forceinline__ unsigned gg_shared(const void *pointer) {
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
+__device__ __forceinline__ unsigned gg_shared(const void *pointer)
+{ return static_cast<unsigned>(__cvta_generic_to_shared(pointer)); }
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
-__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                 :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory");
-}
-
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals)
+{ asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+               :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory"); }
 // fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
-__device__ __forceinline__ void gg_fence_barrier_init() {
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_fence_barrier_init()
+{ asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 // mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
-__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory");
-}
-
+__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes)
+{ asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory"); }
 // mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     int ended;
-    asm volatile("{\n.reg .pred done;\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+    asm volatile("{\n.reg .pred done;\nmbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
                  "selp.b32 %0, 1, 0, done;\n}"
                  : "=r"(ended) : "r"(gg_shared(&barrier)), "r"(parity) : "memory");
     return ended != 0;
 }
-
 // mapa, mbarrier.arrive: one arrival at this barrier in the cluster's block of this rank.
-__device__ __forceinline__ void gg_arrive_at(unsigned long long &barrier, int rank) {
-    asm volatile("{\n.reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n}"
-                 :: "r"(gg_shared(&barrier)), "r"(rank) : "memory");
-}
+__device__ __forceinline__ void gg_arrive_at(unsigned long long &barrier, int rank)
+{ asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+               "mbarrier.arrive.shared::cluster.b64 _, [there];\n}"
+               :: "r"(gg_shared(&barrier)), "r"(rank) : "memory"); }
 
 // bar.sync: named barrier `number` for `threads` threads, which are whole warps.
-__device__ __forceinline__ void gg_sync_warps(int number, int threads) {
-    asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(threads) : "memory");
-}
+__device__ __forceinline__ void gg_sync_warps(int number, int threads)
+{ asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(threads) : "memory"); }
 
 // bar.red.or: named barrier `number` for `threads` threads, which are whole warps; whether the
 // value is true in any of them.
@@ -108,24 +90,17 @@ __device__ __forceinline__ void gg_sync_cluster() {
                  "barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// cp.async.bulk.tensor, multicast: TMA loads a box of a tensor, from these coordinates on, into the
-// same shared address of each block of the cluster whose bit is set; elements outside the tensor
-// are zeros.  The barrier at the same address of each block counts its bytes.
-__device__ __forceinline__ void gg_multicast_box_2d(
-    void *target, const gg_tensor_map &map, unsigned long long &barrier,
-    int i0, int i1, int blocks)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
-                 ".mbarrier::complete_tx::bytes.multicast::cluster"
-                 " [%0], [%1, {%3, %4}], [%2], %5;"
-                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)), "r"(i0), "r"(i1),
-                    "h"(static_cast<unsigned short>(blocks)) : "memory");
-}
-
+// cp.async.bulk.tensor, multicast: TMA loads a box, zeros outside the tensor, into the same shared
+// address of each block of the cluster whose bit is set; the barrier there counts its bytes.
+__device__ __forceinline__ void gg_multicast_box_2d(void *target, const gg_tensor_map &map,
+    unsigned long long &barrier, int i0, int i1, int blocks)
+{ asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+               ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;"
+               :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)), "r"(i0), "r"(i1),
+                  "h"(static_cast<unsigned short>(blocks)) : "memory"); }
 // fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.
-__device__ __forceinline__ void gg_fence_async() {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
+__device__ __forceinline__ void gg_fence_async()
+{ asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // atom.inc: atomic increment that wraps to 0 after `last`; returns the old value.
 // Acquire-release at GPU scope.
@@ -137,15 +112,13 @@ __device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last
 }
 
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 4, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
 constexpr int VEC = 4;  // elements of a vector access
 constexpr int STAGES = 3;  // tiles in shared memory
-constexpr int CLUSTER_M = 2, CLUSTER_N = 2;  // blocks of a cluster along m and n
-constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
-// bit mask of the blocks that share the first block's tile
+constexpr int CLUSTER_M = 2, CLUSTER_N = 2, CLUSTER = CLUSTER_M * CLUSTER_N;  // blocks of a cluster
+// bit mask: blocks that share the first block's tile
 constexpr int A_BLOCKS = (1 << CLUSTER_N) - 1;
 constexpr int B_BLOCKS = ((1 << CLUSTER) - 1) / ((1 << CLUSTER_N) - 1);
 constexpr int PARTS = 4;  // blocks that split K of a tile
@@ -158,8 +131,7 @@ constexpr int STAGE_BYTES = BK * BM * 4 + BK * BN * 4;  // bytes of the tiles in
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize C width=4)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -170,16 +142,14 @@ gemm(int M, int N, int K,
     float alpha, const __grid_constant__ gg_tensor_map A, const __grid_constant__ gg_tensor_map B,
     float beta, float *__restrict__ C, int ldc, float *workspace, unsigned *arrived)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A B stages=3)
+    // tiles in shared memory (cache_shared; double_buffer)
     __shared__ alignas(128) float A_shared[STAGES][BK][BM];
     __shared__ alignas(128) float B_shared[STAGES][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // mbarriers of each stage: full, a tile has arrived;
-    // empty, all warps of the cluster have read it
-    // (async_copy A B via=tma; warp_specialize producers=1; cluster m=2 n=2)
-    __shared__ alignas(8) unsigned long long full[STAGES];
-    __shared__ alignas(8) unsigned long long empty[STAGES];
+    // mbarriers of each stage: full, a tile arrived; empty, all warps of the cluster have read it
+    // (async_copy; warp_specialize; cluster)
+    __shared__ alignas(8) unsigned long long full[STAGES], empty[STAGES];
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; ++stage) {
             gg_init_barrier(full[stage], 1);
@@ -189,8 +159,7 @@ gemm(int M, int N, int K,
     }
     gg_sync_cluster();
 
-    // the block's tile of C and its range of k (tile m=32 n=64 k=8;
-    // split_k parts=4 groups=2; cluster m=2 n=2)
+    // the block's tile of C and its range of k (tile; split_k; cluster)
     const int clusters_m = (M - 1) / (BM * CLUSTER_M) + 1;
     const int clusters_n = (N - 1) / (BN * CLUSTER_N) + 1;
     const int tiles = clusters_m * clusters_n * CLUSTER;
@@ -206,14 +175,12 @@ gemm(int M, int N, int K,
     const int stop_k = start_k + chunk_k < K ? start_k + chunk_k : K;
 
     if (threadIdx.x >= CONSUMERS) {
-        // the producer: load tiles into empty stages (warp_specialize producers=1)
+        // the producer: load tiles into empty stages (warp_specialize)
         if (threadIdx.x == CONSUMERS) {
-            // the first row that this block multicasts to its cluster, in each shared tile
-            // (cluster m=2 n=2)
+            // the first row of each shared tile that this block multicasts (cluster)
             const int A_k = rank_n * (BK / CLUSTER_N);
             const int B_k = rank_m * (BK / CLUSTER_M);
-            int stage = 0;
-            int phase = 1;
+            int stage = 0, phase = 1;
             for (int tile_k = start_k; tile_k < stop_k; tile_k += BK) {
                 while (!gg_try_wait(empty[stage], phase)) {}
                 gg_expect_bytes(full[stage], STAGE_BYTES);
@@ -225,26 +192,24 @@ gemm(int M, int N, int K,
             }
         }
 
-        // a block must not exit while others arrive at its barriers (cluster m=2 n=2)
+        // a block must not exit while others arrive at its barriers (cluster)
         gg_sync_cluster();
     } else {
-        // the consumers: multiply full stages, then run the epilogue
-        // (warp_specialize producers=1)
-        // the thread's position in the tile (tile m=32 n=64 k=8; register_block m=4 n=8)
+        // the consumers: multiply full stages, then run the epilogue (warp_specialize)
+        // the thread's position in the tile (tile; register_block)
         const int tid = threadIdx.x;
         const int thread_m = (tid / LN) * TM, thread_n = (tid % LN) * TN;
 
         // registers: operand fragments, accumulators
         float A_frag[TM], B_frag[TN];
         alignas(16) float acc[TM][TN] = {};
-        int stage = 0;
-        int phase = 0;
+        int stage = 0, phase = 0;
 
         // main loop over tiles along K
         for (int tile_k = start_k; tile_k < stop_k; tile_k += BK) {
             while (!gg_try_wait(full[stage], phase)) {}
 
-            // multiply the tile (register_block m=4 n=8)
+            // multiply the tile (register_block)
             #pragma unroll
             for (int k = 0; k < BK; ++k) {
                 #pragma unroll
@@ -266,10 +231,10 @@ gemm(int M, int N, int K,
             if (++stage == STAGES) { stage = 0; phase ^= 1; }
         }
 
-        // a block must not exit while others arrive at its barriers (cluster m=2 n=2)
+        // a block must not exit while others arrive at its barriers (cluster)
         gg_sync_cluster();
 
-        // write this split's partial sums to the workspace (split_k parts=4 groups=2)
+        // write this split's partial sums to the workspace (split_k)
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             #pragma unroll
@@ -281,14 +246,14 @@ gemm(int M, int N, int K,
 
         // the last block to arrive reduces
         gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);
-        const bool counted_last_of_group =
-            tid == 0 && gg_count_in(&arrived[own_tile * (GROUPS + 1) + own_group],
-                PARTS / GROUPS - 1) == PARTS / GROUPS - 1;
+        const bool counted_last_of_group = tid == 0 && gg_count_in(
+            &arrived[own_tile * (GROUPS + 1) + own_group],
+            PARTS / GROUPS - 1) == PARTS / GROUPS - 1;
         const bool is_last_of_group =
             gg_sync_warps_or(CONSUMER_BARRIER, CONSUMERS, counted_last_of_group);
         if (!is_last_of_group) return;
 
-        // add the group's partial sums in order (split_k parts=4 groups=2)
+        // add the group's partial sums in order (split_k)
         const int group_tile = own_group * ((PARTS / GROUPS) * tiles) + own_tile;
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
@@ -313,7 +278,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // write this group's partial sums to the workspace (split_k parts=4 groups=2)
+        // write this group's partial sums to the workspace (split_k)
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             #pragma unroll
@@ -325,13 +290,12 @@ gemm(int M, int N, int K,
 
         // the last block to arrive reduces
         gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);
-        const bool counted_last =
-            tid == 0 && gg_count_in(&arrived[own_tile * (GROUPS + 1) + GROUPS],
-                GROUPS - 1) == GROUPS - 1;
+        const bool counted_last = tid == 0 && gg_count_in(
+            &arrived[own_tile * (GROUPS + 1) + GROUPS], GROUPS - 1) == GROUPS - 1;
         const bool is_last = gg_sync_warps_or(CONSUMER_BARRIER, CONSUMERS, counted_last);
         if (!is_last) return;
 
-        // add the groups in order (split_k parts=4 groups=2)
+        // add the groups in order (split_k)
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             #pragma unroll
@@ -355,7 +319,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // the epilogue (vectorize C width=4)
+        // the epilogue (vectorize)
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             const int m = tile_m + thread_m + reg_m;
@@ -376,29 +340,20 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
-
 // CU_TENSOR_MAP_DATA_TYPE_* of cuda.h
 constexpr int gg_FLOAT32 = 7;
 
-// A tensor as a map describes it.
-// Dimensions are innermost first; strides, from the second dimension on, count bytes.
-template <int RANK>
-struct gg_tensor {
+// A tensor as a map describes it: the innermost dimension first, strides of the others in bytes.
+template <int RANK> struct gg_tensor {
     const void *address;
     long long sizes[RANK], strides[RANK - 1];
 };
-
 // The map of a tensor, which every device may use; before the first launch all sizes are 0.
-template <int RANK>
-struct gg_kept_map {
-    gg_tensor_map map;
-    gg_tensor<RANK> tensor;
-};
+template <int RANK> struct gg_kept_map { gg_tensor_map map; gg_tensor<RANK> tensor; };
 
 // Encodes the map of a tensor with the driver's function (CUDA 12.5 or later), unless it is kept.
 template <int RANK>
@@ -412,8 +367,7 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
 
     // cuTensorMapEncodeTiled, with int for its enums
     typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
-                          const long long *, const unsigned *, const unsigned *,
-                          int, int, int, int);
+        const long long *, const unsigned *, const unsigned *, int, int, int, int);
     static thread_local Encode encode = nullptr;
     if (encode == nullptr) {
         void *found = nullptr;
@@ -427,10 +381,8 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     // A map must have nonzero extents and an address, even if nothing is read through it.
     gg_tensor_map map;
     gg_tensor<RANK> given = tensor;
-    for (long long &size : given.sizes) {
-        if (size == 0) given.address = &map;
-        if (size == 0) size = 1;
-    }
+    for (long long &size : given.sizes)
+        if (size == 0) given.address = &map, size = 1;
     const unsigned steps[] = {1, 1, 1, 1, 1};
     // not interleaved (0), not swizzled (0), through L2 256 bytes at a time (3), zeros outside (0)
     const int error = encode(&map, type, RANK, given.address, given.sizes, given.strides,
@@ -438,28 +390,26 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     if (error == 0) kept = {map, tensor};
     return static_cast<cudaError_t>(error);
 }
-
 }  // namespace gemm_detail
 
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, float *workspace, unsigned *arrived, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    float *workspace, unsigned *arrived, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483503 || K > 2147483583 ||
-        lda < M || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483503 || K > 2147483583 || lda < M ||
+        ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
-        reinterpret_cast<size_t>(C) % 16 != 0 ||
-        reinterpret_cast<size_t>(workspace) % 16 != 0)
+        reinterpret_cast<size_t>(C) % 16 != 0 || reinterpret_cast<size_t>(workspace) % 16 != 0)
         return cudaErrorMisalignedAddress;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS
     const long long blocks = ((M - 1) / (BM * CLUSTER_M) + 1LL) * ((N - 1) / (BN * CLUSTER_N) +
         1LL) * CLUSTER * PARTS;
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    // the maps of this thread's last launch
+    // this thread's last launch: its maps
     static thread_local gg_kept_map<2> A_map, B_map;
     cudaError_t error =
         gg_encode_map(A_map, gg_FLOAT32, {A, {M, K}, {4LL * lda}}, {BM, BK / CLUSTER_N});

@@ -21,14 +21,11 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // ---- kernel ----
-
 constexpr int BM = 128, BN = 128, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
@@ -46,8 +43,8 @@ static_assert(THREADS % (BN / VEC) == 0 && C_VECTORS * C_STEP == LM,
     "the threads copy whole tiles of C");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (cache_shared A[k, m] B[k, n] C[m, n]; vectorize C width=4)
+// copies the elements before `stop` of a vector whose first index is `first` (cache_shared;
+// vectorize)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -58,20 +55,19 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n] C[m, n]; pad A by=4;
-    // double_buffer A B; register_block m=8 n=8)
+    // tiles in shared memory (cache_shared; pad; double_buffer; register_block)
     __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[2][BK][BN];
     __shared__ alignas(16) float C_shared[LM][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) + sizeof(C_shared) <= 48 * 1024,
         "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=128 n=128 k=8)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=128 n=128 k=8; register_block m=8 n=8)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
@@ -84,18 +80,16 @@ gemm(int M, int N, int K,
     float acc[TM][TN] = {};
     float A_next[A_VECTORS], B_next[B_VECTORS];
 
-    // load the first tile (cache_shared A[k, m] B[k, n] C[m, n])
+    // load the first tile (cache_shared)
     #pragma unroll
     for (int vector = 0; vector < A_VECTORS; ++vector) {
         const int m = tile_m + A_m + vector * A_STEP, k = A_k;
-        A_shared[0][A_k][A_m + vector * A_STEP] =
-            m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
+        A_shared[0][A_k][A_m + vector * A_STEP] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
     }
     #pragma unroll
     for (int vector = 0; vector < B_VECTORS; ++vector) {
         const int k = B_k + vector * B_STEP, n = tile_n + B_n;
-        B_shared[0][B_k + vector * B_STEP][B_n] =
-            k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
+        B_shared[0][B_k + vector * B_STEP][B_n] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
     }
     int stage = 0;
     __syncthreads();
@@ -104,7 +98,7 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A B)
+        // load the next tile early (double_buffer)
         #pragma unroll
         for (int vector = 0; vector < A_VECTORS; ++vector) {
             const int m = tile_m + A_m + vector * A_STEP, k = next_k + A_k;
@@ -116,7 +110,7 @@ gemm(int M, int N, int K,
             B_next[vector] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
         }
 
-        // multiply the tile (register_block m=8 n=8)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
@@ -133,7 +127,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // store the prefetched tile to shared memory (double_buffer A B)
+        // store the prefetched tile to shared memory (double_buffer)
         #pragma unroll
         for (int vector = 0; vector < A_VECTORS; ++vector)
             A_shared[next_stage][A_k][A_m + vector * A_STEP] = A_next[vector];
@@ -144,13 +138,12 @@ gemm(int M, int N, int K,
         stage = next_stage;
     }
 
-    // the epilogue: one row of each micro-tile at a time
-    // (cache_shared A[k, m] B[k, n] C[m, n]; register_block m=8 n=8)
+    // the epilogue: one row of each micro-tile at a time (cache_shared; register_block)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         __syncthreads();
 
-        // stage it in shared memory (vectorize C width=4)
+        // stage it in shared memory (vectorize)
         {
             const int slice_m = thread_m / TM;
             const int m = tile_m + thread_m + reg_m;
@@ -169,34 +162,31 @@ gemm(int M, int N, int K,
         }
         __syncthreads();
 
-        // store it: adjacent threads write a row (vectorize C width=4)
+        // store it: adjacent threads write a row (vectorize)
         {
             const int C_m = tid / (BN / VEC), C_n = (tid % (BN / VEC)) * VEC;
             #pragma unroll
             for (int vector = 0; vector < C_VECTORS; ++vector) {
-                const int m = tile_m + (C_m + vector * C_STEP) * TM + reg_m;
-                const int n = tile_n + C_n;
-                if (m < M) {
+                const int m = tile_m + (C_m + vector * C_STEP) * TM + reg_m, n = tile_n + C_n;
+                if (m < M)
                     copy4(&C[(long long)m * ldc + n], &C_shared[C_m + vector * C_STEP][C_n], n, N);
-                }
             }
         }
     }
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483615 ||
-        lda < K || ldb < N || ldc < N || ldc % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483615 || lda < K ||
+        ldb < N || ldc < N || ldc % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(C) % 16 != 0)
         return cudaErrorMisalignedAddress;

@@ -34,157 +34,102 @@
 //     C overlaps none of A, B, bias
 
 namespace gemm_detail {
-
 // A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
-struct alignas(128) gg_tensor_map {
-    unsigned long long words[16];
-};
-
+struct alignas(128) gg_tensor_map { unsigned long long words[16]; };
 // cvta.to.shared: the address by which PTX instructions take shared memory.
-__device__ __forceinline__ unsigned gg_shared(const void *pointer) {
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
+__device__ __forceinline__ unsigned gg_shared(const void *pointer)
+{ return static_cast<unsigned>(__cvta_generic_to_shared(pointer)); }
 // shfl.sync.idx: a warp-uniform copy of the value.
 __device__ __forceinline__ int gg_uniform(int value) {
     int result;
     asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(result) : "r"(value));
     return result;
 }
-
 // cvt.f32.f16: f16 bits to float, exactly.
-__device__ __forceinline__ float gg_from_f16(unsigned short bits) {
-    float number;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
-    return number;
-}
-
+__device__ __forceinline__ float gg_from_f16(unsigned short bits)
+{ float number; asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits)); return number; }
 // cvt.rn.f16.f32: float to f16 bits, rounded to nearest even.
-__device__ __forceinline__ unsigned short gg_to_f16(float number) {
-    unsigned short bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number));
-    return bits;
-}
+__device__ __forceinline__ unsigned short gg_to_f16(float number)
+{ unsigned short bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number)); return bits; }
 
 // mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
-__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                 :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory");
-}
-
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals)
+{ asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+               :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory"); }
 // fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
-__device__ __forceinline__ void gg_fence_barrier_init() {
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_fence_barrier_init()
+{ asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 // mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
-__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory");
-}
-
+__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes)
+{ asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory"); }
 // mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     int ended;
-    asm volatile("{\n.reg .pred done;\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+    asm volatile("{\n.reg .pred done;\nmbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
                  "selp.b32 %0, 1, 0, done;\n}"
                  : "=r"(ended) : "r"(gg_shared(&barrier)), "r"(parity) : "memory");
     return ended != 0;
 }
-
 // mbarrier.arrive: one arrival; releases this thread's earlier accesses to the waiters.
-__device__ __forceinline__ void gg_arrive(unsigned long long &barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(gg_shared(&barrier)) : "memory");
-}
+__device__ __forceinline__ void gg_arrive(unsigned long long &barrier)
+{ asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(gg_shared(&barrier)) : "memory"); }
 
 // bar.sync: named barrier `number` for `threads` threads, which are whole warps.
-__device__ __forceinline__ void gg_sync_warps(int number, int threads) {
-    asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(threads) : "memory");
-}
-
+__device__ __forceinline__ void gg_sync_warps(int number, int threads)
+{ asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(threads) : "memory"); }
 // setmaxnreg.dec: `count` registers per thread of the warpgroup.
-template <int count>
-__device__ __forceinline__ void gg_fewer_registers() {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count));
-}
-
+template <int count> __device__ __forceinline__ void gg_fewer_registers()
+{ asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count)); }
 // setmaxnreg.inc: `count` registers per thread of the warpgroup (waits until free).
-template <int count>
-__device__ __forceinline__ void gg_more_registers() {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count));
-}
+template <int count> __device__ __forceinline__ void gg_more_registers()
+{ asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count)); }
 
 // cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
 // memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(void *target, const gg_tensor_map &map,
     unsigned long long &barrier, int i0, int i1)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
-                 ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
-                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
-                    "r"(i0), "r"(i1) : "memory");
-}
-
-// cp.async.bulk.tensor: TMA stores a box of shared memory to a tensor, from these coordinates on;
-// elements outside the tensor are not written.
-__device__ __forceinline__ void gg_store_box_2d(const gg_tensor_map &map,
-    const void *source, int i0, int i1)
-{
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
-                 " [%0, {%2, %3}], [%1];"
-                 :: "l"(&map), "r"(gg_shared(source)), "r"(i0), "r"(i1) : "memory");
-}
-
+{ asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+               " [%0], [%1, {%3, %4}], [%2];"
+               :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
+                  "r"(i0), "r"(i1) : "memory"); }
+// cp.async.bulk.tensor: TMA stores a box to a tensor, from these coordinates on, not outside it.
+__device__ __forceinline__ void gg_store_box_2d(const gg_tensor_map &map, const void *source,
+    int i0, int i1)
+{ asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
+               " [%0, {%2, %3}], [%1];"
+               :: "l"(&map), "r"(gg_shared(source)), "r"(i0), "r"(i1) : "memory"); }
 // fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.
-__device__ __forceinline__ void gg_fence_async() {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_fence_async()
+{ asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // cp.async.bulk.commit_group: makes this thread's uncommitted TMA stores one group.
-__device__ __forceinline__ void gg_commit_boxes() {
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_commit_boxes()
+{ asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // cp.async.bulk.wait_group.read: waits until at most `pending` groups still read shared memory.
-template <int pending>
-__device__ __forceinline__ void gg_await_boxes() {
-    asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
-}
+template <int pending> __device__ __forceinline__ void gg_await_boxes()
+{ asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory"); }
 
 // The matrix descriptor of a K-major wgmma operand with the 64-byte swizzle of TMA; groups of 8
 // rows are `stride` bytes apart.  A step along k adds its bytes / 16.
-__device__ __forceinline__ unsigned long long gg_matrix_64B(const void *first, int stride = 512) {
-    return (gg_shared(first) & 0x3ffff) >> 4 | 1ULL << 16 |
-           static_cast<unsigned long long>(stride >> 4) << 32 | 2ULL << 62;
-}
-
+__device__ __forceinline__ unsigned long long gg_matrix_64B(const void *first, int stride = 512)
+{ return (gg_shared(first) & 0x3ffff) >> 4 | 1ULL << 16 |
+         static_cast<unsigned long long>(stride >> 4) << 32 | 2ULL << 62; }
 // The matrix descriptor of an MN-major wgmma operand with the 128-byte swizzle of TMA; swizzle
 // atom columns are `column_bytes` apart.  A step along k adds its rows' bytes / 16.
 __device__ __forceinline__ unsigned long long gg_matrix_128B_mn_major(
     const void *first, int column_bytes)
-{
-    return (gg_shared(first) & 0x3ffff) >> 4 |
-           static_cast<unsigned long long>(column_bytes >> 4) << 16 |
-           1024ULL / 16 << 32 | 1ULL << 62;
-}
-
+{ return (gg_shared(first) & 0x3ffff) >> 4 |
+         static_cast<unsigned long long>(column_bytes >> 4) << 16 |
+         1024ULL / 16 << 32 | 1ULL << 62; }
 // wgmma.fence: orders accesses to the accumulator registers before the next wgmma.
-__device__ __forceinline__ void gg_wgmma_fence() {
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_wgmma_fence()
+{ asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 // wgmma.commit_group: makes this warpgroup's uncommitted wgmma operations one group.
-__device__ __forceinline__ void gg_wgmma_commit() {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_wgmma_commit()
+{ asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // wgmma.wait_group: waits until at most `pending` groups are in flight.
-template <int pending>
-__device__ __forceinline__ void gg_wgmma_wait() {
-    asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
-}
-
+template <int pending> __device__ __forceinline__ void gg_wgmma_wait()
+{ asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory"); }
 // wgmma.wait_group 0: waits for all groups; the operands keep reads of `acc` after it.
 template <int rows, int columns>
 __device__ __forceinline__ void gg_wgmma_end(float (&acc)[rows][columns]) {
@@ -221,7 +166,6 @@ __device__ __forceinline__ void gg_stmatrix_x2_trans(
 }
 
 // ---- kernel ----
-
 constexpr int BN = 128, BM = 24, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int WN = 16, WM = 24;  // warp tile
 constexpr int TN = 2, TM = 6;  // micro-tile of a thread
@@ -241,7 +185,7 @@ static_assert(LN * LM == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// the first row and column of a tile of C, by its number (tile m=24 n=128 k=32)
+// the first row and column of a tile of C, by its number (tile)
 __device__ __forceinline__ void tile_at(int own_tile, int blocks_m, int &tile_n, int &tile_m) {
     tile_n = (own_tile / blocks_m) * BN;
     tile_m = (own_tile % blocks_m) * BM;
@@ -252,18 +196,16 @@ gemm(int M, int N, int K,
     const __grid_constant__ gg_tensor_map A, const __grid_constant__ gg_tensor_map B,
     const __grid_constant__ gg_tensor_map C, const unsigned short *__restrict__ bias)
 {
-    // tiles in shared memory (cache_shared A[m, k] B[k, n] C[m, n]; swizzle A B C;
-    // double_buffer A B; tensor_core via=wgmma rows=n)
+    // tiles in shared memory (cache_shared; swizzle; double_buffer; tensor_core)
     __shared__ alignas(512) unsigned short A_shared[2][BM][BK];
     __shared__ alignas(1024) unsigned short B_shared[2][BN / B_ATOM][BK][B_ATOM];
     __shared__ alignas(1024) unsigned short C_shared[BN / C_ATOM][C_ROWS][C_ATOM];
     static_assert(sizeof(A_shared) + sizeof(B_shared) + sizeof(C_shared) <= 48 * 1024,
         "static shared memory: 48 KiB");
 
-    // mbarriers of each stage: full, a tile has arrived; empty, all warps have read it
-    // (async_copy A B C via=tma; warp_specialize producers=1 consumers=2)
-    __shared__ alignas(8) unsigned long long full[2];
-    __shared__ alignas(8) unsigned long long empty[2];
+    // mbarriers of each stage: full, a tile arrived; empty, all warps have read it (async_copy;
+    // warp_specialize)
+    __shared__ alignas(8) unsigned long long full[2], empty[2];
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < 2; ++stage) {
             gg_init_barrier(full[stage], 1);
@@ -278,12 +220,10 @@ gemm(int M, int N, int K,
     const int tiles = blocks_n * blocks_m;
 
     if (threadIdx.x >= CONSUMERS) {
-        // the producer: load tiles into empty stages
-        // (warp_specialize producers=1 consumers=2)
+        // the producer: load tiles into empty stages (warp_specialize)
         gg_fewer_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == CONSUMERS) {
-            int stage = 0;
-            int phase = 1;
+            int stage = 0, phase = 1;
 
             // each of the block's tiles (persistent)
             for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
@@ -302,12 +242,10 @@ gemm(int M, int N, int K,
             }
         }
     } else {
-        // the consumers: multiply full stages, then run the epilogue
-        // (warp_specialize producers=1 consumers=2)
+        // the consumers: multiply full stages, then run the epilogue (warp_specialize)
         gg_more_registers<CONSUMER_REGISTERS>();
 
-        // the thread's position in a tile (tile m=24 n=128 k=32; warp_tile m=24 n=64;
-        // tensor_core via=wgmma rows=n)
+        // the thread's position in a tile (tile; warp_tile; tensor_core)
         const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
         const int thread_n = (warp % (BN / WN)) * WN + lane / LM;
         const int thread_m = (warp / (BN / WN)) * WM + (lane % LM) * PM;
@@ -317,8 +255,7 @@ gemm(int M, int N, int K,
 
         // registers: accumulators
         float acc[TN][TM];
-        int stage = 0;
-        int phase = 0;
+        int stage = 0, phase = 0;
 
         // each of the block's tiles (persistent)
         for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
@@ -337,11 +274,10 @@ gemm(int M, int N, int K,
             for (int tile_k = 0; tile_k < K; tile_k += BK) {
                 while (!gg_try_wait(full[stage], phase)) {}
 
-                // multiply the tile (tensor_core via=wgmma rows=n)
-                const unsigned long long B_matrix =
+                // multiply the tile (tensor_core)
+                const auto B_matrix =
                     gg_matrix_128B_mn_major(B_shared[stage][warpgroup_n / B_ATOM], BK * 128);
-                const unsigned long long A_matrix =
-                    gg_matrix_64B(A_shared[stage][warpgroup_m], 512);
+                const auto A_matrix = gg_matrix_64B(A_shared[stage][warpgroup_m], 512);
                 gg_wgmma_fence();
                 #pragma unroll
                 for (int k = 0; k < BK; k += IK) {
@@ -359,23 +295,21 @@ gemm(int M, int N, int K,
                 if (++stage == 2) { stage = 0; phase ^= 1; }
             }
 
-            // wait for the last wgmma: the accumulators are complete
-            // (tensor_core via=wgmma rows=n)
+            // wait for the last wgmma: the accumulators are complete (tensor_core)
             gg_wgmma_end(acc);
             if (K > 0) {
                 __syncwarp();
                 if (threadIdx.x % 32 == 0) gg_arrive(empty[1 - stage]);
             }
 
-            // the epilogue: 2 rows of each micro-tile at a time
-            // (cache_shared A[m, k] B[k, n] C[m, n]; tensor_core via=wgmma rows=n;
-            // swizzle A B C)
+            // the epilogue: 2 rows of each micro-tile at a time (cache_shared; tensor_core;
+            // swizzle)
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; reg_m += PM) {
                 if (threadIdx.x == 0) gg_await_boxes<0>();
                 gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);
 
-                // stage it in shared memory (fuse_epilogue relu(acc + bias[n]))
+                // stage it in shared memory (fuse_epilogue)
                 {
                     const int slice_m = lane % 8;
                     const int slice_n = (warp % (BN / WN)) * WN + (lane / 8 % 2) * 8;
@@ -392,8 +326,8 @@ gemm(int M, int N, int K,
                                     if (m < M) {
                                         const float value =
                                             acc[reg_n + matrix_n][reg_m + e] + gg_from_f16(bias[n]);
-                                        out[matrix_n * PM + e] = gg_to_f16(value < 0.0f ? 0.0f :
-                                            value);
+                                        out[matrix_n * PM + e] =
+                                            gg_to_f16(value < 0.0f ? 0.0f : value);
                                     }
                                 }
                             }
@@ -406,8 +340,7 @@ gemm(int M, int N, int K,
                 gg_fence_async();
                 gg_sync_warps(CONSUMER_BARRIER, CONSUMERS);
 
-                // store it with TMA, which does not write outside the tensor
-                // (async_copy A B C via=tma)
+                // store it with TMA: nothing outside the tensor (async_copy)
                 if (threadIdx.x == 0) {
                     for (int box_n = 0; box_n < BN; box_n += C_ATOM) {
                         gg_store_box_2d(C, C_shared[box_n / C_ATOM], tile_n + box_n,
@@ -418,36 +351,26 @@ gemm(int M, int N, int K,
             }
         }
 
-        // the block must not exit before TMA has read shared memory
-        // (async_copy A B C via=tma)
+        // the block must not exit before TMA has read shared memory (async_copy)
         if (threadIdx.x == 0) gg_await_boxes<0>();
     }
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
-
 // CU_TENSOR_MAP_DATA_TYPE_* and CU_TENSOR_MAP_SWIZZLE_* of cuda.h
 constexpr int gg_FLOAT16 = 6, gg_SWIZZLE_64B = 2, gg_SWIZZLE_128B = 3;
 
-// A tensor as a map describes it.
-// Dimensions are innermost first; strides, from the second dimension on, count bytes.
-template <int RANK>
-struct gg_tensor {
+// A tensor as a map describes it: the innermost dimension first, strides of the others in bytes.
+template <int RANK> struct gg_tensor {
     const void *address;
     long long sizes[RANK], strides[RANK - 1];
 };
-
 // The map of a tensor, which every device may use; before the first launch all sizes are 0.
-template <int RANK>
-struct gg_kept_map {
-    gg_tensor_map map;
-    gg_tensor<RANK> tensor;
-};
+template <int RANK> struct gg_kept_map { gg_tensor_map map; gg_tensor<RANK> tensor; };
 
 // Encodes the map of a tensor with the driver's function (CUDA 12.5 or later), unless it is kept.
 template <int RANK>
@@ -461,8 +384,7 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
 
     // cuTensorMapEncodeTiled, with int for its enums
     typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
-                          const long long *, const unsigned *, const unsigned *,
-                          int, int, int, int);
+        const long long *, const unsigned *, const unsigned *, int, int, int, int);
     static thread_local Encode encode = nullptr;
     if (encode == nullptr) {
         void *found = nullptr;
@@ -476,10 +398,8 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     // A map must have nonzero extents and an address, even if nothing is read through it.
     gg_tensor_map map;
     gg_tensor<RANK> given = tensor;
-    for (long long &size : given.sizes) {
-        if (size == 0) given.address = &map;
-        if (size == 0) size = 1;
-    }
+    for (long long &size : given.sizes)
+        if (size == 0) given.address = &map, size = 1;
     const unsigned steps[] = {1, 1, 1, 1, 1};
     // not interleaved (0), through L2 256 bytes at a time (3), zeros outside (0)
     const int error = encode(&map, type, RANK, given.address, given.sizes, given.strides,
@@ -487,18 +407,16 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     if (error == 0) kept = {map, tensor};
     return static_cast<cudaError_t>(error);
 }
-
 }  // namespace gemm_detail
 
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    const unsigned short *A, int lda, const unsigned short *B, int ldb,
-    unsigned short *C, int ldc, const unsigned short *bias, cudaStream_t stream)
+    const unsigned short *A, int lda, const unsigned short *B, int ldb, unsigned short *C,
+    int ldc, const unsigned short *bias, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || N > 2147483503 || M > 2147483607 || K > 2147483567 ||
-        lda < K || ldb < N || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0 ||
-        N % 8 != 0)
+    if (M < 0 || N < 0 || K < 0 || N > 2147483503 || M > 2147483607 || K > 2147483567 || lda < K ||
+        ldb < N || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0 || N % 8 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)
@@ -506,27 +424,22 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (N == 0 || M == 0) return cudaSuccess;
     const long long tiles = ((N - 1) / BN + 1LL) * ((M - 1) / BM + 1LL);
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
-    // the maps of this thread's last launch
+    // this thread's last launch: its maps, its device, and the multiprocessors of this
     static thread_local gg_kept_map<2> A_map, B_map, C_map;
-    // the device of this thread's last launch, and its multiprocessors
     static thread_local int ready = -1, multiprocessors = 0;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);
     if (error == cudaSuccess && device != ready) {
         ready = -1;
-        error =
-            cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+        error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
         if (error == cudaSuccess) ready = device;
     }
-    if (error == cudaSuccess)
-        error = gg_encode_map(A_map, gg_FLOAT16, {A, {K, M}, {2LL * lda}}, {BK, BM},
-            gg_SWIZZLE_64B);
-    if (error == cudaSuccess)
-        error = gg_encode_map(B_map, gg_FLOAT16, {B, {N, K}, {2LL * ldb}}, {B_ATOM, BK},
-            gg_SWIZZLE_128B);
-    if (error == cudaSuccess)
-        error = gg_encode_map(C_map, gg_FLOAT16, {C, {N, M}, {2LL * ldc}}, {C_ATOM, 8},
-            gg_SWIZZLE_128B);
+    if (error == cudaSuccess) error = gg_encode_map(A_map, gg_FLOAT16, {A, {K, M}, {2LL * lda}},
+        {BK, BM}, gg_SWIZZLE_64B);
+    if (error == cudaSuccess) error = gg_encode_map(B_map, gg_FLOAT16, {B, {N, K}, {2LL * ldb}},
+        {B_ATOM, BK}, gg_SWIZZLE_128B);
+    if (error == cudaSuccess) error = gg_encode_map(C_map, gg_FLOAT16, {C, {N, M}, {2LL * ldc}},
+        {C_ATOM, 8}, gg_SWIZZLE_128B);
     if (error != cudaSuccess) return error;
     const long long blocks = tiles < 2 * multiprocessors ? tiles : 2 * multiprocessors;
     gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(

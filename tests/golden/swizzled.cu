@@ -23,14 +23,11 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // ---- kernel ----
-
 constexpr int BM = 128, BN = 128, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
 constexpr int PM = 4, PN = 4;  // in vectors of this many adjacent elements
@@ -42,8 +39,7 @@ static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BM * BK && THREADS * VEC == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=4)
+// loads a vector of A or B; zeros outside the matrix (cache_shared; vectorize)
 __device__ __forceinline__ void load4(float *target, const float *X, int ldx, int rows, int cols,
     int i, int j)
 {
@@ -52,8 +48,7 @@ __device__ __forceinline__ void load4(float *target, const float *X, int ldx, in
         target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0.0f;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize A B C width=4)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -64,23 +59,21 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; swizzle A;
-    // double_buffer A A.register B B.register)
+    // tiles in shared memory (cache_shared; swizzle; double_buffer)
     __shared__ alignas(16) float A_shared[2][BK][BM];
     __shared__ alignas(16) float B_shared[2][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=128 n=128 k=8; raster group=8)
+    // the block's tile of C (tile; raster)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
     const int group = (blockIdx.x / (full_group * blocks_n)) * full_group;
-    const int group_rows =
-        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int group_rows = blocks_m - group < full_group ? blocks_m - group : full_group;
     const int tile_in_group = blockIdx.x % (full_group * blocks_n);
     const int tile_m = (group + tile_in_group % group_rows) * BM;
     const int tile_n = (tile_in_group / group_rows) * BN;
 
-    // the thread's position in it (tile m=128 n=128 k=8; register_block m=8 n=8)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * PM, thread_n = threadIdx.x * PN;
 
@@ -93,14 +86,14 @@ gemm(int M, int N, int K,
     float acc[TM][TN] = {};
     alignas(16) float A_next[VEC], B_next[VEC];
 
-    // load the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared)
     load4(A_next, A, lda, M, K, tile_m + A_m, A_k);
     for (int e = 0; e < VEC; ++e)
         A_shared[0][A_k + e][A_m ^ ((A_k / 4) * 16)] = A_next[e];
     load4(&B_shared[0][B_k][B_n], B, ldb, K, N, B_k, tile_n + B_n);
     __syncthreads();
 
-    // load the first fragments (double_buffer A A.register B B.register)
+    // load the first fragments (double_buffer)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; reg_m += VEC)
         copy4(&A_frag[0][reg_m], &A_shared[0][0][thread_m + reg_m * LM]);
@@ -108,7 +101,7 @@ gemm(int M, int N, int K,
     for (int reg_n = 0; reg_n < TN; reg_n += VEC)
         copy4(&B_frag[0][reg_n], &B_shared[0][0][thread_n + reg_n * LN]);
 
-    // main loop over tiles along K, 2 at a time (unroll tile_k=2)
+    // main loop over tiles along K, 2 at a time (unroll)
     for (int round_k = 0; round_k < K; round_k += 2 * BK) {
         #pragma unroll
         for (int stage = 0; stage < 2; ++stage) {
@@ -116,11 +109,11 @@ gemm(int M, int N, int K,
             if (tile_k >= K) break;
             const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-            // load the next tile early (double_buffer A A.register B B.register)
+            // load the next tile early (double_buffer)
             load4(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
             load4(B_next, B, ldb, K, N, next_k + B_k, tile_n + B_n);
 
-            // multiply the tile (register_block m=8 n=8)
+            // multiply the tile (register_block)
             #pragma unroll
             for (int k = 0; k < BK; ++k) {
                 if (k + 1 < BK) {
@@ -137,7 +130,7 @@ gemm(int M, int N, int K,
                     }
                 } else {
                     // store the prefetched tile to shared memory, then read ahead into it
-                    // (double_buffer A A.register B B.register)
+                    // (double_buffer)
                     for (int e = 0; e < VEC; ++e)
                         A_shared[next_stage][A_k + e][A_m ^ ((A_k / 4) * 16)] = A_next[e];
                     copy4(&B_shared[next_stage][B_k][B_n], B_next);
@@ -165,7 +158,7 @@ gemm(int M, int N, int K,
         }
     }
 
-    // the epilogue (vectorize A B C width=4)
+    // the epilogue (vectorize)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         const int m = tile_m + thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM;
@@ -185,18 +178,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483615 ||
-        lda < K || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483615 || lda < K ||
+        ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)

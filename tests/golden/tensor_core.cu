@@ -29,30 +29,18 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
-
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 // Copies 8 contiguous elements in one access.
-__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source) {
-    *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
-}
-
+__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source)
+{ *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source); }
 // cvt.f32.f16: f16 bits to float, exactly.
-__device__ __forceinline__ float gg_from_f16(unsigned short bits) {
-    float number;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
-    return number;
-}
-
+__device__ __forceinline__ float gg_from_f16(unsigned short bits)
+{ float number; asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits)); return number; }
 // cvt.rn.f16.f32: float to f16 bits, rounded to nearest even.
-__device__ __forceinline__ unsigned short gg_to_f16(float number) {
-    unsigned short bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number));
-    return bits;
-}
+__device__ __forceinline__ unsigned short gg_to_f16(float number)
+{ unsigned short bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number)); return bits; }
 
 // cp.async.cg: asynchronous copy of 16 bytes from global to shared memory: `valid` bytes of
 // the source, then zeros.
@@ -63,18 +51,13 @@ __device__ __forceinline__ void gg_copy_async_16(
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(source), "r"(valid) : "memory");
 }
-
 // cp.async.commit_group: makes this thread's uncommitted cp.async copies one group.
-__device__ __forceinline__ void gg_commit_group() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_commit_group()
+{ asm volatile("cp.async.commit_group;" ::: "memory"); }
 // cp.async.wait_group: waits until at most the `pending` newest of this thread's groups are
 // outstanding.
-template <int pending>
-__device__ __forceinline__ void gg_wait_group() {
-    asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
-}
+template <int pending> __device__ __forceinline__ void gg_wait_group()
+{ asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory"); }
 
 // wmma.load.a: loads a warp's 16 x 16 fragment of A from shared memory; its rows begin
 // `pitch` elements apart.
@@ -134,7 +117,6 @@ __device__ __forceinline__ void gg_wmma_store_row(
 }
 
 // ---- kernel ----
-
 constexpr int BM = 128, BN = 256, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int WM = 64, WN = 64;  // warp tile
 constexpr int IM = 16, IN = 16, IK = 16;  // tile of one instruction
@@ -147,9 +129,8 @@ constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // rows between a thread's copies
 constexpr int A_STEP = THREADS / (BK / VEC), B_STEP = THREADS / (BN / VEC);
 constexpr int A_VECTORS = BM / A_STEP, B_VECTORS = BK / B_STEP;  // a thread's copies of a tile
-constexpr int SHARED_BYTES = STAGES * BM * (BK + A_PAD) * sizeof(unsigned short) +
-    STAGES * BK * (BN + B_PAD) * sizeof(unsigned short) +
-    ((BM / WM) * IM) * (BN + acc_PAD) * sizeof(float);
+constexpr int SHARED_BYTES = STAGES * BM * (BK + A_PAD) * 2 + STAGES * BK * (BN + B_PAD) * 2 +
+    ((BM / WM) * IM) * (BN + acc_PAD) * 4;
 static_assert(WM % IM == 0 && WN % IN == 0, "the fragments fill a warp's tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
 static_assert(THREADS % (BK / VEC) == 0 && A_VECTORS * A_STEP == BM,
@@ -159,9 +140,8 @@ static_assert(THREADS % (BN / VEC) == 0 && B_VECTORS * B_STEP == BK,
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 
-// starts this thread's copies of a tile of A; zeros outside the matrix
-// (cache_shared A[m, k] B[k, n]; vectorize A.global B.global C width=8;
-// async_copy A B via=cp_async)
+// starts this thread's copies of a tile of A; zeros outside the matrix (cache_shared; vectorize;
+// async_copy)
 __device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK + A_PAD],
     const unsigned short *A, int lda, int M, int K, int tile_m, int tile_k, int A_m, int A_k)
 {
@@ -174,9 +154,8 @@ __device__ __forceinline__ void copy_A_tile(unsigned short (&A_shared)[BM][BK + 
     }
 }
 
-// starts this thread's copies of a tile of B; zeros outside the matrix
-// (cache_shared A[m, k] B[k, n]; vectorize A.global B.global C width=8;
-// async_copy A B via=cp_async)
+// starts this thread's copies of a tile of B; zeros outside the matrix (cache_shared; vectorize;
+// async_copy)
 __device__ __forceinline__ void copy_B_tile(unsigned short (&B_shared)[BK][BN + B_PAD],
     const unsigned short *B, int ldb, int K, int N, int tile_k, int tile_n, int B_k, int B_n)
 {
@@ -189,8 +168,7 @@ __device__ __forceinline__ void copy_B_tile(unsigned short (&B_shared)[BK][BN + 
     }
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize A.global B.global C width=8)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source,
     int first, int stop)
 {
@@ -204,30 +182,24 @@ gemm(int M, int N, int K,
     const unsigned short *__restrict__ B, int ldb, float beta, unsigned short *__restrict__ C,
     int ldc)
 {
-    // tiles in shared memory (cache_shared A[m, k] B[k, n]; pad A B by=8;
-    // double_buffer A B stages=3; tensor_core via=wmma)
+    // tiles in shared memory (cache_shared; pad; double_buffer A B stages=3; tensor_core)
     alignas(32) extern __shared__ unsigned char shared_memory_32[];
     auto *const A_shared = reinterpret_cast<unsigned short(*)[BM][BK + A_PAD]>(shared_memory_32);
-    auto *const B_shared = reinterpret_cast<unsigned short(*)[BK][BN + B_PAD]>(
-        shared_memory_32 + STAGES * sizeof(A_shared[0]));
-    auto *const acc_shared = reinterpret_cast<float(*)[BN + acc_PAD]>(
-        shared_memory_32 + STAGES * sizeof(A_shared[0]) + STAGES * sizeof(B_shared[0]));
+    auto *const B_shared = reinterpret_cast<unsigned short(*)[BK][BN + B_PAD]>(A_shared + STAGES);
+    auto *const acc_shared = reinterpret_cast<float(*)[BN + acc_PAD]>(B_shared + STAGES);
 
-    // the block's tile of C (tile m=128 n=256 k=32; raster group=8)
+    // the block's tile of C (tile; raster)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
     const int group = (blockIdx.x / (full_group * blocks_n)) * full_group;
-    const int group_rows =
-        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int group_rows = blocks_m - group < full_group ? blocks_m - group : full_group;
     const int tile_in_group = blockIdx.x % (full_group * blocks_n);
     const int tile_m = (group + tile_in_group % group_rows) * BM;
     const int tile_n = (tile_in_group / group_rows) * BN;
 
-    // the warp's position in it (tile m=128 n=256 k=32; warp_tile m=64 n=64;
-    // tensor_core via=wmma)
+    // the warp's position in it (tile; warp_tile; tensor_core)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
-    const int warp_m = (warp / (BN / WN)) * WM;
-    const int warp_n = (warp % (BN / WN)) * WN;
+    const int warp_m = (warp / (BN / WN)) * WM, warp_n = (warp % (BN / WN)) * WN;
 
     // first vector of A and B that this thread copies
     const int A_m = tid / (BK / VEC), A_k = (tid % (BK / VEC)) * VEC;
@@ -238,7 +210,7 @@ gemm(int M, int N, int K,
     unsigned B_frag[2][FN][8];
     float acc[FM][FN][8] = {};
 
-    // copy the first tiles (async_copy A B via=cp_async)
+    // copy the first tiles (async_copy)
     for (int ahead = 0; ahead < STAGES - 1; ++ahead) {
         copy_A_tile(A_shared[ahead], A, lda, M, K, tile_m, ahead * BK, A_m, A_k);
         copy_B_tile(B_shared[ahead], B, ldb, K, N, ahead * BK, tile_n, B_k, B_n);
@@ -265,12 +237,12 @@ gemm(int M, int N, int K,
         const int next_k = tile_k + (STAGES - 1) * BK;
         const int write_stage = stage > 0 ? stage - 1 : STAGES - 1;
 
-        // copy a tile ahead (async_copy A B via=cp_async)
+        // copy a tile ahead (async_copy)
         copy_A_tile(A_shared[write_stage], A, lda, M, K, tile_m, next_k, A_m, A_k);
         copy_B_tile(B_shared[write_stage], B, ldb, K, N, next_k, tile_n, B_k, B_n);
         gg_commit_group();
 
-        // multiply the tile (tensor_core via=wmma)
+        // multiply the tile (tensor_core)
         #pragma unroll
         for (int k = 0; k < BK; k += IK) {
             if (k + IK < BK) {
@@ -315,11 +287,11 @@ gemm(int M, int N, int K,
     // drain the outstanding cp.async groups
     gg_wait_group<0>();
 
-    // the epilogue (vectorize A.global B.global C width=8)
+    // the epilogue (vectorize)
     const int slice_m = (warp_m / WM) * IM;
     #pragma unroll
     for (int frag_m = 0; frag_m < FM; ++frag_m) {
-        // stage one row of accumulator fragments in shared memory (tensor_core via=wmma)
+        // stage one row of accumulator fragments in shared memory (tensor_core)
         #pragma unroll
         for (int frag_n = 0; frag_n < FN; ++frag_n) {
             gg_wmma_store_row(&acc_shared[slice_m][warp_n + frag_n * IN], acc[frag_m][frag_n],
@@ -331,8 +303,7 @@ gemm(int M, int N, int K,
         #pragma unroll
         for (int vector = 0; vector < IM * (WN / VEC) / 32; ++vector) {
             const int slot = vector * 32 + lane;
-            const int thread_m = slot / (WN / VEC);
-            const int thread_n = (slot % (WN / VEC)) * VEC;
+            const int thread_m = slot / (WN / VEC), thread_n = (slot % (WN / VEC)) * VEC;
             const int m = tile_m + warp_m + frag_m * IM + thread_m;
             if (m < M) {
                 const int n = tile_n + warp_n + thread_n;
@@ -352,19 +323,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const unsigned short *A, int lda,
-    const unsigned short *B, int ldb, float beta, unsigned short *C,
-    int ldc, cudaStream_t stream)
+    float alpha, const unsigned short *A, int lda, const unsigned short *B, int ldb, float beta,
+    unsigned short *C, int ldc, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483375 || K > 2147483535 ||
-        lda < K || ldb < N || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483375 || K > 2147483535 || lda < K ||
+        ldb < N || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)
@@ -373,7 +342,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (alpha == 0) K = 0;  // as in BLAS
     const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    // the device of this thread's last launch
+    // this thread's last launch: its device
     static thread_local int ready = -1;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);

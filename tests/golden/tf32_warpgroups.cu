@@ -35,22 +35,14 @@
 //     C overlaps none of A, B, bias
 
 namespace gemm_detail {
-
 // A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
-struct alignas(128) gg_tensor_map {
-    unsigned long long words[16];
-};
-
+struct alignas(128) gg_tensor_map { unsigned long long words[16]; };
 // cvta.to.shared: the address by which PTX instructions take shared memory.
-__device__ __forceinline__ unsigned gg_shared(const void *pointer) {
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
+__device__ __forceinline__ unsigned gg_shared(const void *pointer)
+{ return static_cast<unsigned>(__cvta_generic_to_shared(pointer)); }
 // Copies 2 contiguous elements in one access.
-__device__ __forceinline__ void copy2(float *target, const float *source) {
-    *reinterpret_cast<float2 *>(target) = *reinterpret_cast<const float2 *>(source);
-}
-
+__device__ __forceinline__ void copy2(float *target, const float *source)
+{ *reinterpret_cast<float2 *>(target) = *reinterpret_cast<const float2 *>(source); }
 // shfl.sync.idx: a warp-uniform copy of the value.
 __device__ __forceinline__ int gg_uniform(int value) {
     int result;
@@ -59,77 +51,55 @@ __device__ __forceinline__ int gg_uniform(int value) {
 }
 
 // mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
-__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                 :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory");
-}
-
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals)
+{ asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+               :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory"); }
 // fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
-__device__ __forceinline__ void gg_fence_barrier_init() {
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_fence_barrier_init()
+{ asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 // mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
-__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory");
-}
-
+__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes)
+{ asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory"); }
 // mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     int ended;
-    asm volatile("{\n.reg .pred done;\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+    asm volatile("{\n.reg .pred done;\nmbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
                  "selp.b32 %0, 1, 0, done;\n}"
                  : "=r"(ended) : "r"(gg_shared(&barrier)), "r"(parity) : "memory");
     return ended != 0;
 }
-
 // mbarrier.arrive: one arrival; releases this thread's earlier accesses to the waiters.
-__device__ __forceinline__ void gg_arrive(unsigned long long &barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(gg_shared(&barrier)) : "memory");
-}
+__device__ __forceinline__ void gg_arrive(unsigned long long &barrier)
+{ asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(gg_shared(&barrier)) : "memory"); }
 
 // setmaxnreg.dec: `count` registers per thread of the warpgroup.
-template <int count>
-__device__ __forceinline__ void gg_fewer_registers() {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count));
-}
-
+template <int count> __device__ __forceinline__ void gg_fewer_registers()
+{ asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count)); }
 // setmaxnreg.inc: `count` registers per thread of the warpgroup (waits until free).
-template <int count>
-__device__ __forceinline__ void gg_more_registers() {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count));
-}
+template <int count> __device__ __forceinline__ void gg_more_registers()
+{ asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count)); }
 
 // cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
 // memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(void *target, const gg_tensor_map &map,
     unsigned long long &barrier, int i0, int i1)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
-                 ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
-                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
-                    "r"(i0), "r"(i1) : "memory");
-}
+{ asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+               " [%0], [%1, {%3, %4}], [%2];"
+               :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
+                  "r"(i0), "r"(i1) : "memory"); }
 
 // The matrix descriptor of a K-major wgmma operand with the 128-byte swizzle of TMA; groups of 8
 // rows are `stride` bytes apart.  A step along k adds its bytes / 16.
-__device__ __forceinline__ unsigned long long gg_matrix_128B(const void *first, int stride = 1024) {
-    return (gg_shared(first) & 0x3ffff) >> 4 | 1ULL << 16 |
-           static_cast<unsigned long long>(stride >> 4) << 32 | 1ULL << 62;
-}
-
+__device__ __forceinline__ unsigned long long gg_matrix_128B(const void *first, int stride = 1024)
+{ return (gg_shared(first) & 0x3ffff) >> 4 | 1ULL << 16 |
+         static_cast<unsigned long long>(stride >> 4) << 32 | 1ULL << 62; }
 // wgmma.fence: orders accesses to the accumulator registers before the next wgmma.
-__device__ __forceinline__ void gg_wgmma_fence() {
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_wgmma_fence()
+{ asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 // wgmma.commit_group: makes this warpgroup's uncommitted wgmma operations one group.
-__device__ __forceinline__ void gg_wgmma_commit() {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_wgmma_commit()
+{ asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // wgmma.wait_group 0: waits for all groups; the operands keep reads of `acc` after it.
 template <int rows, int columns>
 __device__ __forceinline__ void gg_wgmma_end(float (&acc)[rows][columns]) {
@@ -155,7 +125,6 @@ __device__ __forceinline__ void gg_wgmma_m64n32k8_tf32(
 }
 
 // ---- kernel ----
-
 constexpr int BM = 64, BN = 32, BK = 64;  // threadblock tile of C, and its step along K
 constexpr int WM = 16, WN = 32;  // warp tile
 constexpr int TM = 2, TN = 8;  // micro-tile of a thread
@@ -170,16 +139,16 @@ constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32;  // threads of all consume
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 232;  // registers of a thread
 constexpr int THREADS = CONSUMERS + WARPGROUP;
 constexpr int STAGE_BYTES = BM * BK * 4 + BN * BK * 4;  // bytes of the tiles in a stage
-constexpr int SHARED_BYTES = 2 * (BK / A_ATOM) * BM * A_ATOM * sizeof(float) +
-    2 * (BK / B_ATOM) * BN * B_ATOM * sizeof(float);
+constexpr int SHARED_BYTES = 2 * (BK / A_ATOM) * BM * A_ATOM * 4 +
+    2 * (BK / B_ATOM) * BN * B_ATOM * 4;
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize C width=2; fuse_epilogue relu(acc + bias[n]))
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize;
+// fuse_epilogue)
 __device__ __forceinline__ void copy2(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy2(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -190,17 +159,14 @@ gemm(int M, int N, int K,
     const __grid_constant__ gg_tensor_map A, const __grid_constant__ gg_tensor_map B,
     float *__restrict__ C, int ldc, const float *__restrict__ bias)
 {
-    // tiles in shared memory (cache_shared A[m, k] B[n, k]; swizzle A B;
-    // double_buffer A B)
+    // tiles in shared memory (cache_shared; swizzle; double_buffer)
     alignas(1024) extern __shared__ unsigned char shared_memory_1024[];
     auto *const A_shared = reinterpret_cast<float(*)[BK / A_ATOM][BM][A_ATOM]>(shared_memory_1024);
-    auto *const B_shared = reinterpret_cast<float(*)[BK / B_ATOM][BN][B_ATOM]>(
-        shared_memory_1024 + 2 * sizeof(A_shared[0]));
+    auto *const B_shared = reinterpret_cast<float(*)[BK / B_ATOM][BN][B_ATOM]>(A_shared + 2);
 
-    // mbarriers of each stage: full, a tile has arrived; empty, all warps have read it
-    // (async_copy A B via=tma; warp_specialize producers=1)
-    __shared__ alignas(8) unsigned long long full[2];
-    __shared__ alignas(8) unsigned long long empty[2];
+    // mbarriers of each stage: full, a tile arrived; empty, all warps have read it (async_copy;
+    // warp_specialize)
+    __shared__ alignas(8) unsigned long long full[2], empty[2];
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < 2; ++stage) {
             gg_init_barrier(full[stage], 1);
@@ -210,17 +176,16 @@ gemm(int M, int N, int K,
     }
     __syncthreads();
 
-    // the block's tile of C (tile m=64 n=32 k=64)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
     if (threadIdx.x >= CONSUMERS) {
-        // the producer: load tiles into empty stages (warp_specialize producers=1)
+        // the producer: load tiles into empty stages (warp_specialize)
         gg_fewer_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == CONSUMERS) {
-            int stage = 0;
-            int phase = 1;
+            int stage = 0, phase = 1;
             for (int tile_k = 0; tile_k < K; tile_k += BK) {
                 while (!gg_try_wait(empty[stage], phase)) {}
                 gg_expect_bytes(full[stage], STAGE_BYTES);
@@ -236,12 +201,10 @@ gemm(int M, int N, int K,
             }
         }
     } else {
-        // the consumers: multiply full stages, then run the epilogue
-        // (warp_specialize producers=1)
+        // the consumers: multiply full stages, then run the epilogue (warp_specialize)
         gg_more_registers<CONSUMER_REGISTERS>();
 
-        // the thread's position in the tile (tile m=64 n=32 k=64; warp_tile m=64 n=32;
-        // tensor_core via=wgmma promote=32)
+        // the thread's position in the tile (tile; warp_tile; tensor_core)
         const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
         const int thread_m = (warp % (BM / WM)) * WM + lane / LN;
         const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * PN;
@@ -252,18 +215,15 @@ gemm(int M, int N, int K,
         // registers: accumulators
         float part[TM][TN];
         float acc[TM][TN] = {};
-        int stage = 0;
-        int phase = 0;
+        int stage = 0, phase = 0;
 
         // main loop over tiles along K
         for (int tile_k = 0; tile_k < K; tile_k += BK) {
             while (!gg_try_wait(full[stage], phase)) {}
 
-            // multiply the tile (tensor_core via=wgmma promote=32)
-            const unsigned long long A_matrix =
-                gg_matrix_128B(A_shared[stage][0][warpgroup_m], 1024);
-            const unsigned long long B_matrix =
-                gg_matrix_128B(B_shared[stage][0][warpgroup_n], 1024);
+            // multiply the tile (tensor_core)
+            const auto A_matrix = gg_matrix_128B(A_shared[stage][0][warpgroup_m], 1024);
+            const auto B_matrix = gg_matrix_128B(B_shared[stage][0][warpgroup_n], 1024);
             gg_wgmma_fence();
             #pragma unroll
             for (int k = 0; k < BK; k += IK) {
@@ -278,8 +238,8 @@ gemm(int M, int N, int K,
                     #pragma unroll
                     for (int reg_m = 0; reg_m < TM; ++reg_m) {
                         #pragma unroll
-                        for (int reg_n = 0; reg_n < TN; ++reg_n)
-                            acc[reg_m][reg_n] += part[reg_m][reg_n];
+                        for (int reg_n = 0; reg_n < TN; ++reg_n) acc[reg_m][reg_n] +=
+                            part[reg_m][reg_n];
                     }
                     gg_wgmma_fence();
                 }
@@ -291,7 +251,7 @@ gemm(int M, int N, int K,
             if (++stage == 2) { stage = 0; phase ^= 1; }
         }
 
-        // the epilogue (vectorize C width=2; fuse_epilogue relu(acc + bias[n]))
+        // the epilogue (vectorize; fuse_epilogue)
         float bias_frag[TN];
         #pragma unroll
         for (int reg_n = 0; reg_n < TN; ++reg_n) {
@@ -318,29 +278,20 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
-
 // CU_TENSOR_MAP_DATA_TYPE_* and CU_TENSOR_MAP_SWIZZLE_* of cuda.h
 constexpr int gg_FLOAT32 = 7, gg_SWIZZLE_128B = 3;
 
-// A tensor as a map describes it.
-// Dimensions are innermost first; strides, from the second dimension on, count bytes.
-template <int RANK>
-struct gg_tensor {
+// A tensor as a map describes it: the innermost dimension first, strides of the others in bytes.
+template <int RANK> struct gg_tensor {
     const void *address;
     long long sizes[RANK], strides[RANK - 1];
 };
-
 // The map of a tensor, which every device may use; before the first launch all sizes are 0.
-template <int RANK>
-struct gg_kept_map {
-    gg_tensor_map map;
-    gg_tensor<RANK> tensor;
-};
+template <int RANK> struct gg_kept_map { gg_tensor_map map; gg_tensor<RANK> tensor; };
 
 // Encodes the map of a tensor with the driver's function (CUDA 12.5 or later), unless it is kept.
 template <int RANK>
@@ -354,8 +305,7 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
 
     // cuTensorMapEncodeTiled, with int for its enums
     typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
-                          const long long *, const unsigned *, const unsigned *,
-                          int, int, int, int);
+        const long long *, const unsigned *, const unsigned *, int, int, int, int);
     static thread_local Encode encode = nullptr;
     if (encode == nullptr) {
         void *found = nullptr;
@@ -369,10 +319,8 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     // A map must have nonzero extents and an address, even if nothing is read through it.
     gg_tensor_map map;
     gg_tensor<RANK> given = tensor;
-    for (long long &size : given.sizes) {
-        if (size == 0) given.address = &map;
-        if (size == 0) size = 1;
-    }
+    for (long long &size : given.sizes)
+        if (size == 0) given.address = &map, size = 1;
     const unsigned steps[] = {1, 1, 1, 1, 1};
     // not interleaved (0), through L2 256 bytes at a time (3), zeros outside (0)
     const int error = encode(&map, type, RANK, given.address, given.sizes, given.strides,
@@ -380,17 +328,16 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     if (error == 0) kept = {map, tensor};
     return static_cast<cudaError_t>(error);
 }
-
 }  // namespace gemm_detail
 
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    const float *A, int lda, const float *B, int ldb,
-    float *C, int ldc, const float *bias, cudaStream_t stream)
+    const float *A, int lda, const float *B, int ldb, float *C, int ldc, const float *bias,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483599 || K > 2147483503 ||
-        lda < K || ldb < K || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 2 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483599 || K > 2147483503 || lda < K ||
+        ldb < K || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 2 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 8 != 0)
@@ -398,9 +345,8 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (M == 0 || N == 0) return cudaSuccess;
     const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    // the maps of this thread's last launch
+    // this thread's last launch: its maps, its device
     static thread_local gg_kept_map<2> A_map, B_map;
-    // the device of this thread's last launch
     static thread_local int ready = -1;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);
@@ -410,12 +356,10 @@ cudaError_t launch_gemm(int M, int N, int K,
             cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
         if (error == cudaSuccess) ready = device;
     }
-    if (error == cudaSuccess)
-        error = gg_encode_map(A_map, gg_FLOAT32, {A, {K, M}, {4LL * lda}}, {A_ATOM, BM},
-            gg_SWIZZLE_128B);
-    if (error == cudaSuccess)
-        error = gg_encode_map(B_map, gg_FLOAT32, {B, {K, N}, {4LL * ldb}}, {B_ATOM, BN},
-            gg_SWIZZLE_128B);
+    if (error == cudaSuccess) error = gg_encode_map(A_map, gg_FLOAT32, {A, {K, M}, {4LL * lda}},
+        {A_ATOM, BM}, gg_SWIZZLE_128B);
+    if (error == cudaSuccess) error = gg_encode_map(B_map, gg_FLOAT32, {B, {K, N}, {4LL * ldb}},
+        {B_ATOM, BN}, gg_SWIZZLE_128B);
     if (error != cudaSuccess) return error;
     gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(
         M, N, K, A_map.map, B_map.map, C, ldc, bias);

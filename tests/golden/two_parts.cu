@@ -21,12 +21,9 @@
 //     concurrent launches need separate workspace and arrived
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
-
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 // atom.inc: atomic increment that wraps to 0 after `last`; returns the old value.
 // Acquire-release at GPU scope.
 __device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last) {
@@ -37,7 +34,6 @@ __device__ __forceinline__ unsigned gg_count_in(unsigned *counter, unsigned last
 }
 
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 4, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
@@ -56,13 +52,12 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc, float *workspace, unsigned *arrived)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n];
-    // double_buffer A A.register B B.register)
+    // tiles in shared memory (cache_shared; double_buffer)
     __shared__ alignas(16) float A_shared[2][BK][BM];
     __shared__ alignas(16) float B_shared[2][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C and its range of k (tile m=32 n=64 k=8; split_k parts=2)
+    // the block's tile of C and its range of k (tile; split_k)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int tiles = blocks_m * blocks_n;
     const int own_part = blockIdx.x / tiles, own_tile = blockIdx.x % tiles;
@@ -73,7 +68,7 @@ gemm(int M, int N, int K,
     const int start_k = own_part * chunk_k;
     const int stop_k = start_k + chunk_k < K ? start_k + chunk_k : K;
 
-    // the thread's position in it (tile m=32 n=64 k=8; register_block m=4 n=8)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
@@ -86,7 +81,7 @@ gemm(int M, int N, int K,
     alignas(16) float acc[TM][TN] = {};
     float A_next[A_VECTORS], B_next[B_VECTORS];
 
-    // load the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared)
     #pragma unroll
     for (int vector = 0; vector < A_VECTORS; ++vector) {
         const int m = tile_m + A_m + vector * A_STEP, k = start_k + A_k;
@@ -102,7 +97,7 @@ gemm(int M, int N, int K,
     int stage = 0;
     __syncthreads();
 
-    // load the first fragments (double_buffer A A.register B B.register)
+    // load the first fragments (double_buffer)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m)
         A_frag[0][reg_m] = A_shared[0][0][thread_m + reg_m];
@@ -114,7 +109,7 @@ gemm(int M, int N, int K,
     for (int tile_k = start_k; tile_k < stop_k; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A A.register B B.register)
+        // load the next tile early (double_buffer)
         #pragma unroll
         for (int vector = 0; vector < A_VECTORS; ++vector) {
             const int m = tile_m + A_m + vector * A_STEP, k = next_k + A_k;
@@ -126,7 +121,7 @@ gemm(int M, int N, int K,
             B_next[vector] = k < stop_k && n < N ? B[(long long)k * ldb + n] : 0.0f;
         }
 
-        // multiply the tile (register_block m=4 n=8)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
@@ -138,7 +133,7 @@ gemm(int M, int N, int K,
                     B_frag[(k + 1) % 2][reg_n] = B_shared[stage][k + 1][thread_n + reg_n];
             } else {
                 // store the prefetched tile to shared memory, then read ahead into it
-                // (double_buffer A A.register B B.register)
+                // (double_buffer)
                 #pragma unroll
                 for (int vector = 0; vector < A_VECTORS; ++vector)
                     A_shared[next_stage][A_k][A_m + vector * A_STEP] = A_next[vector];
@@ -165,7 +160,7 @@ gemm(int M, int N, int K,
         stage = next_stage;
     }
 
-    // write this split's partial sums to the workspace (split_k parts=2)
+    // write this split's partial sums to the workspace (split_k)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         #pragma unroll
@@ -181,7 +176,7 @@ gemm(int M, int N, int K,
         __syncthreads_or(tid == 0 && gg_count_in(&arrived[own_tile], PARTS - 1) == PARTS - 1);
     if (!is_last) return;
 
-    // add the other split's partial sums (split_k parts=2)
+    // add the other split's partial sums (split_k)
     const int part_tile = own_tile + (1 - own_part) * tiles;
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
@@ -212,18 +207,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, float *workspace, unsigned *arrived, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    float *workspace, unsigned *arrived, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483607 ||
-        lda < K || ldb < N || ldc < N)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483607 || lda < K ||
+        ldb < N || ldc < N)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(workspace) % 16 != 0)
         return cudaErrorMisalignedAddress;

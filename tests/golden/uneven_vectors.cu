@@ -17,9 +17,7 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // ---- kernel ----
-
 constexpr int BM = 24, BN = 32, BK = 12;  // threadblock tile of C, and its step along K
 constexpr int TM = 2, TN = 4;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
@@ -36,17 +34,17 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[n, k]; double_buffer A B)
+    // tiles in shared memory (cache_shared; double_buffer)
     __shared__ alignas(16) float A_shared[2][BK][BM];
     __shared__ alignas(16) float B_shared[2][BN][BK];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=24 n=32 k=12)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=24 n=32 k=12; register_block m=2 n=4)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
@@ -59,18 +57,16 @@ gemm(int M, int N, int K,
     float acc[TM][TN] = {};
     float A_next[A_VECTORS], B_next[B_VECTORS];
 
-    // load the first tile (cache_shared A[k, m] B[n, k])
+    // load the first tile (cache_shared)
     #pragma unroll
     for (int vector = 0; vector < A_VECTORS; ++vector) {
         const int m = tile_m + A_m + vector * A_STEP, k = A_k;
-        A_shared[0][A_k][A_m + vector * A_STEP] =
-            m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
+        A_shared[0][A_k][A_m + vector * A_STEP] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
     }
     #pragma unroll
     for (int vector = 0; vector < B_VECTORS; ++vector) {
         const int k = B_k + vector * B_STEP, n = tile_n + B_n;
-        B_shared[0][B_n][B_k + vector * B_STEP] =
-            k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
+        B_shared[0][B_n][B_k + vector * B_STEP] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
     }
     int stage = 0;
     __syncthreads();
@@ -79,7 +75,7 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A B)
+        // load the next tile early (double_buffer)
         #pragma unroll
         for (int vector = 0; vector < A_VECTORS; ++vector) {
             const int m = tile_m + A_m + vector * A_STEP, k = next_k + A_k;
@@ -91,7 +87,7 @@ gemm(int M, int N, int K,
             B_next[vector] = k < K && n < N ? B[(long long)k * ldb + n] : 0.0f;
         }
 
-        // multiply the tile (register_block m=2 n=4)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
@@ -108,7 +104,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // store the prefetched tile to shared memory (double_buffer A B)
+        // store the prefetched tile to shared memory (double_buffer)
         #pragma unroll
         for (int vector = 0; vector < A_VECTORS; ++vector)
             A_shared[next_stage][A_k][A_m + vector * A_STEP] = A_next[vector];
@@ -137,18 +133,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483607 || N > 2147483599 || K > 2147483607 ||
-        lda < K || ldb < N || ldc < N)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483607 || N > 2147483599 || K > 2147483607 || lda < K ||
+        ldb < N || ldc < N)
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS

@@ -21,14 +21,11 @@
 //     C overlaps none of A, B, bias
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // ---- kernel ----
-
 constexpr int BM = 128, BN = 128, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
 constexpr int PM = 4, PN = 4;  // in vectors of this many adjacent elements
@@ -40,8 +37,7 @@ static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BM * BK && THREADS * VEC == BK * BN, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=4)
+// loads a vector of A or B; zeros outside the matrix (cache_shared; vectorize)
 __device__ __forceinline__ void load4(float *target, const float *X, int ldx, int rows, int cols,
     int i, int j)
 {
@@ -50,8 +46,8 @@ __device__ __forceinline__ void load4(float *target, const float *X, int ldx, in
         target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0.0f;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize A B C width=4; fuse_epilogue relu(acc + bias[n]))
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize;
+// fuse_epilogue)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -62,18 +58,17 @@ gemm(int M, int N, int K,
     const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float *__restrict__ C, int ldc, const float *__restrict__ bias)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=4;
-    // double_buffer A B)
+    // tiles in shared memory (cache_shared; pad; double_buffer)
     __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[2][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=128 n=128 k=8)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=128 n=128 k=8; register_block m=8 n=8)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * PM, thread_n = threadIdx.x * PN;
 
@@ -86,7 +81,7 @@ gemm(int M, int N, int K,
     float acc[TM][TN] = {};
     alignas(16) float A_next[VEC], B_next[VEC];
 
-    // load the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared)
     load4(A_next, A, lda, M, K, tile_m + A_m, A_k);
     for (int e = 0; e < VEC; ++e) A_shared[0][A_k + e][A_m] = A_next[e];
     load4(B_next, B, ldb, K, N, B_k, tile_n + B_n);
@@ -98,11 +93,11 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A B)
+        // load the next tile early (double_buffer)
         load4(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
         load4(B_next, B, ldb, K, N, next_k + B_k, tile_n + B_n);
 
-        // multiply the tile (register_block m=8 n=8)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
@@ -119,14 +114,14 @@ gemm(int M, int N, int K,
             }
         }
 
-        // store the prefetched tile to shared memory (double_buffer A B)
+        // store the prefetched tile to shared memory (double_buffer)
         for (int e = 0; e < VEC; ++e) A_shared[next_stage][A_k + e][A_m] = A_next[e];
         copy4(&B_shared[next_stage][B_k][B_n], B_next);
         __syncthreads();
         stage = next_stage;
     }
 
-    // the epilogue (vectorize A B C width=4; fuse_epilogue relu(acc + bias[n]))
+    // the epilogue (vectorize; fuse_epilogue)
     float bias_frag[TN];
     #pragma unroll
     for (int reg_n = 0; reg_n < TN; ++reg_n) {
@@ -152,18 +147,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    const float *A, int lda, const float *B, int ldb,
-    float *C, int ldc, const float *bias, cudaStream_t stream)
+    const float *A, int lda, const float *B, int ldb, float *C, int ldc, const float *bias,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483615 ||
-        lda < K || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483615 || lda < K ||
+        ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)

@@ -27,72 +27,51 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
-struct alignas(128) gg_tensor_map {
-    unsigned long long words[16];
-};
-
+struct alignas(128) gg_tensor_map { unsigned long long words[16]; };
 // cvta.to.shared: the address by which PTX instructions take shared memory.
-__device__ __forceinline__ unsigned gg_shared(const void *pointer) {
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
+__device__ __forceinline__ unsigned gg_shared(const void *pointer)
+{ return static_cast<unsigned>(__cvta_generic_to_shared(pointer)); }
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
-__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                 :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory");
-}
-
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals)
+{ asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+               :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory"); }
 // fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
-__device__ __forceinline__ void gg_fence_barrier_init() {
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_fence_barrier_init()
+{ asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 // mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
-__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory");
-}
-
+__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes)
+{ asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory"); }
 // mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     int ended;
-    asm volatile("{\n.reg .pred done;\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+    asm volatile("{\n.reg .pred done;\nmbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
                  "selp.b32 %0, 1, 0, done;\n}"
                  : "=r"(ended) : "r"(gg_shared(&barrier)), "r"(parity) : "memory");
     return ended != 0;
 }
-
 // mbarrier.arrive: one arrival; releases this thread's earlier accesses to the waiters.
-__device__ __forceinline__ void gg_arrive(unsigned long long &barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(gg_shared(&barrier)) : "memory");
-}
+__device__ __forceinline__ void gg_arrive(unsigned long long &barrier)
+{ asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(gg_shared(&barrier)) : "memory"); }
 
 // cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
 // memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(void *target, const gg_tensor_map &map,
     unsigned long long &barrier, int i0, int i1)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
-                 ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
-                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
-                    "r"(i0), "r"(i1) : "memory");
-}
-
+{ asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+               " [%0], [%1, {%3, %4}], [%2];"
+               :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
+                  "r"(i0), "r"(i1) : "memory"); }
 // fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.
-__device__ __forceinline__ void gg_fence_async() {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
+__device__ __forceinline__ void gg_fence_async()
+{ asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 4, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
@@ -105,8 +84,7 @@ constexpr int STAGE_BYTES = BK * BM * 4 + BK * BN * 4;  // bytes of the tiles in
 static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize C width=4)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -117,15 +95,14 @@ gemm(int M, int N, int K,
     float alpha, const __grid_constant__ gg_tensor_map A, const __grid_constant__ gg_tensor_map B,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; double_buffer A B stages=3)
+    // tiles in shared memory (cache_shared; double_buffer)
     __shared__ alignas(128) float A_shared[STAGES][BK][BM];
     __shared__ alignas(128) float B_shared[STAGES][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // mbarriers of each stage: full, a tile has arrived; empty, all warps have read it
-    // (async_copy A B via=tma; warp_specialize producers=1)
-    __shared__ alignas(8) unsigned long long full[STAGES];
-    __shared__ alignas(8) unsigned long long empty[STAGES];
+    // mbarriers of each stage: full, a tile arrived; empty, all warps have read it (async_copy;
+    // warp_specialize)
+    __shared__ alignas(8) unsigned long long full[STAGES], empty[STAGES];
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; ++stage) {
             gg_init_barrier(full[stage], 1);
@@ -135,16 +112,15 @@ gemm(int M, int N, int K,
     }
     __syncthreads();
 
-    // the block's tile of C (tile m=32 n=64 k=8)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
     if (threadIdx.x >= CONSUMERS) {
-        // the producer: load tiles into empty stages (warp_specialize producers=1)
+        // the producer: load tiles into empty stages (warp_specialize)
         if (threadIdx.x == CONSUMERS) {
-            int stage = 0;
-            int phase = 1;
+            int stage = 0, phase = 1;
             for (int tile_k = 0; tile_k < K; tile_k += BK) {
                 while (!gg_try_wait(empty[stage], phase)) {}
                 gg_expect_bytes(full[stage], STAGE_BYTES);
@@ -154,23 +130,21 @@ gemm(int M, int N, int K,
             }
         }
     } else {
-        // the consumers: multiply full stages, then run the epilogue
-        // (warp_specialize producers=1)
-        // the thread's position in the tile (tile m=32 n=64 k=8; register_block m=4 n=8)
+        // the consumers: multiply full stages, then run the epilogue (warp_specialize)
+        // the thread's position in the tile (tile; register_block)
         const int tid = threadIdx.x;
         const int thread_m = (tid / LN) * TM, thread_n = (tid % LN) * TN;
 
         // registers: operand fragments, accumulators
         float A_frag[TM], B_frag[TN];
         float acc[TM][TN] = {};
-        int stage = 0;
-        int phase = 0;
+        int stage = 0, phase = 0;
 
         // main loop over tiles along K
         for (int tile_k = 0; tile_k < K; tile_k += BK) {
             while (!gg_try_wait(full[stage], phase)) {}
 
-            // multiply the tile (register_block m=4 n=8)
+            // multiply the tile (register_block)
             #pragma unroll
             for (int k = 0; k < BK; ++k) {
                 #pragma unroll
@@ -192,7 +166,7 @@ gemm(int M, int N, int K,
             if (++stage == STAGES) { stage = 0; phase ^= 1; }
         }
 
-        // the epilogue (vectorize C width=4)
+        // the epilogue (vectorize)
         #pragma unroll
         for (int reg_m = 0; reg_m < TM; ++reg_m) {
             const int m = tile_m + thread_m + reg_m;
@@ -213,29 +187,20 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
-
 // CU_TENSOR_MAP_DATA_TYPE_* of cuda.h
 constexpr int gg_FLOAT32 = 7;
 
-// A tensor as a map describes it.
-// Dimensions are innermost first; strides, from the second dimension on, count bytes.
-template <int RANK>
-struct gg_tensor {
+// A tensor as a map describes it: the innermost dimension first, strides of the others in bytes.
+template <int RANK> struct gg_tensor {
     const void *address;
     long long sizes[RANK], strides[RANK - 1];
 };
-
 // The map of a tensor, which every device may use; before the first launch all sizes are 0.
-template <int RANK>
-struct gg_kept_map {
-    gg_tensor_map map;
-    gg_tensor<RANK> tensor;
-};
+template <int RANK> struct gg_kept_map { gg_tensor_map map; gg_tensor<RANK> tensor; };
 
 // Encodes the map of a tensor with the driver's function (CUDA 12.5 or later), unless it is kept.
 template <int RANK>
@@ -249,8 +214,7 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
 
     // cuTensorMapEncodeTiled, with int for its enums
     typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
-                          const long long *, const unsigned *, const unsigned *,
-                          int, int, int, int);
+        const long long *, const unsigned *, const unsigned *, int, int, int, int);
     static thread_local Encode encode = nullptr;
     if (encode == nullptr) {
         void *found = nullptr;
@@ -264,10 +228,8 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     // A map must have nonzero extents and an address, even if nothing is read through it.
     gg_tensor_map map;
     gg_tensor<RANK> given = tensor;
-    for (long long &size : given.sizes) {
-        if (size == 0) given.address = &map;
-        if (size == 0) size = 1;
-    }
+    for (long long &size : given.sizes)
+        if (size == 0) given.address = &map, size = 1;
     const unsigned steps[] = {1, 1, 1, 1, 1};
     // not interleaved (0), not swizzled (0), through L2 256 bytes at a time (3), zeros outside (0)
     const int error = encode(&map, type, RANK, given.address, given.sizes, given.strides,
@@ -275,17 +237,16 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     if (error == 0) kept = {map, tensor};
     return static_cast<cudaError_t>(error);
 }
-
 }  // namespace gemm_detail
 
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483607 ||
-        lda < M || ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483567 || K > 2147483607 || lda < M ||
+        ldb < N || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)
@@ -294,10 +255,9 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (alpha == 0) K = 0;  // as in BLAS
     const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    // the maps of this thread's last launch
+    // this thread's last launch: its maps
     static thread_local gg_kept_map<2> A_map, B_map;
-    cudaError_t error =
-        gg_encode_map(A_map, gg_FLOAT32, {A, {M, K}, {4LL * lda}}, {BM, BK});
+    cudaError_t error = gg_encode_map(A_map, gg_FLOAT32, {A, {M, K}, {4LL * lda}}, {BM, BK});
     if (error == cudaSuccess)
         error = gg_encode_map(B_map, gg_FLOAT32, {B, {N, K}, {4LL * ldb}}, {BN, BK});
     if (error != cudaSuccess) return error;

@@ -38,77 +38,54 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
-struct alignas(128) gg_tensor_map {
-    unsigned long long words[16];
-};
-
+struct alignas(128) gg_tensor_map { unsigned long long words[16]; };
 // cvta.to.shared: the address by which PTX instructions take shared memory.
-__device__ __forceinline__ unsigned gg_shared(const void *pointer) {
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
+__device__ __forceinline__ unsigned gg_shared(const void *pointer)
+{ return static_cast<unsigned>(__cvta_generic_to_shared(pointer)); }
 // Copies 2 contiguous elements in one access.
-__device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source) {
-    *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source);
-}
-
+__device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source)
+{ *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source); }
 // shfl.sync.idx: a warp-uniform copy of the value.
 __device__ __forceinline__ int gg_uniform(int value) {
     int result;
     asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(result) : "r"(value));
     return result;
 }
-
 // mov.b32: bf16 bits to float: they are its upper half.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits) {
     float number;
     asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
     return number;
 }
-
 // cvt.rn.bf16.f32: float to bf16 bits, rounded to nearest even.
-__device__ __forceinline__ unsigned short gg_to_bf16(float number) {
-    unsigned short bits;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number));
-    return bits;
-}
+__device__ __forceinline__ unsigned short gg_to_bf16(float number)
+{ unsigned short bits; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number)); return bits; }
 
 // mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
-__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                 :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory");
-}
-
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals)
+{ asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+               :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory"); }
 // fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
-__device__ __forceinline__ void gg_fence_barrier_init() {
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_fence_barrier_init()
+{ asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 // mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
-__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory");
-}
-
+__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes)
+{ asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory"); }
 // mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     int ended;
-    asm volatile("{\n.reg .pred done;\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+    asm volatile("{\n.reg .pred done;\nmbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
                  "selp.b32 %0, 1, 0, done;\n}"
                  : "=r"(ended) : "r"(gg_shared(&barrier)), "r"(parity) : "memory");
     return ended != 0;
 }
-
 // mapa, mbarrier.arrive: one arrival at this barrier in the cluster's block of this rank.
-__device__ __forceinline__ void gg_arrive_at(unsigned long long &barrier, int rank) {
-    asm volatile("{\n.reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n}"
-                 :: "r"(gg_shared(&barrier)), "r"(rank) : "memory");
-}
+__device__ __forceinline__ void gg_arrive_at(unsigned long long &barrier, int rank)
+{ asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+               "mbarrier.arrive.shared::cluster.b64 _, [there];\n}"
+               :: "r"(gg_shared(&barrier)), "r"(rank) : "memory"); }
 
 // barrier.cluster: waits until all threads of the cluster have arrived.
 __device__ __forceinline__ void gg_sync_cluster() {
@@ -116,77 +93,51 @@ __device__ __forceinline__ void gg_sync_cluster() {
     asm volatile("barrier.cluster.arrive.release.aligned;\n"
                  "barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-
 // setmaxnreg.dec: `count` registers per thread of the warpgroup.
-template <int count>
-__device__ __forceinline__ void gg_fewer_registers() {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count));
-}
-
+template <int count> __device__ __forceinline__ void gg_fewer_registers()
+{ asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(count)); }
 // setmaxnreg.inc: `count` registers per thread of the warpgroup (waits until free).
-template <int count>
-__device__ __forceinline__ void gg_more_registers() {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count));
-}
+template <int count> __device__ __forceinline__ void gg_more_registers()
+{ asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(count)); }
 
 // cp.async.bulk.tensor: TMA loads a box of a tensor, from these coordinates on, into shared
 // memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(void *target, const gg_tensor_map &map,
     unsigned long long &barrier, int i0, int i1)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
-                 ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
-                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
-                    "r"(i0), "r"(i1) : "memory");
-}
-
-// cp.async.bulk.tensor, multicast: TMA loads a box of a tensor, from these coordinates on, into the
-// same shared address of each block of the cluster whose bit is set; elements outside the tensor
-// are zeros.  The barrier at the same address of each block counts its bytes.
-__device__ __forceinline__ void gg_multicast_box_2d(
-    void *target, const gg_tensor_map &map, unsigned long long &barrier,
-    int i0, int i1, int blocks)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
-                 ".mbarrier::complete_tx::bytes.multicast::cluster"
-                 " [%0], [%1, {%3, %4}], [%2], %5;"
-                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)), "r"(i0), "r"(i1),
-                    "h"(static_cast<unsigned short>(blocks)) : "memory");
-}
+{ asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+               " [%0], [%1, {%3, %4}], [%2];"
+               :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
+                  "r"(i0), "r"(i1) : "memory"); }
+// cp.async.bulk.tensor, multicast: TMA loads a box, zeros outside the tensor, into the same shared
+// address of each block of the cluster whose bit is set; the barrier there counts its bytes.
+__device__ __forceinline__ void gg_multicast_box_2d(void *target, const gg_tensor_map &map,
+    unsigned long long &barrier, int i0, int i1, int blocks)
+{ asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+               ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;"
+               :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)), "r"(i0), "r"(i1),
+                  "h"(static_cast<unsigned short>(blocks)) : "memory"); }
 
 // The matrix descriptor of a K-major wgmma operand with the 128-byte swizzle of TMA; groups of 8
 // rows are `stride` bytes apart.  A step along k adds its bytes / 16.
-__device__ __forceinline__ unsigned long long gg_matrix_128B(const void *first, int stride = 1024) {
-    return (gg_shared(first) & 0x3ffff) >> 4 | 1ULL << 16 |
-           static_cast<unsigned long long>(stride >> 4) << 32 | 1ULL << 62;
-}
-
+__device__ __forceinline__ unsigned long long gg_matrix_128B(const void *first, int stride = 1024)
+{ return (gg_shared(first) & 0x3ffff) >> 4 | 1ULL << 16 |
+         static_cast<unsigned long long>(stride >> 4) << 32 | 1ULL << 62; }
 // The matrix descriptor of an MN-major wgmma operand with the 128-byte swizzle of TMA; swizzle
 // atom columns are `column_bytes` apart.  A step along k adds its rows' bytes / 16.
 __device__ __forceinline__ unsigned long long gg_matrix_128B_mn_major(
     const void *first, int column_bytes)
-{
-    return (gg_shared(first) & 0x3ffff) >> 4 |
-           static_cast<unsigned long long>(column_bytes >> 4) << 16 |
-           1024ULL / 16 << 32 | 1ULL << 62;
-}
-
+{ return (gg_shared(first) & 0x3ffff) >> 4 |
+         static_cast<unsigned long long>(column_bytes >> 4) << 16 |
+         1024ULL / 16 << 32 | 1ULL << 62; }
 // wgmma.fence: orders accesses to the accumulator registers before the next wgmma.
-__device__ __forceinline__ void gg_wgmma_fence() {
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_wgmma_fence()
+{ asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 // wgmma.commit_group: makes this warpgroup's uncommitted wgmma operations one group.
-__device__ __forceinline__ void gg_wgmma_commit() {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_wgmma_commit()
+{ asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // wgmma.wait_group: waits until at most `pending` groups are in flight.
-template <int pending>
-__device__ __forceinline__ void gg_wgmma_wait() {
-    asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
-}
-
+template <int pending> __device__ __forceinline__ void gg_wgmma_wait()
+{ asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory"); }
 // wgmma.wait_group 0: waits for all groups; the operands keep reads of `acc` after it.
 template <int rows, int columns>
 __device__ __forceinline__ void gg_wgmma_end(float (&acc)[rows][columns]) {
@@ -204,8 +155,8 @@ __device__ __forceinline__ void gg_wgmma_m64n64k16_bf16_mn_major_b(
 {
     asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %34, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-        "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
-        "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "
+        "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,"
+        "%24,%25,%26,%27,%28,%29,%30,%31}, "
         "%32, %33, more, 1, 1, 0, 1;\n}" :
     "+f"(c[0]),"+f"(c[1]),"+f"(d[0]),"+f"(d[1]),"+f"(c[2]),"+f"(c[3]),"+f"(d[2]),"+f"(d[3]),
     "+f"(c[4]),"+f"(c[5]),"+f"(d[4]),"+f"(d[5]),"+f"(c[6]),"+f"(c[7]),"+f"(d[6]),"+f"(d[7]),
@@ -215,7 +166,6 @@ __device__ __forceinline__ void gg_wgmma_m64n64k16_bf16_mn_major_b(
 }
 
 // ---- kernel ----
-
 constexpr int BM = 64, BN = 128, BK = 64;  // threadblock tile of C, and its step along K
 constexpr int WM = 16, WN = 64;  // warp tile
 constexpr int TM = 2, TN = 16;  // micro-tile of a thread
@@ -224,25 +174,21 @@ constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IK = 16;  // step of one instruction
 constexpr int VEC = 2;  // elements of a vector access
 constexpr int B_ATOM = 64;  // elements of a swizzle atom's row
-constexpr int CLUSTER_M = 2, CLUSTER_N = 1;  // blocks of a cluster along m and n
-constexpr int CLUSTER = CLUSTER_M * CLUSTER_N;
-// bit mask of the blocks that share the first block's tile
-constexpr int B_BLOCKS = (1 << CLUSTER) - 1;
+constexpr int CLUSTER_M = 2, CLUSTER_N = 1, CLUSTER = CLUSTER_M * CLUSTER_N;  // blocks of a cluster
+constexpr int B_BLOCKS = (1 << CLUSTER) - 1;  // bit mask: blocks that share the first block's tile
 constexpr int WARPGROUP = 128;  // threads of a warpgroup
 constexpr int CONSUMERS = (BM / WM) * (BN / WN) * 32;  // threads of all consumers
 constexpr int PRODUCER_REGISTERS = 24, CONSUMER_REGISTERS = 104;  // registers of a thread
 constexpr int THREADS = CONSUMERS + WARPGROUP;
 constexpr int STAGE_BYTES = BM * BK * 2 + BK * BN * 2;  // bytes of the tiles in a stage
-constexpr int SHARED_BYTES = 2 * BM * BK * sizeof(unsigned short) +
-    2 * (BN / B_ATOM) * BK * B_ATOM * sizeof(unsigned short);
+constexpr int SHARED_BYTES = 2 * BM * BK * 2 + 2 * (BN / B_ATOM) * BK * B_ATOM * 2;
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 static_assert(SHARED_BYTES <= 227 * 1024, "a block has at most 227 KiB");
 
-// the first row and column of a tile of C, by its number (tile m=64 n=128 k=64;
-// cluster m=2)
+// the first row and column of a tile of C, by its number (tile; cluster)
 __device__ __forceinline__ void tile_at(int own_tile, int rank_m, int clusters_n, int &tile_m,
     int &tile_n)
 {
@@ -251,8 +197,7 @@ __device__ __forceinline__ void tile_at(int own_tile, int rank_m, int clusters_n
     tile_n = (cluster % clusters_n) * BN;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize C width=2)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy2(unsigned short *target, const unsigned short *source,
     int first, int stop)
 {
@@ -265,18 +210,15 @@ gemm(int M, int N, int K,
     float alpha, const __grid_constant__ gg_tensor_map A, const __grid_constant__ gg_tensor_map B,
     float beta, unsigned short *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[m, k] B[k, n]; swizzle A B;
-    // double_buffer A B)
+    // tiles in shared memory (cache_shared; swizzle; double_buffer)
     alignas(1024) extern __shared__ unsigned char shared_memory_1024[];
     auto *const A_shared = reinterpret_cast<unsigned short(*)[BM][BK]>(shared_memory_1024);
     auto *const B_shared = reinterpret_cast<unsigned short(*)[BN / B_ATOM][BK][B_ATOM]>(
-        shared_memory_1024 + 2 * sizeof(A_shared[0]));
+        A_shared + 2);
 
-    // mbarriers of each stage: full, a tile has arrived;
-    // empty, all warps of the cluster have read it
-    // (async_copy A B via=tma; warp_specialize producers=1 consumers=2; cluster m=2)
-    __shared__ alignas(8) unsigned long long full[2];
-    __shared__ alignas(8) unsigned long long empty[2];
+    // mbarriers of each stage: full, a tile arrived; empty, all warps of the cluster have read it
+    // (async_copy; warp_specialize; cluster)
+    __shared__ alignas(8) unsigned long long full[2], empty[2];
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < 2; ++stage) {
             gg_init_barrier(full[stage], 1);
@@ -293,15 +235,12 @@ gemm(int M, int N, int K,
     const int tiles = clusters_m * clusters_n * CLUSTER;
 
     if (threadIdx.x >= CONSUMERS) {
-        // the producer: load tiles into empty stages
-        // (warp_specialize producers=1 consumers=2)
+        // the producer: load tiles into empty stages (warp_specialize)
         gg_fewer_registers<PRODUCER_REGISTERS>();
         if (threadIdx.x == CONSUMERS) {
-            // the first row that this block multicasts to its cluster, in each shared tile
-            // (cluster m=2)
+            // the first row of each shared tile that this block multicasts (cluster)
             const int B_k = rank_m * (BK / CLUSTER_M);
-            int stage = 0;
-            int phase = 1;
+            int stage = 0, phase = 1;
 
             // each of the block's tiles (persistent)
             for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
@@ -320,12 +259,10 @@ gemm(int M, int N, int K,
             }
         }
     } else {
-        // the consumers: multiply full stages, then run the epilogue
-        // (warp_specialize producers=1 consumers=2)
+        // the consumers: multiply full stages, then run the epilogue (warp_specialize)
         gg_more_registers<CONSUMER_REGISTERS>();
 
-        // the thread's position in a tile (tile m=64 n=128 k=64; warp_tile m=64 n=64;
-        // tensor_core via=wgmma)
+        // the thread's position in a tile (tile; warp_tile; tensor_core)
         const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
         const int thread_m = (warp % (BM / WM)) * WM + lane / LN;
         const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * PN;
@@ -335,8 +272,7 @@ gemm(int M, int N, int K,
 
         // registers: accumulators
         float acc[TM][TN];
-        int stage = 0;
-        int phase = 0;
+        int stage = 0, phase = 0;
 
         // each of the block's tiles (persistent)
         for (int own_tile = blockIdx.x; own_tile < tiles; own_tile += gridDim.x) {
@@ -355,10 +291,9 @@ gemm(int M, int N, int K,
             for (int tile_k = 0; tile_k < K; tile_k += BK) {
                 while (!gg_try_wait(full[stage], phase)) {}
 
-                // multiply the tile (tensor_core via=wgmma)
-                const unsigned long long A_matrix =
-                    gg_matrix_128B(A_shared[stage][warpgroup_m], 1024);
-                const unsigned long long B_matrix =
+                // multiply the tile (tensor_core)
+                const auto A_matrix = gg_matrix_128B(A_shared[stage][warpgroup_m], 1024);
+                const auto B_matrix =
                     gg_matrix_128B_mn_major(B_shared[stage][warpgroup_n / B_ATOM], BK * 128);
                 gg_wgmma_fence();
                 #pragma unroll
@@ -372,21 +307,20 @@ gemm(int M, int N, int K,
                 gg_wgmma_wait<1>();
                 if (tile_k > 0) {
                     __syncwarp();
-                    if (threadIdx.x % 32 < CLUSTER)
-                        gg_arrive_at(empty[1 - stage], threadIdx.x % 32);
+                    if (threadIdx.x % 32 < CLUSTER) gg_arrive_at(empty[1 - stage],
+                        threadIdx.x % 32);
                 }
                 if (++stage == 2) { stage = 0; phase ^= 1; }
             }
 
-            // wait for the last wgmma: the accumulators are complete (tensor_core via=wgmma)
+            // wait for the last wgmma: the accumulators are complete (tensor_core)
             gg_wgmma_end(acc);
             if (K > 0) {
                 __syncwarp();
-                if (threadIdx.x % 32 < CLUSTER)
-                    gg_arrive_at(empty[1 - stage], threadIdx.x % 32);
+                if (threadIdx.x % 32 < CLUSTER) gg_arrive_at(empty[1 - stage], threadIdx.x % 32);
             }
 
-            // the epilogue (vectorize C width=2)
+            // the epilogue (vectorize)
             #pragma unroll
             for (int reg_m = 0; reg_m < TM; ++reg_m) {
                 const int m = tile_m + thread_m + reg_m * LM;
@@ -398,9 +332,8 @@ gemm(int M, int N, int K,
                         alignas(16) unsigned short old[VEC] = {};
                         if (beta != 0.0f) copy2(old, &C[(long long)m * ldc + n], n, N);
                         for (int e = 0; e < VEC; ++e) {
-                            out[e] =
-                                gg_to_bf16(fmaf(beta, gg_from_bf16(old[e]),
-                                    alpha * acc[reg_m][reg_n + e]));
+                            out[e] = gg_to_bf16(fmaf(beta, gg_from_bf16(old[e]),
+                                alpha * acc[reg_m][reg_n + e]));
                         }
                         copy2(&C[(long long)m * ldc + n], out, n, N);
                     }
@@ -409,34 +342,25 @@ gemm(int M, int N, int K,
         }
     }
 
-    // a block must not exit while others arrive at its barriers (cluster m=2)
+    // a block must not exit while others arrive at its barriers (cluster)
     gg_sync_cluster();
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
-
 // CU_TENSOR_MAP_DATA_TYPE_* and CU_TENSOR_MAP_SWIZZLE_* of cuda.h
 constexpr int gg_BFLOAT16 = 9, gg_SWIZZLE_128B = 3;
 
-// A tensor as a map describes it.
-// Dimensions are innermost first; strides, from the second dimension on, count bytes.
-template <int RANK>
-struct gg_tensor {
+// A tensor as a map describes it: the innermost dimension first, strides of the others in bytes.
+template <int RANK> struct gg_tensor {
     const void *address;
     long long sizes[RANK], strides[RANK - 1];
 };
-
 // The map of a tensor, which every device may use; before the first launch all sizes are 0.
-template <int RANK>
-struct gg_kept_map {
-    gg_tensor_map map;
-    gg_tensor<RANK> tensor;
-};
+template <int RANK> struct gg_kept_map { gg_tensor_map map; gg_tensor<RANK> tensor; };
 
 // Encodes the map of a tensor with the driver's function (CUDA 12.5 or later), unless it is kept.
 template <int RANK>
@@ -450,8 +374,7 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
 
     // cuTensorMapEncodeTiled, with int for its enums
     typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
-                          const long long *, const unsigned *, const unsigned *,
-                          int, int, int, int);
+        const long long *, const unsigned *, const unsigned *, int, int, int, int);
     static thread_local Encode encode = nullptr;
     if (encode == nullptr) {
         void *found = nullptr;
@@ -465,10 +388,8 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     // A map must have nonzero extents and an address, even if nothing is read through it.
     gg_tensor_map map;
     gg_tensor<RANK> given = tensor;
-    for (long long &size : given.sizes) {
-        if (size == 0) given.address = &map;
-        if (size == 0) size = 1;
-    }
+    for (long long &size : given.sizes)
+        if (size == 0) given.address = &map, size = 1;
     const unsigned steps[] = {1, 1, 1, 1, 1};
     // not interleaved (0), through L2 256 bytes at a time (3), zeros outside (0)
     const int error = encode(&map, type, RANK, given.address, given.sizes, given.strides,
@@ -476,18 +397,16 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     if (error == 0) kept = {map, tensor};
     return static_cast<cudaError_t>(error);
 }
-
 }  // namespace gemm_detail
 
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const unsigned short *A, int lda,
-    const unsigned short *B, int ldb, float beta, unsigned short *C,
-    int ldc, cudaStream_t stream)
+    float alpha, const unsigned short *A, int lda, const unsigned short *B, int ldb, float beta,
+    unsigned short *C, int ldc, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483503 ||
-        lda < K || ldb < N || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 2 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483503 || lda < K ||
+        ldb < N || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 2 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 4 != 0)
@@ -496,9 +415,8 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (alpha == 0) K = 0;  // as in BLAS
     const long long tiles = ((M - 1) / (BM * CLUSTER_M) + 1LL) * ((N - 1) / BN + 1LL) * CLUSTER;
     if (tiles > 1073741824) return cudaErrorInvalidConfiguration;
-    // the maps of this thread's last launch
+    // this thread's last launch: its maps, its device, and the clusters that this runs at a time
     static thread_local gg_kept_map<2> A_map, B_map;
-    // the device of this thread's last launch, and the clusters that it runs at a time
     static thread_local int ready = -1, clusters = 0;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);
@@ -511,12 +429,10 @@ cudaError_t launch_gemm(int M, int N, int K,
             error = cudaOccupancyMaxActiveClusters(&clusters, gemm, &together);
         if (error == cudaSuccess) ready = device;
     }
-    if (error == cudaSuccess)
-        error = gg_encode_map(A_map, gg_BFLOAT16, {A, {K, M}, {2LL * lda}}, {BK, BM},
-            gg_SWIZZLE_128B);
-    if (error == cudaSuccess)
-        error = gg_encode_map(B_map, gg_BFLOAT16, {B, {N, K}, {2LL * ldb}},
-            {BN / CLUSTER_M, BK / CLUSTER_M}, gg_SWIZZLE_128B);
+    if (error == cudaSuccess) error = gg_encode_map(A_map, gg_BFLOAT16, {A, {K, M}, {2LL * lda}},
+        {BK, BM}, gg_SWIZZLE_128B);
+    if (error == cudaSuccess) error = gg_encode_map(B_map, gg_BFLOAT16, {B, {N, K}, {2LL * ldb}},
+        {BN / CLUSTER_M, BK / CLUSTER_M}, gg_SWIZZLE_128B);
     if (error != cudaSuccess) return error;
     const long long blocks = tiles < CLUSTER * clusters ? tiles : CLUSTER * clusters;
     gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(

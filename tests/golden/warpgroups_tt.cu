@@ -33,60 +33,42 @@
 //     C overlaps none of A, B, bias
 
 namespace gemm_detail {
-
 // A CUtensorMap, the descriptor of a tensor for TMA; the launcher encodes it.
-struct alignas(128) gg_tensor_map {
-    unsigned long long words[16];
-};
-
+struct alignas(128) gg_tensor_map { unsigned long long words[16]; };
 // cvta.to.shared: the address by which PTX instructions take shared memory.
-__device__ __forceinline__ unsigned gg_shared(const void *pointer) {
-    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
+__device__ __forceinline__ unsigned gg_shared(const void *pointer)
+{ return static_cast<unsigned>(__cvta_generic_to_shared(pointer)); }
 // shfl.sync.idx: a warp-uniform copy of the value.
 __device__ __forceinline__ int gg_uniform(int value) {
     int result;
     asm volatile("shfl.sync.idx.b32 %0, %1, 0, 0x1f, 0xffffffff;" : "=r"(result) : "r"(value));
     return result;
 }
-
 // mov.b32: bf16 bits to float: they are its upper half.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits) {
     float number;
     asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
     return number;
 }
-
 // cvt.rn.bf16.f32: float to bf16 bits, rounded to nearest even.
-__device__ __forceinline__ unsigned short gg_to_bf16(float number) {
-    unsigned short bits;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number));
-    return bits;
-}
+__device__ __forceinline__ unsigned short gg_to_bf16(float number)
+{ unsigned short bits; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number)); return bits; }
 
 // mbarrier.init: a phase completes after `arrivals` arrivals and all expected bytes.
-__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                 :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory");
-}
-
+__device__ __forceinline__ void gg_init_barrier(unsigned long long &barrier, int arrivals)
+{ asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+               :: "r"(gg_shared(&barrier)), "r"(arrivals) : "memory"); }
 // fence.mbarrier_init: makes the initialized barriers visible to TMA and to the cluster.
-__device__ __forceinline__ void gg_fence_barrier_init() {
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_fence_barrier_init()
+{ asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 // mbarrier.arrive.expect_tx: one arrival; the phase also waits for `bytes` bytes.
-__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory");
-}
-
+__device__ __forceinline__ void gg_expect_bytes(unsigned long long &barrier, int bytes)
+{ asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               :: "r"(gg_shared(&barrier)), "r"(bytes) : "memory"); }
 // mbarrier.try_wait.parity: whether the phase with this parity has completed; may wait for it.
 __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int parity) {
     int ended;
-    asm volatile("{\n.reg .pred done;\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+    asm volatile("{\n.reg .pred done;\nmbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
                  "selp.b32 %0, 1, 0, done;\n}"
                  : "=r"(ended) : "r"(gg_shared(&barrier)), "r"(parity) : "memory");
     return ended != 0;
@@ -96,72 +78,47 @@ __device__ __forceinline__ bool gg_try_wait(unsigned long long &barrier, int par
 // memory; elements outside the tensor are zeros.  The barrier counts the bytes.
 __device__ __forceinline__ void gg_load_box_2d(void *target, const gg_tensor_map &map,
     unsigned long long &barrier, int i0, int i1)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile"
-                 ".mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
-                 :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
-                    "r"(i0), "r"(i1) : "memory");
-}
-
-// cp.async.bulk.tensor: TMA stores a box of shared memory to a tensor, from these coordinates on;
-// elements outside the tensor are not written.
-__device__ __forceinline__ void gg_store_box_2d(const gg_tensor_map &map,
-    const void *source, int i0, int i1)
-{
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
-                 " [%0, {%2, %3}], [%1];"
-                 :: "l"(&map), "r"(gg_shared(source)), "r"(i0), "r"(i1) : "memory");
-}
-
+{ asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+               " [%0], [%1, {%3, %4}], [%2];"
+               :: "r"(gg_shared(target)), "l"(&map), "r"(gg_shared(&barrier)),
+                  "r"(i0), "r"(i1) : "memory"); }
+// cp.async.bulk.tensor: TMA stores a box to a tensor, from these coordinates on, not outside it.
+__device__ __forceinline__ void gg_store_box_2d(const gg_tensor_map &map, const void *source,
+    int i0, int i1)
+{ asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group"
+               " [%0, {%2, %3}], [%1];"
+               :: "l"(&map), "r"(gg_shared(source)), "r"(i0), "r"(i1) : "memory"); }
 // fence.proxy.async: orders this thread's accesses to shared memory before later TMA accesses.
-__device__ __forceinline__ void gg_fence_async() {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_fence_async()
+{ asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // cp.async.bulk.commit_group: makes this thread's uncommitted TMA stores one group.
-__device__ __forceinline__ void gg_commit_boxes() {
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_commit_boxes()
+{ asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // cp.async.bulk.wait_group.read: waits until at most `pending` groups still read shared memory.
-template <int pending>
-__device__ __forceinline__ void gg_await_boxes() {
-    asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
-}
+template <int pending> __device__ __forceinline__ void gg_await_boxes()
+{ asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory"); }
 
 // The matrix descriptor of a K-major wgmma operand with the 64-byte swizzle of TMA; groups of 8
 // rows are `stride` bytes apart.  A step along k adds its bytes / 16.
-__device__ __forceinline__ unsigned long long gg_matrix_64B(const void *first, int stride = 512) {
-    return (gg_shared(first) & 0x3ffff) >> 4 | 1ULL << 16 |
-           static_cast<unsigned long long>(stride >> 4) << 32 | 2ULL << 62;
-}
-
+__device__ __forceinline__ unsigned long long gg_matrix_64B(const void *first, int stride = 512)
+{ return (gg_shared(first) & 0x3ffff) >> 4 | 1ULL << 16 |
+         static_cast<unsigned long long>(stride >> 4) << 32 | 2ULL << 62; }
 // The matrix descriptor of an MN-major wgmma operand with the 128-byte swizzle of TMA; swizzle
 // atom columns are `column_bytes` apart.  A step along k adds its rows' bytes / 16.
 __device__ __forceinline__ unsigned long long gg_matrix_128B_mn_major(
     const void *first, int column_bytes)
-{
-    return (gg_shared(first) & 0x3ffff) >> 4 |
-           static_cast<unsigned long long>(column_bytes >> 4) << 16 |
-           1024ULL / 16 << 32 | 1ULL << 62;
-}
-
+{ return (gg_shared(first) & 0x3ffff) >> 4 |
+         static_cast<unsigned long long>(column_bytes >> 4) << 16 |
+         1024ULL / 16 << 32 | 1ULL << 62; }
 // wgmma.fence: orders accesses to the accumulator registers before the next wgmma.
-__device__ __forceinline__ void gg_wgmma_fence() {
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_wgmma_fence()
+{ asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 // wgmma.commit_group: makes this warpgroup's uncommitted wgmma operations one group.
-__device__ __forceinline__ void gg_wgmma_commit() {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-
+__device__ __forceinline__ void gg_wgmma_commit()
+{ asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // wgmma.wait_group: waits until at most `pending` groups are in flight.
-template <int pending>
-__device__ __forceinline__ void gg_wgmma_wait() {
-    asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
-}
-
+template <int pending> __device__ __forceinline__ void gg_wgmma_wait()
+{ asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory"); }
 // wgmma.wait_group 0: waits for all groups; the operands keep reads of `acc` after it.
 template <int rows, int columns>
 __device__ __forceinline__ void gg_wgmma_end(float (&acc)[rows][columns]) {
@@ -179,8 +136,8 @@ __device__ __forceinline__ void gg_wgmma_m64n64k16_bf16_mn_major_a(
 {
     asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %34, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-        "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
-        "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "
+        "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,"
+        "%24,%25,%26,%27,%28,%29,%30,%31}, "
         "%32, %33, more, 1, 1, 1, 0;\n}" :
     "+f"(c[0]),"+f"(c[1]),"+f"(d[0]),"+f"(d[1]),"+f"(c[2]),"+f"(c[3]),"+f"(d[2]),"+f"(d[3]),
     "+f"(c[4]),"+f"(c[5]),"+f"(d[4]),"+f"(d[5]),"+f"(c[6]),"+f"(c[7]),"+f"(d[6]),"+f"(d[7]),
@@ -191,9 +148,7 @@ __device__ __forceinline__ void gg_wgmma_m64n64k16_bf16_mn_major_a(
 
 // stmatrix.x4: a warp stores four matrices of 8 x 8 elements of 16 bits, two of each
 // lane.  Lane 8 * i + r names row r of matrix i: 16 bytes at a multiple of 16.
-__device__ __forceinline__ void gg_stmatrix_x4(
-    unsigned short *row, const unsigned short *pairs)
-{
+__device__ __forceinline__ void gg_stmatrix_x4(unsigned short *row, const unsigned short *pairs) {
     const unsigned *const held = reinterpret_cast<const unsigned *>(pairs);
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
                  :: "r"(gg_shared(row)),
@@ -201,7 +156,6 @@ __device__ __forceinline__ void gg_stmatrix_x4(
 }
 
 // ---- kernel ----
-
 constexpr int BM = 256, BN = 64, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int WM = 32, WN = 64;  // warp tile
 constexpr int TM = 4, TN = 16;  // micro-tile of a thread
@@ -215,8 +169,8 @@ constexpr int C_ROWS = (BM / WM) * LM;  // rows of C in shared memory at a time
 constexpr int WARPGROUP = 128;  // threads of a warpgroup
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int STAGE_BYTES = BK * BM * 2 + BN * BK * 2;  // bytes of the tiles in a stage
-constexpr int SHARED_BYTES = 2 * (BM / A_ATOM) * BK * A_ATOM * sizeof(unsigned short) +
-    2 * BN * BK * sizeof(unsigned short) + C_ROWS * BN * sizeof(unsigned short);
+constexpr int SHARED_BYTES = 2 * (BM / A_ATOM) * BK * A_ATOM * 2 + 2 * BN * BK * 2 +
+    C_ROWS * BN * 2;
 static_assert(WM % TM == 0 && WN % TN == 0, "the micro-tiles fill the tile");
 static_assert(LM * LN == 32, "a warp's threads fill its tile");
 static_assert(BK % IK == 0, "the steps fill the tile");
@@ -228,23 +182,19 @@ gemm(int M, int N, int K,
     const __grid_constant__ gg_tensor_map A, const __grid_constant__ gg_tensor_map B,
     const __grid_constant__ gg_tensor_map C, const unsigned short *__restrict__ bias)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[n, k] C[m, n]; swizzle A B C;
-    // double_buffer A B; tensor_core via=wgmma)
+    // tiles in shared memory (cache_shared; swizzle; double_buffer; tensor_core)
     alignas(1024) extern __shared__ unsigned char shared_memory_1024[];
     auto *const A_shared = reinterpret_cast<unsigned short(*)[BM / A_ATOM][BK][A_ATOM]>(
         shared_memory_1024);
-    auto *const B_shared = reinterpret_cast<unsigned short(*)[BN][BK]>(
-        shared_memory_1024 + 2 * sizeof(A_shared[0]));
-    auto *const C_shared = reinterpret_cast<unsigned short(*)[BN]>(
-        shared_memory_1024 + 2 * sizeof(A_shared[0]) + 2 * sizeof(B_shared[0]));
+    auto *const B_shared = reinterpret_cast<unsigned short(*)[BN][BK]>(A_shared + 2);
+    auto *const C_shared = reinterpret_cast<unsigned short(*)[BN]>(B_shared + 2);
 
-    // the block's tile of C (tile m=256 n=64 k=32)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=256 n=64 k=32; warp_tile m=128 n=64;
-    // tensor_core via=wgmma)
+    // the thread's position in it (tile; warp_tile; tensor_core)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp % (BM / WM)) * (WM / FM) + lane / LN;
     const int thread_n = (warp / (BM / WM)) * WN + (lane % LN) * PN;
@@ -263,8 +213,7 @@ gemm(int M, int N, int K,
         }
     }
 
-    // one mbarrier per stage: a phase completes when a tile has arrived
-    // (async_copy A B C via=tma)
+    // one mbarrier per stage: a phase completes when a tile has arrived (async_copy)
     __shared__ alignas(8) unsigned long long full[2];
     if (tid == 0) {
         for (int stage = 0; stage < 2; ++stage) gg_init_barrier(full[stage], 1);
@@ -272,25 +221,23 @@ gemm(int M, int N, int K,
     }
     __syncthreads();
 
-    // copy the first tile (async_copy A B C via=tma)
+    // copy the first tile (async_copy)
     if (tid == 0 && 0 < K) {
         gg_expect_bytes(full[0], STAGE_BYTES);
         for (int box_m = 0; box_m < BM; box_m += A_ATOM)
             gg_load_box_2d(A_shared[0][box_m / A_ATOM], A, full[0], tile_m + box_m, 0);
         gg_load_box_2d(B_shared, B, full[0], 0, tile_n);
     }
-    int stage = 0;
-    int phase = 0;
+    int stage = 0, phase = 0;
 
     // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         while (!gg_try_wait(full[stage], phase)) {}
 
-        // multiply the tile (tensor_core via=wgmma)
-        const unsigned long long A_matrix =
+        // multiply the tile (tensor_core)
+        const auto A_matrix =
             gg_matrix_128B_mn_major(A_shared[stage][warpgroup_m / A_ATOM], BK * 128);
-        const unsigned long long B_matrix =
-            gg_matrix_64B(B_shared[stage][warpgroup_n], 512);
+        const auto B_matrix = gg_matrix_64B(B_shared[stage][warpgroup_n], 512);
         gg_wgmma_fence();
         #pragma unroll
         for (int k = 0; k < BK; k += IK) {
@@ -309,7 +256,7 @@ gemm(int M, int N, int K,
         __syncthreads();
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // copy a tile ahead (async_copy A B C via=tma)
+        // copy a tile ahead (async_copy)
         if (tid == 0 && next_k < K) {
             gg_expect_bytes(full[next_stage], STAGE_BYTES);
             for (int box_m = 0; box_m < BM; box_m += A_ATOM) {
@@ -321,18 +268,16 @@ gemm(int M, int N, int K,
         if (++stage == 2) { stage = 0; phase ^= 1; }
     }
 
-    // wait for the last wgmma: the accumulators are complete (tensor_core via=wgmma)
+    // wait for the last wgmma: the accumulators are complete (tensor_core)
     gg_wgmma_end(acc);
 
-    // the epilogue: one row of each micro-tile at a time
-    // (cache_shared A[k, m] B[n, k] C[m, n]; tensor_core via=wgmma; swizzle A B C)
+    // the epilogue: one row of each micro-tile at a time (cache_shared; tensor_core; swizzle)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         if (tid == 0) gg_await_boxes<0>();
         __syncthreads();
 
-        // stage it in shared memory (vectorize C width=2;
-        // fuse_epilogue relu(acc + bias[n]))
+        // stage it in shared memory (vectorize; fuse_epilogue)
         {
             const int slice_m = (warp % (BM / WM)) * LM + lane % 8;
             const int slice_n = (lane / 8) * 8;
@@ -360,8 +305,7 @@ gemm(int M, int N, int K,
         gg_fence_async();
         __syncthreads();
 
-        // store it with TMA, which does not write outside the tensor (vectorize C width=2;
-        // async_copy A B C via=tma)
+        // store it with TMA: nothing outside the tensor (vectorize; async_copy)
         if (tid == 0) {
             for (int box_m = 0; box_m < C_ROWS; box_m += LM) {
                 gg_store_box_2d(C, C_shared[box_m], tile_n,
@@ -372,35 +316,25 @@ gemm(int M, int N, int K,
         }
     }
 
-    // the block must not exit before TMA has read shared memory
-    // (async_copy A B C via=tma)
+    // the block must not exit before TMA has read shared memory (async_copy)
     if (tid == 0) gg_await_boxes<0>();
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 namespace gemm_detail {
-
 // CU_TENSOR_MAP_DATA_TYPE_* and CU_TENSOR_MAP_SWIZZLE_* of cuda.h
 constexpr int gg_BFLOAT16 = 9, gg_SWIZZLE_128B = 3, gg_SWIZZLE_64B = 2;
 
-// A tensor as a map describes it.
-// Dimensions are innermost first; strides, from the second dimension on, count bytes.
-template <int RANK>
-struct gg_tensor {
+// A tensor as a map describes it: the innermost dimension first, strides of the others in bytes.
+template <int RANK> struct gg_tensor {
     const void *address;
     long long sizes[RANK], strides[RANK - 1];
 };
-
 // The map of a tensor, which every device may use; before the first launch all sizes are 0.
-template <int RANK>
-struct gg_kept_map {
-    gg_tensor_map map;
-    gg_tensor<RANK> tensor;
-};
+template <int RANK> struct gg_kept_map { gg_tensor_map map; gg_tensor<RANK> tensor; };
 
 // Encodes the map of a tensor with the driver's function (CUDA 12.5 or later), unless it is kept.
 template <int RANK>
@@ -414,8 +348,7 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
 
     // cuTensorMapEncodeTiled, with int for its enums
     typedef int (*Encode)(gg_tensor_map *, int, unsigned, const void *, const long long *,
-                          const long long *, const unsigned *, const unsigned *,
-                          int, int, int, int);
+        const long long *, const unsigned *, const unsigned *, int, int, int, int);
     static thread_local Encode encode = nullptr;
     if (encode == nullptr) {
         void *found = nullptr;
@@ -429,10 +362,8 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     // A map must have nonzero extents and an address, even if nothing is read through it.
     gg_tensor_map map;
     gg_tensor<RANK> given = tensor;
-    for (long long &size : given.sizes) {
-        if (size == 0) given.address = &map;
-        if (size == 0) size = 1;
-    }
+    for (long long &size : given.sizes)
+        if (size == 0) given.address = &map, size = 1;
     const unsigned steps[] = {1, 1, 1, 1, 1};
     // not interleaved (0), through L2 256 bytes at a time (3), zeros outside (0)
     const int error = encode(&map, type, RANK, given.address, given.sizes, given.strides,
@@ -440,18 +371,16 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     if (error == 0) kept = {map, tensor};
     return static_cast<cudaError_t>(error);
 }
-
 }  // namespace gemm_detail
 
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    const unsigned short *A, int lda, const unsigned short *B, int ldb,
-    unsigned short *C, int ldc, const unsigned short *bias, cudaStream_t stream)
+    const unsigned short *A, int lda, const unsigned short *B, int ldb, unsigned short *C,
+    int ldc, const unsigned short *bias, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483375 || N > 2147483567 || K > 2147483567 ||
-        lda < M || ldb < K || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0 ||
-        N % 8 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483375 || N > 2147483567 || K > 2147483567 || lda < M ||
+        ldb < K || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0 || N % 8 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)
@@ -459,9 +388,8 @@ cudaError_t launch_gemm(int M, int N, int K,
     if (M == 0 || N == 0) return cudaSuccess;
     const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);
     if (blocks > 2147483647) return cudaErrorInvalidConfiguration;
-    // the maps of this thread's last launch
+    // this thread's last launch: its maps, its device
     static thread_local gg_kept_map<2> A_map, B_map, C_map;
-    // the device of this thread's last launch
     static thread_local int ready = -1;
     int device = 0;
     cudaError_t error = cudaGetDevice(&device);
@@ -471,15 +399,12 @@ cudaError_t launch_gemm(int M, int N, int K,
             cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
         if (error == cudaSuccess) ready = device;
     }
-    if (error == cudaSuccess)
-        error = gg_encode_map(A_map, gg_BFLOAT16, {A, {M, K}, {2LL * lda}}, {A_ATOM, BK},
-            gg_SWIZZLE_128B);
-    if (error == cudaSuccess)
-        error = gg_encode_map(B_map, gg_BFLOAT16, {B, {K, N}, {2LL * ldb}}, {BK, BN},
-            gg_SWIZZLE_64B);
-    if (error == cudaSuccess)
-        error = gg_encode_map(C_map, gg_BFLOAT16, {C, {N, M}, {2LL * ldc}}, {BN, LM},
-            gg_SWIZZLE_128B);
+    if (error == cudaSuccess) error = gg_encode_map(A_map, gg_BFLOAT16, {A, {M, K}, {2LL * lda}},
+        {A_ATOM, BK}, gg_SWIZZLE_128B);
+    if (error == cudaSuccess) error = gg_encode_map(B_map, gg_BFLOAT16, {B, {K, N}, {2LL * ldb}},
+        {BK, BN}, gg_SWIZZLE_64B);
+    if (error == cudaSuccess) error = gg_encode_map(C_map, gg_BFLOAT16, {C, {N, M}, {2LL * ldc}},
+        {BN, LM}, gg_SWIZZLE_128B);
     if (error != cudaSuccess) return error;
     gemm<<<static_cast<unsigned>(blocks), THREADS, SHARED_BYTES, stream>>>(
         M, N, K, A_map.map, B_map.map, C_map.map, bias);

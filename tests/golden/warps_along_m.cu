@@ -17,9 +17,7 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // ---- kernel ----
-
 constexpr int BM = 32, BN = 48, BK = 4;  // threadblock tile of C, and its step along K
 constexpr int WM = 16, WN = 24;  // warp tile
 constexpr int TM = 4, TN = 3;  // micro-tile of a thread
@@ -36,18 +34,17 @@ gemm(int M, int N, int K,
     float alpha, const float *__restrict__ A, int lda, const float *__restrict__ B, int ldb,
     float beta, float *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n])
+    // tiles in shared memory (cache_shared)
     __shared__ alignas(16) float A_shared[BK][BM];
     __shared__ alignas(16) float B_shared[BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=32 n=48 k=4)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=32 n=48 k=4; warp_tile m=16 n=24;
-    // register_block m=4 n=3 interleave=1)
+    // the thread's position in it (tile; warp_tile; register_block)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp % (BM / WM)) * WM + lane % LM;
     const int thread_n = (warp / (BM / WM)) * WN + lane / LM;
@@ -61,7 +58,7 @@ gemm(int M, int N, int K,
 
     // main loop over tiles along K
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
-        // load this step's tiles (cache_shared A[k, m] B[k, n])
+        // load this step's tiles (cache_shared)
         {
             const int m = tile_m + A_m, k = tile_k + A_k;
             A_shared[A_k][A_m] = m < M && k < K ? A[(long long)m * lda + k] : 0.0f;
@@ -77,7 +74,7 @@ gemm(int M, int N, int K,
         }
         __syncthreads();
 
-        // multiply the tile (register_block m=4 n=3 interleave=1)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
@@ -114,18 +111,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const float *A, int lda, const float *B, int ldb,
-    float beta, float *C, int ldc, cudaStream_t stream)
+    float alpha, const float *A, int lda, const float *B, int ldb, float beta, float *C, int ldc,
+    cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483583 || K > 2147483627 ||
-        lda < K || ldb < N || ldc < M)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483599 || N > 2147483583 || K > 2147483627 || lda < K ||
+        ldb < N || ldc < M)
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS

@@ -370,8 +370,8 @@ WRONG_VALUES = {
     "a swizzled tile stored plain": ("swizzled", "A_m ^ ((A_k / 4) * 16)", "A_m", WIDE),
     "a slice stored as the next one": (
         "staged_output",
-        "* TM + reg_m;\n                const int n",
-        "* TM + (reg_m + 1) % TM;\n                const int n",
+        "* TM + reg_m, n =",
+        "* TM + (reg_m + 1) % TM, n =",
         WIDE,
     ),
     "the first slice stored alone": (

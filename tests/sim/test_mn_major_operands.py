@@ -79,8 +79,8 @@ STEP_OF_A, STEP_OF_B = "A_matrix + k * 128 / 16", "B_matrix + k * 64 / 16"
 PLANTS = {
     "strides exchanged": (
         "B along n, in atom columns",
-        "(column_bytes >> 4) << 16 |\n           512ULL / 16 << 32",
-        "(column_bytes >> 4) << 32 |\n           512ULL / 16 << 16",
+        "(column_bytes >> 4) << 16 |\n         512ULL / 16 << 32",
+        "(column_bytes >> 4) << 32 |\n         512ULL / 16 << 16",
     ),
     "the atom column as the step of eight rows": (
         "B along n, in atom columns",

@@ -191,14 +191,14 @@ PLANTS = {
     ),
     "the second consumer begins at the first stage": (
         ONE,
-        "int stage = consumer * steps % STAGES;",
-        "int stage = 0;",
+        "stage = consumer * steps % STAGES,",
+        "stage = 0,",
         1,
     ),
     "the second consumer begins in the first phase": (
         ONE,
-        "int phase = consumer * steps / STAGES % 2;",
-        "int phase = 0;",
+        ", phase = consumer * steps / STAGES % 2;",
+        ", phase = 0;",
         1,
     ),
     "a tile has a step too few": (ONE, "steps = (K + BK - 1) / BK", "steps = K / BK", 1),

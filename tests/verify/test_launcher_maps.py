@@ -64,8 +64,12 @@ PLANTED = {
         "        gg_encode_map(B_map",
         "map of B is refused",
     ),
-    "an address that is null": ("if (size == 0) given.address = &map;", "", "A and B null: "),
-    "an extent of 0": ("if (size == 0) size = 1;", "", "size 0 is 0, not 1 to 2^32"),
+    "an address that is null": ("given.address = &map, size = 1", "size = 1", "A and B null: "),
+    "an extent of 0": (
+        "given.address = &map, size = 1",
+        "given.address = &map",
+        "size 0 is 0, not 1 to 2^32",
+    ),
 }
 
 

@@ -75,8 +75,8 @@ def test_tiles_along_either_letter_are_right(target: str, tiles: str, c: str) ->
     assert outcome.status == "passed", outcome
 
 
-LANES = "lane / 4;\n    const int {x}_lane_k = lane % 4;"
-EXCHANGED = "lane % 8;\n    const int {x}_lane_k = lane / 8;"
+LANES = "lane / 4, {x}_lane_k = lane % 4;"
+EXCHANGED = "lane % 8, {x}_lane_k = lane / 8;"
 MISTAKES = {
     "rows and k of A": ("m8n8k4", LANES.format(x="A"), EXCHANGED.format(x="A")),
     "columns and k of B": ("m8n8k4", LANES.format(x="B"), EXCHANGED.format(x="B")),

@@ -23,14 +23,11 @@
 //     no two elements of S are one
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // ---- kernel ----
-
 constexpr int BI = 32, BJ = 64, BD = 8;  // threadblock tile of C, and its step along D
 constexpr int TI = 4, TJ = 8;  // micro-tile of a thread
 constexpr int PJ = 4;  // in vectors of this many adjacent elements
@@ -44,9 +41,8 @@ static_assert(THREADS % BD == 0 && Q_VECTORS * Q_STEP == BI, "the threads copy w
 static_assert(THREADS % BD == 0 && K_VECTORS * K_STEP == BJ, "the threads copy whole tiles of K");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize Q.shared K.shared S width=4;
-// fuse_epilogue where(j > i, -1e+30, acc * scale + mask[b, j] - slope[h] * (i - j)))
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize;
+// fuse_epilogue)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -60,7 +56,7 @@ gemm(int I, int J, int D, int size_b, int size_h,
     const float *__restrict__ mask, long long stride_mask_b, const float *__restrict__ slope,
     float scale)
 {
-    // tiles in shared memory (cache_shared Q[d, i] K[d, j])
+    // tiles in shared memory (cache_shared)
     __shared__ alignas(16) float Q_shared[BD][BI];
     __shared__ alignas(16) float K_shared[BD][BJ];
     static_assert(sizeof(Q_shared) + sizeof(K_shared) <= 48 * 1024, "static shared memory: 48 KiB");
@@ -76,11 +72,11 @@ gemm(int I, int J, int D, int size_b, int size_h,
     mask += stride_mask_b * b;
     slope += h;
 
-    // the block's tile of C (tile i=32 j=64 d=8)
+    // the block's tile of C (tile)
     const int tile = blockIdx.x % matrix_tiles;
     const int tile_i = (tile / blocks_j) * BI, tile_j = (tile % blocks_j) * BJ;
 
-    // the thread's position in it (tile i=32 j=64 d=8; register_block i=4 j=8)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LJ + threadIdx.x;
     const int thread_i = threadIdx.y * TI, thread_j = threadIdx.x * PJ;
 
@@ -94,7 +90,7 @@ gemm(int I, int J, int D, int size_b, int size_h,
 
     // main loop over tiles along D
     for (int tile_d = 0; tile_d < D; tile_d += BD) {
-        // load this step's tiles (cache_shared Q[d, i] K[d, j])
+        // load this step's tiles (cache_shared)
         #pragma unroll
         for (int vector = 0; vector < Q_VECTORS; ++vector) {
             const int i = tile_i + Q_i + vector * Q_STEP, d = tile_d + Q_d;
@@ -109,7 +105,7 @@ gemm(int I, int J, int D, int size_b, int size_h,
         }
         __syncthreads();
 
-        // multiply the tile (register_block i=4 j=8; vectorize Q.shared K.shared S width=4)
+        // multiply the tile (register_block; vectorize)
         #pragma unroll
         for (int d = 0; d < BD; ++d) {
             copy4(Q_frag, &Q_shared[d][thread_i]);
@@ -126,8 +122,7 @@ gemm(int I, int J, int D, int size_b, int size_h,
         __syncthreads();
     }
 
-    // the epilogue (vectorize Q.shared K.shared S width=4;
-    // fuse_epilogue where(j > i, -1e+30, acc * scale + mask[b, j] - slope[h] * (i - j)))
+    // the epilogue (vectorize; fuse_epilogue)
     float mask_frag[TJ];
     #pragma unroll
     for (int reg_j = 0; reg_j < TJ; ++reg_j) {
@@ -143,10 +138,9 @@ gemm(int I, int J, int D, int size_b, int size_h,
                 const int j = tile_j + thread_j + reg_j * LJ;
                 alignas(16) float out[VEC];
                 for (int e = 0; e < VEC; ++e) {
-                    out[e] =
-                        static_cast<float>(j + e) > static_cast<float>(i) ? -1e30f :
-                            fmaf(-slope[0], static_cast<float>(i) - static_cast<float>(j + e),
-                            fmaf(acc[reg_i][reg_j + e], scale, mask_frag[reg_j + e]));
+                    out[e] = static_cast<float>(j + e) > static_cast<float>(i) ? -1e30f :
+                        fmaf(-slope[0], static_cast<float>(i) - static_cast<float>(j + e),
+                        fmaf(acc[reg_i][reg_j + e], scale, mask_frag[reg_j + e]));
                 }
                 copy4(&S[(long long)i * lds + j], out, j, J);
             }
@@ -155,22 +149,20 @@ gemm(int I, int J, int D, int size_b, int size_h,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int I, int J, int D, int size_b, int size_h,
-    const float *Q, int ldq, long long stride_Q_b, long long stride_Q_h,
-    const float *K, int ldk, long long stride_K_b, long long stride_K_h,
-    float *S, int lds, long long stride_S_b, long long stride_S_h,
-    const float *mask, long long stride_mask_b, const float *slope,
+    const float *Q, int ldq, long long stride_Q_b, long long stride_Q_h, const float *K, int ldk,
+    long long stride_K_b, long long stride_K_h, float *S, int lds, long long stride_S_b,
+    long long stride_S_h, const float *mask, long long stride_mask_b, const float *slope,
     float scale, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (I < 0 || J < 0 || D < 0 || size_b < 0 || size_h < 0 || I > 2147483599 ||
-        J > 2147483567 || D > 2147483623 || ldq < D || ldk < D || lds < J ||
-        lds % 4 != 0 || stride_S_b % 4 != 0 || stride_S_h % 4 != 0)
+    if (I < 0 || J < 0 || D < 0 || size_b < 0 || size_h < 0 || I > 2147483599 || J > 2147483567 ||
+        D > 2147483623 || ldq < D || ldk < D || lds < J || lds % 4 != 0 || stride_S_b % 4 != 0 ||
+        stride_S_h % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(S) % 16 != 0)
         return cudaErrorMisalignedAddress;

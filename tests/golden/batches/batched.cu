@@ -27,14 +27,11 @@
 //     no two elements of C are one
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 
 // ---- kernel ----
-
 constexpr int BM = 64, BN = 64, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
 constexpr int PM = 4, PN = 4;  // in vectors of this many adjacent elements
@@ -53,8 +50,7 @@ static_assert(THREADS % (BN / VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=4)
+// loads a vector of A or B; zeros outside the matrix (cache_shared; vectorize)
 __device__ __forceinline__ void load4(float *target, const float *X, int ldx, int rows, int cols,
     int i, int j)
 {
@@ -63,8 +59,7 @@ __device__ __forceinline__ void load4(float *target, const float *X, int ldx, in
         target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0.0f;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize A B C width=4)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -76,8 +71,7 @@ gemm(int M, int N, int K, int size_b,
     const float *__restrict__ B, int ldb, long long stride_B_b, float beta, float *__restrict__ C,
     int ldc, long long stride_C_b)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=4;
-    // double_buffer A B)
+    // tiles in shared memory (cache_shared; pad; double_buffer)
     __shared__ alignas(16) float A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) float B_shared[2][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
@@ -90,17 +84,16 @@ gemm(int M, int N, int K, int size_b,
     B += stride_B_b * b;
     C += stride_C_b * b;
 
-    // the block's tile of C (tile m=64 n=64 k=8; raster group=4)
+    // the block's tile of C (tile; raster)
     const int tile = blockIdx.x % matrix_tiles;
     const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
     const int group = (tile / (full_group * blocks_n)) * full_group;
-    const int group_rows =
-        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int group_rows = blocks_m - group < full_group ? blocks_m - group : full_group;
     const int tile_in_group = tile % (full_group * blocks_n);
     const int tile_m = (group + tile_in_group % group_rows) * BM;
     const int tile_n = (tile_in_group / group_rows) * BN;
 
-    // the thread's position in it (tile m=64 n=64 k=8; register_block m=8 n=8)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * PM, thread_n = threadIdx.x * PN;
 
@@ -113,7 +106,7 @@ gemm(int M, int N, int K, int size_b,
     float acc[TM][TN] = {};
     alignas(16) float A_next[A_VECTORS][VEC], B_next[B_VECTORS][VEC];
 
-    // load the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared)
     #pragma unroll
     for (int vector = 0; vector < A_VECTORS; ++vector) {
         load4(A_next[vector], A, lda, M, K, tile_m + A_m + vector * A_STEP, A_k);
@@ -132,7 +125,7 @@ gemm(int M, int N, int K, int size_b,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A B)
+        // load the next tile early (double_buffer)
         if (tile_m + BM <= M && next_k + BK <= K) {
             #pragma unroll
             for (int vector = 0; vector < A_VECTORS; ++vector) {
@@ -158,7 +151,7 @@ gemm(int M, int N, int K, int size_b,
             }
         }
 
-        // multiply the tile (register_block m=8 n=8)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             #pragma unroll
@@ -175,7 +168,7 @@ gemm(int M, int N, int K, int size_b,
             }
         }
 
-        // store the prefetched tile to shared memory (double_buffer A B)
+        // store the prefetched tile to shared memory (double_buffer)
         #pragma unroll
         for (int vector = 0; vector < A_VECTORS; ++vector) {
             for (int e = 0; e < VEC; ++e)
@@ -188,7 +181,7 @@ gemm(int M, int N, int K, int size_b,
         stage = next_stage;
     }
 
-    // the epilogue (vectorize A B C width=4)
+    // the epilogue (vectorize)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         const int m = tile_m + thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM;
@@ -208,21 +201,18 @@ gemm(int M, int N, int K, int size_b,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K, int size_b,
-    float alpha, const float *A, int lda, long long stride_A_b,
-    const float *B, int ldb, long long stride_B_b, float beta,
-    float *C, int ldc, long long stride_C_b, cudaStream_t stream)
+    float alpha, const float *A, int lda, long long stride_A_b, const float *B, int ldb,
+    long long stride_B_b, float beta, float *C, int ldc, long long stride_C_b, cudaStream_t stream)
 {
     using namespace gemm_detail;
     if (M < 0 || N < 0 || K < 0 || size_b < 0 || M > 2147483567 || N > 2147483567 ||
-        K > 2147483615 || lda < K || ldb < N || ldc < N || lda % 4 != 0 ||
-        stride_A_b % 4 != 0 || ldb % 4 != 0 || stride_B_b % 4 != 0 || ldc % 4 != 0 ||
-        stride_C_b % 4 != 0)
+        K > 2147483615 || lda < K || ldb < N || ldc < N || lda % 4 != 0 || stride_A_b % 4 != 0 ||
+        ldb % 4 != 0 || stride_B_b % 4 != 0 || ldc % 4 != 0 || stride_C_b % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)

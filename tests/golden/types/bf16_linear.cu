@@ -24,28 +24,20 @@
 //     C overlaps none of A, B, bias, residual
 
 namespace gemm_detail {
-
 // Copies 8 contiguous elements in one access.
-__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source) {
-    *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
-}
-
+__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source)
+{ *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source); }
 // mov.b32: bf16 bits to float: they are its upper half.
 __device__ __forceinline__ float gg_from_bf16(unsigned short bits) {
     float number;
     asm("mov.b32 %0, {%1, %2};" : "=f"(number) : "h"(static_cast<unsigned short>(0)), "h"(bits));
     return number;
 }
-
 // cvt.rn.bf16.f32: float to bf16 bits, rounded to nearest even.
-__device__ __forceinline__ unsigned short gg_to_bf16(float number) {
-    unsigned short bits;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number));
-    return bits;
-}
+__device__ __forceinline__ unsigned short gg_to_bf16(float number)
+{ unsigned short bits; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number)); return bits; }
 
 // ---- kernel ----
-
 constexpr int BM = 128, BN = 128, BK = 16;  // threadblock tile of C, and its step along K
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
@@ -55,8 +47,7 @@ static_assert(BM % TM == 0 && BN % TN == 0, "the micro-tiles fill the tile");
 static_assert(THREADS * VEC == BM * BK && THREADS * VEC == BN * BK, "the threads copy whole tiles");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=8)
+// loads a vector of A or B; zeros outside the matrix (cache_shared; vectorize)
 __device__ __forceinline__ void load8(unsigned short *target, const unsigned short *X, int ldx,
     int rows, int cols, int i, int j)
 {
@@ -65,9 +56,8 @@ __device__ __forceinline__ void load8(unsigned short *target, const unsigned sho
         target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize A B C width=8;
-// fuse_epilogue gelu_tanh(acc + bias[n]) + residual[m, n])
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize;
+// fuse_epilogue)
 __device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source,
     int first, int stop)
 {
@@ -81,18 +71,17 @@ gemm(int M, int N, int K,
     unsigned short *__restrict__ C, int ldc, const float *__restrict__ bias,
     const unsigned short *__restrict__ residual, int ldresidual)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; swizzle A B;
-    // double_buffer A A.register B B.register)
+    // tiles in shared memory (cache_shared; swizzle; double_buffer)
     __shared__ alignas(16) unsigned short A_shared[2][BK][BM];
     __shared__ alignas(16) unsigned short B_shared[2][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=128 n=128 k=16)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=128 n=128 k=16; register_block m=8 n=8)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
@@ -105,7 +94,7 @@ gemm(int M, int N, int K,
     float acc[TM][TN] = {};
     alignas(16) unsigned short A_next[VEC], B_next[VEC];
 
-    // load the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared)
     load8(A_next, A, lda, M, K, tile_m + A_m, A_k);
     for (int e = 0; e < VEC; ++e)
         A_shared[0][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
@@ -115,7 +104,7 @@ gemm(int M, int N, int K,
     int stage = 0;
     __syncthreads();
 
-    // load the first fragments (double_buffer A A.register B B.register)
+    // load the first fragments (double_buffer)
     {
         alignas(16) unsigned short A_raw[VEC];
         copy8(A_raw, &A_shared[0][0][thread_m]);
@@ -131,29 +120,27 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A A.register B B.register)
+        // load the next tile early (double_buffer)
         load8(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
         load8(B_next, B, ldb, N, K, tile_n + B_n, next_k + B_k);
 
-        // multiply the tile (register_block m=8 n=8)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
                 {
                     alignas(16) unsigned short A_raw[VEC];
                     copy8(A_raw, &A_shared[stage][k + 1][thread_m ^ (((k + 1) / 8) * 16)]);
-                    for (int e = 0; e < VEC; ++e)
-                        A_frag[(k + 1) % 2][e] = gg_from_bf16(A_raw[e]);
+                    for (int e = 0; e < VEC; ++e) A_frag[(k + 1) % 2][e] = gg_from_bf16(A_raw[e]);
                 }
                 {
                     alignas(16) unsigned short B_raw[VEC];
                     copy8(B_raw, &B_shared[stage][k + 1][thread_n ^ (((k + 1) / 8) * 16)]);
-                    for (int e = 0; e < VEC; ++e)
-                        B_frag[(k + 1) % 2][e] = gg_from_bf16(B_raw[e]);
+                    for (int e = 0; e < VEC; ++e) B_frag[(k + 1) % 2][e] = gg_from_bf16(B_raw[e]);
                 }
             } else {
                 // store the prefetched tile to shared memory, then read ahead into it
-                // (double_buffer A A.register B B.register)
+                // (double_buffer)
                 for (int e = 0; e < VEC; ++e)
                     A_shared[next_stage][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
                 for (int e = 0; e < VEC; ++e)
@@ -162,14 +149,12 @@ gemm(int M, int N, int K,
                 {
                     alignas(16) unsigned short A_raw[VEC];
                     copy8(A_raw, &A_shared[next_stage][0][thread_m]);
-                    for (int e = 0; e < VEC; ++e)
-                        A_frag[(k + 1) % 2][e] = gg_from_bf16(A_raw[e]);
+                    for (int e = 0; e < VEC; ++e) A_frag[(k + 1) % 2][e] = gg_from_bf16(A_raw[e]);
                 }
                 {
                     alignas(16) unsigned short B_raw[VEC];
                     copy8(B_raw, &B_shared[next_stage][0][thread_n]);
-                    for (int e = 0; e < VEC; ++e)
-                        B_frag[(k + 1) % 2][e] = gg_from_bf16(B_raw[e]);
+                    for (int e = 0; e < VEC; ++e) B_frag[(k + 1) % 2][e] = gg_from_bf16(B_raw[e]);
                 }
             }
             #pragma unroll
@@ -184,8 +169,7 @@ gemm(int M, int N, int K,
         stage = next_stage;
     }
 
-    // the epilogue (vectorize A B C width=8;
-    // fuse_epilogue gelu_tanh(acc + bias[n]) + residual[m, n])
+    // the epilogue (vectorize; fuse_epilogue)
     float bias_frag[TN];
     #pragma unroll
     for (int reg_n = 0; reg_n < TN; ++reg_n) {
@@ -202,11 +186,10 @@ gemm(int M, int N, int K,
                 alignas(16) unsigned short out[VEC];
                 for (int e = 0; e < VEC; ++e) {
                     const float value = acc[reg_m][reg_n + e] + bias_frag[reg_n + e];
-                    out[e] =
-                        gg_to_bf16(fmaf(0.5f * value,
-                            1.0f + tanhf(0.7978846f * fmaf(0.044715f * value * value, value,
-                            value)), n + e < N ?
-                            gg_from_bf16(residual[(long long)m * ldresidual + n + e]) : 0.0f));
+                    out[e] = gg_to_bf16(fmaf(0.5f * value,
+                        1.0f + tanhf(0.7978846f * fmaf(0.044715f * value * value, value, value)),
+                        n + e < N ? gg_from_bf16(residual[(long long)m * ldresidual + n + e]) :
+                        0.0f));
                 }
                 copy8(&C[(long long)m * ldc + n], out, n, N);
             }
@@ -215,20 +198,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    const unsigned short *A, int lda, const unsigned short *B, int ldb,
-    unsigned short *C, int ldc, const float *bias,
-    const unsigned short *residual, int ldresidual, cudaStream_t stream)
+    const unsigned short *A, int lda, const unsigned short *B, int ldb, unsigned short *C,
+    int ldc, const float *bias, const unsigned short *residual, int ldresidual, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483599 ||
-        lda < K || ldb < K || ldc < N || ldresidual < N || lda % 8 != 0 || ldb % 8 != 0 ||
-        ldc % 8 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483599 || lda < K ||
+        ldb < K || ldc < N || ldresidual < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)

@@ -17,22 +17,16 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // cvt.rn.f16x2.e4m3x2, cvt.f32.f16: e4m3 bits to float, exactly.
 __device__ __forceinline__ float gg_from_e4m3(unsigned char bits) {
     float number;
-    asm("{\n"
-        ".reg .b32 pair;\n"
-        ".reg .b16 low, high;\n"
-        "cvt.rn.f16x2.e4m3x2 pair, %1;\n"
-        "mov.b32 {low, high}, pair;\n"
-        "cvt.f32.f16 %0, low;\n"
-        "}" : "=f"(number) : "h"(static_cast<unsigned short>(bits)));
+    asm("{\n.reg .b32 pair;\n.reg .b16 low, high;\n"
+        "cvt.rn.f16x2.e4m3x2 pair, %1;\nmov.b32 {low, high}, pair;\ncvt.f32.f16 %0, low;\n}"
+        : "=f"(number) : "h"(static_cast<unsigned short>(bits)));
     return number;
 }
 
 // ---- kernel ----
-
 constexpr int BM = 8, BN = 32;  // threadblock tile of C
 
 extern "C" __global__ void __launch_bounds__(BM * BN)
@@ -50,28 +44,26 @@ gemm(int M, int N, int K,
 
     // main loop along K
     for (int k = 0; k < K; ++k) {
-        acc =
-            fmaf(gg_from_e4m3(A[(long long)m * lda + k]), gg_from_e4m3(B[(long long)k * ldb + n]),
-                acc);
+        acc = fmaf(gg_from_e4m3(A[(long long)m * lda + k]),
+            gg_from_e4m3(B[(long long)k * ldb + n]), acc);
     }
 
-    // the epilogue (fuse_epilogue acc * sa * sb)
+    // the epilogue (fuse_epilogue)
     C[(long long)m * ldc + n] = acc * sa * sb;
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    const unsigned char *A, int lda, const unsigned char *B, int ldb,
-    float *C, int ldc, float sa, float sb, cudaStream_t stream)
+    const unsigned char *A, int lda, const unsigned char *B, int ldb, float *C, int ldc,
+    float sa, float sb, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 ||
-        lda < K || ldb < N || ldc < N)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 || lda < K ||
+        ldb < N || ldc < N)
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     const long long blocks = ((M - 1) / BM + 1LL) * ((N - 1) / BN + 1LL);

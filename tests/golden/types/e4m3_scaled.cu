@@ -26,52 +26,33 @@
 //     C overlaps none of A, B, SA, SB
 
 namespace gemm_detail {
-
 // Copies 8 contiguous elements in one access.
-__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source) {
-    *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
-}
-
+__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source)
+{ *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source); }
 // Copies 8 contiguous elements in one access.
-__device__ __forceinline__ void copy8(unsigned char *target, const unsigned char *source) {
-    *reinterpret_cast<uint2 *>(target) = *reinterpret_cast<const uint2 *>(source);
-}
-
+__device__ __forceinline__ void copy8(unsigned char *target, const unsigned char *source)
+{ *reinterpret_cast<uint2 *>(target) = *reinterpret_cast<const uint2 *>(source); }
 // cvt.rn.bf16.f32: float to bf16 bits, rounded to nearest even.
-__device__ __forceinline__ unsigned short gg_to_bf16(float number) {
-    unsigned short bits;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number));
-    return bits;
-}
-
+__device__ __forceinline__ unsigned short gg_to_bf16(float number)
+{ unsigned short bits; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(number)); return bits; }
 // cvt.rn.f16x2.e4m3x2, cvt.f32.f16: e4m3 bits to float, exactly.
 __device__ __forceinline__ float gg_from_e4m3(unsigned char bits) {
     float number;
-    asm("{\n"
-        ".reg .b32 pair;\n"
-        ".reg .b16 low, high;\n"
-        "cvt.rn.f16x2.e4m3x2 pair, %1;\n"
-        "mov.b32 {low, high}, pair;\n"
-        "cvt.f32.f16 %0, low;\n"
-        "}" : "=f"(number) : "h"(static_cast<unsigned short>(bits)));
+    asm("{\n.reg .b32 pair;\n.reg .b16 low, high;\n"
+        "cvt.rn.f16x2.e4m3x2 pair, %1;\nmov.b32 {low, high}, pair;\ncvt.f32.f16 %0, low;\n}"
+        : "=f"(number) : "h"(static_cast<unsigned short>(bits)));
     return number;
 }
-
 // cvt.rn.f16x2.e5m2x2, cvt.f32.f16: e5m2 bits to float, exactly.
 __device__ __forceinline__ float gg_from_e5m2(unsigned char bits) {
     float number;
-    asm("{\n"
-        ".reg .b32 pair;\n"
-        ".reg .b16 low, high;\n"
-        "cvt.rn.f16x2.e5m2x2 pair, %1;\n"
-        "mov.b32 {low, high}, pair;\n"
-        "cvt.f32.f16 %0, low;\n"
-        "}" : "=f"(number) : "h"(static_cast<unsigned short>(bits)));
+    asm("{\n.reg .b32 pair;\n.reg .b16 low, high;\n"
+        "cvt.rn.f16x2.e5m2x2 pair, %1;\nmov.b32 {low, high}, pair;\ncvt.f32.f16 %0, low;\n}"
+        : "=f"(number) : "h"(static_cast<unsigned short>(bits)));
     return number;
 }
 
 // ---- kernel ----
-
 constexpr int BM = 128, BN = 128, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
 constexpr int LM = BM / TM, LN = BN / TN;  // threads along each side of the block
@@ -87,8 +68,7 @@ static_assert(THREADS % (BK / VEC) == 0 && B_VECTORS * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=8)
+// loads a vector of A; zeros outside the matrix (cache_shared; vectorize)
 __device__ __forceinline__ void load_A(unsigned char *target, const unsigned char *A, int lda,
     int M, int K, int m, int k)
 {
@@ -97,8 +77,7 @@ __device__ __forceinline__ void load_A(unsigned char *target, const unsigned cha
         target[e] = m < M && k + e < K ? A[(long long)m * lda + k + e] : 0;
 }
 
-// loads a vector of B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=8)
+// loads a vector of B; zeros outside the matrix (cache_shared; vectorize)
 __device__ __forceinline__ void load_B(unsigned char *target, const unsigned char *B, int ldb,
     int N, int K, int n, int k)
 {
@@ -107,8 +86,8 @@ __device__ __forceinline__ void load_B(unsigned char *target, const unsigned cha
         target[e] = n < N && k + e < K ? B[(long long)n * ldb + k + e] : 0;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize A B C width=8; fuse_epilogue acc * SA[m] * SB[n])
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize;
+// fuse_epilogue)
 __device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source,
     int first, int stop)
 {
@@ -122,18 +101,17 @@ gemm(int M, int N, int K,
     unsigned short *__restrict__ C, int ldc, const float *__restrict__ SA,
     const float *__restrict__ SB)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n];
-    // double_buffer A A.register B B.register)
+    // tiles in shared memory (cache_shared; double_buffer)
     __shared__ alignas(16) unsigned char A_shared[2][BK][BM];
     __shared__ alignas(16) unsigned char B_shared[2][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=128 n=128 k=32)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=128 n=128 k=32; register_block m=8 n=8)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * TM, thread_n = threadIdx.x * TN;
 
@@ -147,7 +125,7 @@ gemm(int M, int N, int K,
     alignas(16) unsigned char A_next[A_VECTORS][VEC];
     alignas(16) unsigned char B_next[B_VECTORS][VEC];
 
-    // load the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared)
     #pragma unroll
     for (int vector = 0; vector < A_VECTORS; ++vector) {
         load_A(A_next[vector], A, lda, M, K, tile_m + A_m + vector * A_STEP, A_k);
@@ -163,7 +141,7 @@ gemm(int M, int N, int K,
     int stage = 0;
     __syncthreads();
 
-    // load the first fragments (double_buffer A A.register B B.register)
+    // load the first fragments (double_buffer)
     {
         alignas(16) unsigned char A_raw[VEC];
         copy8(A_raw, &A_shared[0][0][thread_m]);
@@ -179,7 +157,7 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A A.register B B.register)
+        // load the next tile early (double_buffer)
         if (tile_m + BM <= M && next_k + BK <= K) {
             #pragma unroll
             for (int vector = 0; vector < A_VECTORS; ++vector) {
@@ -205,25 +183,23 @@ gemm(int M, int N, int K,
             }
         }
 
-        // multiply the tile (register_block m=8 n=8)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
                 {
                     alignas(16) unsigned char A_raw[VEC];
                     copy8(A_raw, &A_shared[stage][k + 1][thread_m]);
-                    for (int e = 0; e < VEC; ++e)
-                        A_frag[(k + 1) % 2][e] = gg_from_e4m3(A_raw[e]);
+                    for (int e = 0; e < VEC; ++e) A_frag[(k + 1) % 2][e] = gg_from_e4m3(A_raw[e]);
                 }
                 {
                     alignas(16) unsigned char B_raw[VEC];
                     copy8(B_raw, &B_shared[stage][k + 1][thread_n]);
-                    for (int e = 0; e < VEC; ++e)
-                        B_frag[(k + 1) % 2][e] = gg_from_e5m2(B_raw[e]);
+                    for (int e = 0; e < VEC; ++e) B_frag[(k + 1) % 2][e] = gg_from_e5m2(B_raw[e]);
                 }
             } else {
                 // store the prefetched tile to shared memory, then read ahead into it
-                // (double_buffer A A.register B B.register)
+                // (double_buffer)
                 #pragma unroll
                 for (int vector = 0; vector < A_VECTORS; ++vector) {
                     for (int e = 0; e < VEC; ++e)
@@ -238,14 +214,12 @@ gemm(int M, int N, int K,
                 {
                     alignas(16) unsigned char A_raw[VEC];
                     copy8(A_raw, &A_shared[next_stage][0][thread_m]);
-                    for (int e = 0; e < VEC; ++e)
-                        A_frag[(k + 1) % 2][e] = gg_from_e4m3(A_raw[e]);
+                    for (int e = 0; e < VEC; ++e) A_frag[(k + 1) % 2][e] = gg_from_e4m3(A_raw[e]);
                 }
                 {
                     alignas(16) unsigned char B_raw[VEC];
                     copy8(B_raw, &B_shared[next_stage][0][thread_n]);
-                    for (int e = 0; e < VEC; ++e)
-                        B_frag[(k + 1) % 2][e] = gg_from_e5m2(B_raw[e]);
+                    for (int e = 0; e < VEC; ++e) B_frag[(k + 1) % 2][e] = gg_from_e5m2(B_raw[e]);
                 }
             }
             #pragma unroll
@@ -260,7 +234,7 @@ gemm(int M, int N, int K,
         stage = next_stage;
     }
 
-    // the epilogue (vectorize A B C width=8; fuse_epilogue acc * SA[m] * SB[n])
+    // the epilogue (vectorize; fuse_epilogue)
     float SB_frag[TN];
     #pragma unroll
     for (int reg_n = 0; reg_n < TN; ++reg_n) {
@@ -284,19 +258,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    const unsigned char *A, int lda, const unsigned char *B, int ldb,
-    unsigned short *C, int ldc, const float *SA,
-    const float *SB, cudaStream_t stream)
+    const unsigned char *A, int lda, const unsigned char *B, int ldb, unsigned short *C, int ldc,
+    const float *SA, const float *SB, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483567 ||
-        lda < K || ldb < K || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483567 || lda < K ||
+        ldb < K || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 8 != 0 || reinterpret_cast<size_t>(B) % 8 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)

@@ -17,20 +17,14 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // cvt.rn.f16x2.e5m2x2, cvt.f32.f16: e5m2 bits to float, exactly.
 __device__ __forceinline__ float gg_from_e5m2(unsigned char bits) {
     float number;
-    asm("{\n"
-        ".reg .b32 pair;\n"
-        ".reg .b16 low, high;\n"
-        "cvt.rn.f16x2.e5m2x2 pair, %1;\n"
-        "mov.b32 {low, high}, pair;\n"
-        "cvt.f32.f16 %0, low;\n"
-        "}" : "=f"(number) : "h"(static_cast<unsigned short>(bits)));
+    asm("{\n.reg .b32 pair;\n.reg .b16 low, high;\n"
+        "cvt.rn.f16x2.e5m2x2 pair, %1;\nmov.b32 {low, high}, pair;\ncvt.f32.f16 %0, low;\n}"
+        : "=f"(number) : "h"(static_cast<unsigned short>(bits)));
     return number;
 }
-
 // cvt.rn.satfinite.e5m2x2.f32: float to e5m2 bits, to nearest even, at most +-57344.
 __device__ __forceinline__ unsigned char gg_to_e5m2(float number) {
     unsigned short pair;
@@ -39,7 +33,6 @@ __device__ __forceinline__ unsigned char gg_to_e5m2(float number) {
 }
 
 // ---- kernel ----
-
 constexpr int BM = 8, BN = 32;  // threadblock tile of C
 
 extern "C" __global__ void __launch_bounds__(BM * BN)
@@ -57,9 +50,8 @@ gemm(int M, int N, int K,
 
     // main loop along K
     for (int k = 0; k < K; ++k) {
-        acc =
-            fmaf(gg_from_e5m2(A[(long long)m * lda + k]), gg_from_e5m2(B[(long long)k * ldb + n]),
-                acc);
+        acc = fmaf(gg_from_e5m2(A[(long long)m * lda + k]),
+            gg_from_e5m2(B[(long long)k * ldb + n]), acc);
     }
 
     // the epilogue
@@ -68,19 +60,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const unsigned char *A, int lda,
-    const unsigned char *B, int ldb, float beta, unsigned char *C,
-    int ldc, cudaStream_t stream)
+    float alpha, const unsigned char *A, int lda, const unsigned char *B, int ldb, float beta,
+    unsigned char *C, int ldc, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 ||
-        lda < K || ldb < N || ldc < N)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 || lda < K ||
+        ldb < N || ldc < N)
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS

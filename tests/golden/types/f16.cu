@@ -16,23 +16,14 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // cvt.f32.f16: f16 bits to float, exactly.
-__device__ __forceinline__ float gg_from_f16(unsigned short bits) {
-    float number;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
-    return number;
-}
-
+__device__ __forceinline__ float gg_from_f16(unsigned short bits)
+{ float number; asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits)); return number; }
 // cvt.rn.f16.f32: float to f16 bits, rounded to nearest even.
-__device__ __forceinline__ unsigned short gg_to_f16(float number) {
-    unsigned short bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number));
-    return bits;
-}
+__device__ __forceinline__ unsigned short gg_to_f16(float number)
+{ unsigned short bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number)); return bits; }
 
 // ---- kernel ----
-
 constexpr int BM = 8, BN = 32;  // threadblock tile of C
 
 extern "C" __global__ void __launch_bounds__(BM * BN)
@@ -51,9 +42,8 @@ gemm(int M, int N, int K,
 
     // main loop along K
     for (int k = 0; k < K; ++k) {
-        acc =
-            fmaf(gg_from_f16(A[(long long)m * lda + k]), gg_from_f16(B[(long long)k * ldb + n]),
-                acc);
+        acc = fmaf(gg_from_f16(A[(long long)m * lda + k]), gg_from_f16(B[(long long)k * ldb + n]),
+            acc);
     }
 
     // the epilogue
@@ -62,19 +52,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const unsigned short *A, int lda,
-    const unsigned short *B, int ldb, float beta, unsigned short *C,
-    int ldc, cudaStream_t stream)
+    float alpha, const unsigned short *A, int lda, const unsigned short *B, int ldb, float beta,
+    unsigned short *C, int ldc, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 ||
-        lda < K || ldb < N || ldc < N)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 || lda < K ||
+        ldb < N || ldc < N)
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS

@@ -26,28 +26,17 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 8 contiguous elements in one access.
-__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source) {
-    *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source);
-}
-
+__device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source)
+{ *reinterpret_cast<uint4 *>(target) = *reinterpret_cast<const uint4 *>(source); }
 // cvt.f32.f16: f16 bits to float, exactly.
-__device__ __forceinline__ float gg_from_f16(unsigned short bits) {
-    float number;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
-    return number;
-}
-
+__device__ __forceinline__ float gg_from_f16(unsigned short bits)
+{ float number; asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits)); return number; }
 // cvt.rn.f16.f32: float to f16 bits, rounded to nearest even.
-__device__ __forceinline__ unsigned short gg_to_f16(float number) {
-    unsigned short bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number));
-    return bits;
-}
+__device__ __forceinline__ unsigned short gg_to_f16(float number)
+{ unsigned short bits; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(number)); return bits; }
 
 // ---- kernel ----
-
 constexpr int BM = 128, BN = 256, BK = 16;  // threadblock tile of C, and its step along K
 constexpr int WM = 64, WN = 64;  // warp tile
 constexpr int TM = 8, TN = 16;  // micro-tile of a thread
@@ -65,8 +54,7 @@ static_assert(THREADS % (BN / VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=8)
+// loads a vector of A or B; zeros outside the matrix (cache_shared; vectorize)
 __device__ __forceinline__ void load8(unsigned short *target, const unsigned short *X, int ldx,
     int rows, int cols, int i, int j)
 {
@@ -75,8 +63,7 @@ __device__ __forceinline__ void load8(unsigned short *target, const unsigned sho
         target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize A B C width=8)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy8(unsigned short *target, const unsigned short *source,
     int first, int stop)
 {
@@ -90,24 +77,21 @@ gemm(int M, int N, int K,
     const unsigned short *__restrict__ B, int ldb, float beta, unsigned short *__restrict__ C,
     int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; swizzle A;
-    // double_buffer A A.register B B.register)
+    // tiles in shared memory (cache_shared; swizzle; double_buffer)
     __shared__ alignas(16) unsigned short A_shared[2][BK][BM];
     __shared__ alignas(16) unsigned short B_shared[2][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=128 n=256 k=16; raster group=8)
+    // the block's tile of C (tile; raster)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
     const int group = (blockIdx.x / (full_group * blocks_n)) * full_group;
-    const int group_rows =
-        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int group_rows = blocks_m - group < full_group ? blocks_m - group : full_group;
     const int tile_in_group = blockIdx.x % (full_group * blocks_n);
     const int tile_m = (group + tile_in_group % group_rows) * BM;
     const int tile_n = (tile_in_group / group_rows) * BN;
 
-    // the thread's position in it (tile m=128 n=256 k=16; warp_tile m=64 n=64;
-    // register_block m=8 n=16)
+    // the thread's position in it (tile; warp_tile; register_block)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + (lane / LN) * TM;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
@@ -121,7 +105,7 @@ gemm(int M, int N, int K,
     float acc[TM][TN] = {};
     alignas(16) unsigned short A_next[VEC], B_next[B_VECTORS][VEC];
 
-    // load the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared)
     load8(A_next, A, lda, M, K, tile_m + A_m, A_k);
     for (int e = 0; e < VEC; ++e)
         A_shared[0][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
@@ -133,7 +117,7 @@ gemm(int M, int N, int K,
     int stage = 0;
     __syncthreads();
 
-    // load the first fragments (double_buffer A A.register B B.register)
+    // load the first fragments (double_buffer)
     {
         alignas(16) unsigned short A_raw[VEC];
         copy8(A_raw, &A_shared[0][0][thread_m]);
@@ -150,7 +134,7 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A A.register B B.register)
+        // load the next tile early (double_buffer)
         load8(A_next, A, lda, M, K, tile_m + A_m, next_k + A_k);
         if (next_k + BK <= K && tile_n + BN <= N) {
             #pragma unroll
@@ -165,7 +149,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // multiply the tile (register_block m=8 n=16)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
@@ -183,7 +167,7 @@ gemm(int M, int N, int K,
                 }
             } else {
                 // store the prefetched tile to shared memory, then read ahead into it
-                // (double_buffer A A.register B B.register)
+                // (double_buffer)
                 for (int e = 0; e < VEC; ++e)
                     A_shared[next_stage][A_k + e][A_m ^ ((A_k / 8) * 16)] = A_next[e];
                 #pragma unroll
@@ -215,7 +199,7 @@ gemm(int M, int N, int K,
         stage = next_stage;
     }
 
-    // the epilogue (vectorize A B C width=8)
+    // the epilogue (vectorize)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         const int m = tile_m + thread_m + reg_m;
@@ -227,8 +211,8 @@ gemm(int M, int N, int K,
                 alignas(16) unsigned short old[VEC] = {};
                 if (beta != 0.0f) copy8(old, &C[(long long)m * ldc + n], n, N);
                 for (int e = 0; e < VEC; ++e) {
-                    out[e] = gg_to_f16(fmaf(beta, gg_from_f16(old[e]),
-                        alpha * acc[reg_m][reg_n + e]));
+                    out[e] =
+                        gg_to_f16(fmaf(beta, gg_from_f16(old[e]), alpha * acc[reg_m][reg_n + e]));
                 }
                 copy8(&C[(long long)m * ldc + n], out, n, N);
             }
@@ -237,19 +221,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    float alpha, const unsigned short *A, int lda,
-    const unsigned short *B, int ldb, float beta, unsigned short *C,
-    int ldc, cudaStream_t stream)
+    float alpha, const unsigned short *A, int lda, const unsigned short *B, int ldb, float beta,
+    unsigned short *C, int ldc, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483375 || K > 2147483599 ||
-        lda < K || ldb < N || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483375 || K > 2147483599 || lda < K ||
+        ldb < N || ldc < N || lda % 8 != 0 || ldb % 8 != 0 || ldc % 8 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)

@@ -24,14 +24,11 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // Copies 2 contiguous elements in one access.
-__device__ __forceinline__ void copy2(double *target, const double *source) {
-    *reinterpret_cast<double2 *>(target) = *reinterpret_cast<const double2 *>(source);
-}
+__device__ __forceinline__ void copy2(double *target, const double *source)
+{ *reinterpret_cast<double2 *>(target) = *reinterpret_cast<const double2 *>(source); }
 
 // ---- kernel ----
-
 constexpr int BM = 128, BN = 128, BK = 8;  // threadblock tile of C, and its step along K
 constexpr int WM = 64, WN = 32;  // warp tile
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
@@ -52,8 +49,7 @@ static_assert(THREADS % (BN / VEC) == 0 && B_VECTORS * B_STEP == BK,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=2)
+// loads a vector of A or B; zeros outside the matrix (cache_shared; vectorize)
 __device__ __forceinline__ void load2(double *target, const double *X, int ldx, int rows, int cols,
     int i, int j)
 {
@@ -62,8 +58,7 @@ __device__ __forceinline__ void load2(double *target, const double *X, int ldx, 
         target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0.0;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize A B C width=2)
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize)
 __device__ __forceinline__ void copy2(double *target, const double *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy2(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -74,24 +69,21 @@ gemm(int M, int N, int K,
     double alpha, const double *__restrict__ A, int lda, const double *__restrict__ B, int ldb,
     double beta, double *__restrict__ C, int ldc)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n]; pad A by=2;
-    // double_buffer A A.register B B.register)
+    // tiles in shared memory (cache_shared; pad; double_buffer)
     __shared__ alignas(16) double A_shared[2][BK][BM + A_PAD];
     __shared__ alignas(16) double B_shared[2][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=128 n=128 k=8; raster group=8)
+    // the block's tile of C (tile; raster)
     const int blocks_m = (M - 1) / BM + 1, blocks_n = (N - 1) / BN + 1;
     const int full_group = blocks_m < GROUP ? blocks_m : GROUP;
     const int group = (blockIdx.x / (full_group * blocks_n)) * full_group;
-    const int group_rows =
-        blocks_m - group < full_group ? blocks_m - group : full_group;
+    const int group_rows = blocks_m - group < full_group ? blocks_m - group : full_group;
     const int tile_in_group = blockIdx.x % (full_group * blocks_n);
     const int tile_m = (group + tile_in_group % group_rows) * BM;
     const int tile_n = (tile_in_group / group_rows) * BN;
 
-    // the thread's position in it (tile m=128 n=128 k=8; warp_tile m=64 n=32;
-    // register_block m=8 n=8)
+    // the thread's position in it (tile; warp_tile; register_block)
     const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const int thread_m = (warp / (BN / WN)) * WM + (lane / LN) * PM;
     const int thread_n = (warp % (BN / WN)) * WN + (lane % LN) * PN;
@@ -105,7 +97,7 @@ gemm(int M, int N, int K,
     double acc[TM][TN] = {};
     alignas(16) double A_next[A_VECTORS][VEC], B_next[B_VECTORS][VEC];
 
-    // load the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared)
     #pragma unroll
     for (int vector = 0; vector < A_VECTORS; ++vector) {
         load2(A_next[vector], A, lda, M, K, tile_m + A_m + vector * A_STEP, A_k);
@@ -120,7 +112,7 @@ gemm(int M, int N, int K,
     int stage = 0;
     __syncthreads();
 
-    // load the first fragments (double_buffer A A.register B B.register)
+    // load the first fragments (double_buffer)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; reg_m += VEC)
         copy2(&A_frag[0][reg_m], &A_shared[0][0][thread_m + reg_m * LM]);
@@ -132,7 +124,7 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A A.register B B.register)
+        // load the next tile early (double_buffer)
         if (tile_m + BM <= M && next_k + BK <= K) {
             #pragma unroll
             for (int vector = 0; vector < A_VECTORS; ++vector) {
@@ -158,7 +150,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // multiply the tile (register_block m=8 n=8)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
@@ -174,7 +166,7 @@ gemm(int M, int N, int K,
                 }
             } else {
                 // store the prefetched tile to shared memory, then read ahead into it
-                // (double_buffer A A.register B B.register)
+                // (double_buffer)
                 #pragma unroll
                 for (int vector = 0; vector < A_VECTORS; ++vector) {
                     for (int e = 0; e < VEC; ++e)
@@ -207,7 +199,7 @@ gemm(int M, int N, int K,
         stage = next_stage;
     }
 
-    // the epilogue (vectorize A B C width=2)
+    // the epilogue (vectorize)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; ++reg_m) {
         const int m = tile_m + thread_m + (reg_m / PM) * (PM * LM) + reg_m % PM;
@@ -227,18 +219,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    double alpha, const double *A, int lda, const double *B, int ldb,
-    double beta, double *C, int ldc, cudaStream_t stream)
+    double alpha, const double *A, int lda, const double *B, int ldb, double beta, double *C,
+    int ldc, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483615 ||
-        lda < K || ldb < N || ldc < N || lda % 2 != 0 || ldb % 2 != 0 || ldc % 2 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483615 || lda < K ||
+        ldb < N || ldc < N || lda % 2 != 0 || ldb % 2 != 0 || ldc % 2 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 16 != 0 || reinterpret_cast<size_t>(B) % 16 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)

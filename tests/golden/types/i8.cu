@@ -17,16 +17,11 @@
 //     C overlaps none of A, B
 
 namespace gemm_detail {
-
 // mad.lo.s32: the lower 32 bits of a * b + c (wraps).
-__device__ __forceinline__ int gg_mad(int a, int b, int c) {
-    int sum;
-    asm("mad.lo.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
-    return sum;
-}
+__device__ __forceinline__ int gg_mad(int a, int b, int c)
+{ int sum; asm("mad.lo.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c)); return sum; }
 
 // ---- kernel ----
-
 constexpr int BM = 8, BN = 32;  // threadblock tile of C
 
 extern "C" __global__ void __launch_bounds__(BM * BN)
@@ -52,18 +47,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    int alpha, const signed char *A, int lda, const signed char *B,
-    int ldb, int beta, int *C, int ldc, cudaStream_t stream)
+    int alpha, const signed char *A, int lda, const signed char *B, int ldb, int beta, int *C,
+    int ldc, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 ||
-        lda < K || ldb < N || ldc < N)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483623 || N > 2147483599 || K > 2147483630 || lda < K ||
+        ldb < N || ldc < N)
         return cudaErrorInvalidValue;
     if (M == 0 || N == 0) return cudaSuccess;
     if (alpha == 0) K = 0;  // as in BLAS

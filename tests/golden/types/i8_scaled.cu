@@ -25,26 +25,17 @@
 //     C overlaps none of A, B, SA, SB
 
 namespace gemm_detail {
-
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(float *target, const float *source) {
-    *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source);
-}
-
+__device__ __forceinline__ void copy4(float *target, const float *source)
+{ *reinterpret_cast<float4 *>(target) = *reinterpret_cast<const float4 *>(source); }
 // Copies 4 contiguous elements in one access.
-__device__ __forceinline__ void copy4(signed char *target, const signed char *source) {
-    *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source);
-}
-
+__device__ __forceinline__ void copy4(signed char *target, const signed char *source)
+{ *reinterpret_cast<unsigned *>(target) = *reinterpret_cast<const unsigned *>(source); }
 // mad.lo.s32: the lower 32 bits of a * b + c (wraps).
-__device__ __forceinline__ int gg_mad(int a, int b, int c) {
-    int sum;
-    asm("mad.lo.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
-    return sum;
-}
+__device__ __forceinline__ int gg_mad(int a, int b, int c)
+{ int sum; asm("mad.lo.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c)); return sum; }
 
 // ---- kernel ----
-
 constexpr int BM = 128, BN = 128, BK = 32;  // threadblock tile of C, and its step along K
 constexpr int TM = 8, TN = 8;  // micro-tile of a thread
 constexpr int PM = 4, PN = 4;  // in vectors of this many adjacent elements
@@ -61,8 +52,7 @@ static_assert(THREADS % (BK / VEC) == 0 && B_VECTORS * B_STEP == BN,
     "the threads copy whole tiles of B");
 static_assert(THREADS <= 1024, "a block has at most 1024 threads");
 
-// loads a vector of A or B; zeros outside the matrix (cache_shared A[k, m] B[k, n];
-// vectorize A B C width=4)
+// loads a vector of A or B; zeros outside the matrix (cache_shared; vectorize)
 __device__ __forceinline__ void load4(signed char *target, const signed char *X, int ldx, int rows,
     int cols, int i, int j)
 {
@@ -71,8 +61,8 @@ __device__ __forceinline__ void load4(signed char *target, const signed char *X,
         target[e] = i < rows && j + e < cols ? X[(long long)i * ldx + j + e] : 0;
 }
 
-// copies the elements before `stop` of a vector whose first index is `first`
-// (vectorize A B C width=4; fuse_epilogue acc * SA[m] * SB[n])
+// copies the elements before `stop` of a vector whose first index is `first` (vectorize;
+// fuse_epilogue)
 __device__ __forceinline__ void copy4(float *target, const float *source, int first, int stop) {
     if (first + VEC - 1 < stop) return copy4(target, source);
     for (int e = 0; e < VEC; ++e) if (first + e < stop) target[e] = source[e];
@@ -83,18 +73,17 @@ gemm(int M, int N, int K,
     const signed char *__restrict__ A, int lda, const signed char *__restrict__ B, int ldb,
     float *__restrict__ C, int ldc, const float *__restrict__ SA, const float *__restrict__ SB)
 {
-    // tiles in shared memory (cache_shared A[k, m] B[k, n];
-    // double_buffer A A.register B B.register)
+    // tiles in shared memory (cache_shared; double_buffer)
     __shared__ alignas(16) signed char A_shared[2][BK][BM];
     __shared__ alignas(16) signed char B_shared[2][BK][BN];
     static_assert(sizeof(A_shared) + sizeof(B_shared) <= 48 * 1024, "static shared memory: 48 KiB");
 
-    // the block's tile of C (tile m=128 n=128 k=32)
+    // the block's tile of C (tile)
     const int blocks_n = (N - 1) / BN + 1;
     const int tile_m = (blockIdx.x / blocks_n) * BM;
     const int tile_n = (blockIdx.x % blocks_n) * BN;
 
-    // the thread's position in it (tile m=128 n=128 k=32; register_block m=8 n=8)
+    // the thread's position in it (tile; register_block)
     const int tid = threadIdx.y * LN + threadIdx.x;
     const int thread_m = threadIdx.y * PM, thread_n = threadIdx.x * PN;
 
@@ -107,7 +96,7 @@ gemm(int M, int N, int K,
     int acc[TM][TN] = {};
     alignas(16) signed char A_next[A_VECTORS][VEC], B_next[B_VECTORS][VEC];
 
-    // load the first tile (cache_shared A[k, m] B[k, n])
+    // load the first tile (cache_shared)
     #pragma unroll
     for (int vector = 0; vector < A_VECTORS; ++vector) {
         load4(A_next[vector], A, lda, M, K, tile_m + A_m + vector * A_STEP, A_k);
@@ -123,7 +112,7 @@ gemm(int M, int N, int K,
     int stage = 0;
     __syncthreads();
 
-    // load the first fragments (double_buffer A A.register B B.register)
+    // load the first fragments (double_buffer)
     #pragma unroll
     for (int reg_m = 0; reg_m < TM; reg_m += VEC) {
         alignas(16) signed char A_raw[VEC];
@@ -141,7 +130,7 @@ gemm(int M, int N, int K,
     for (int tile_k = 0; tile_k < K; tile_k += BK) {
         const int next_k = tile_k + BK, next_stage = 1 - stage;
 
-        // load the next tile early (double_buffer A A.register B B.register)
+        // load the next tile early (double_buffer)
         if (tile_m + BM <= M && next_k + BK <= K) {
             #pragma unroll
             for (int vector = 0; vector < A_VECTORS; ++vector) {
@@ -167,7 +156,7 @@ gemm(int M, int N, int K,
             }
         }
 
-        // multiply the tile (register_block m=8 n=8)
+        // multiply the tile (register_block)
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             if (k + 1 < BK) {
@@ -185,7 +174,7 @@ gemm(int M, int N, int K,
                 }
             } else {
                 // store the prefetched tile to shared memory, then read ahead into it
-                // (double_buffer A A.register B B.register)
+                // (double_buffer)
                 #pragma unroll
                 for (int vector = 0; vector < A_VECTORS; ++vector) {
                     for (int e = 0; e < VEC; ++e)
@@ -222,7 +211,7 @@ gemm(int M, int N, int K,
         stage = next_stage;
     }
 
-    // the epilogue (vectorize A B C width=4; fuse_epilogue acc * SA[m] * SB[n])
+    // the epilogue (vectorize; fuse_epilogue)
     float SB_frag[TN];
     #pragma unroll
     for (int reg_n = 0; reg_n < TN; ++reg_n) {
@@ -237,9 +226,8 @@ gemm(int M, int N, int K,
             for (int reg_n = 0; reg_n < TN; reg_n += VEC) {
                 const int n = tile_n + thread_n + reg_n * LN;
                 alignas(16) float out[VEC];
-                for (int e = 0; e < VEC; ++e) {
+                for (int e = 0; e < VEC; ++e)
                     out[e] = static_cast<float>(acc[reg_m][reg_n + e]) * SA[m] * SB_frag[reg_n + e];
-                }
                 copy4(&C[(long long)m * ldc + n], out, n, N);
             }
         }
@@ -247,18 +235,17 @@ gemm(int M, int N, int K,
 }
 
 // ---- end of kernel ----
-
 }  // namespace gemm_detail
 
 #ifndef __CUDACC_RTC__
 // Checks the requirements, then launches gemm on the stream.
 cudaError_t launch_gemm(int M, int N, int K,
-    const signed char *A, int lda, const signed char *B, int ldb,
-    float *C, int ldc, const float *SA, const float *SB, cudaStream_t stream)
+    const signed char *A, int lda, const signed char *B, int ldb, float *C, int ldc,
+    const float *SA, const float *SB, cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483567 ||
-        lda < K || ldb < K || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
+    if (M < 0 || N < 0 || K < 0 || M > 2147483503 || N > 2147483503 || K > 2147483567 || lda < K ||
+        ldb < K || ldc < N || lda % 4 != 0 || ldb % 4 != 0 || ldc % 4 != 0)
         return cudaErrorInvalidValue;
     if (reinterpret_cast<size_t>(A) % 4 != 0 || reinterpret_cast<size_t>(B) % 4 != 0 ||
         reinterpret_cast<size_t>(C) % 16 != 0)
