@@ -81,7 +81,7 @@ def shared_arrays(text: str, symbols: str) -> tuple[SharedSymbol, ...]:
 
 def _within(whole: SharedSymbol, text: str, constants: Mapping[str, int]) -> list[SharedSymbol]:
     """The arrays that the text lays into dynamic shared memory, one after another: at an offset in
-    bytes, or after so many stages of another array."""
+    bytes, or after a number of stages of another array."""
     begins: list[tuple[int, str, tuple[int, ...], int]] = []
     sizes, starts = dict(constants), {whole.name: 0}
     for name, stored, tail, base, offset in _DYNAMIC.findall(text):

@@ -283,7 +283,7 @@ FAILED = "failed"
 """The launcher's error while it encodes a map, where no parameter is named."""
 LAUNCHER = "launch_gemm"
 """A letter of this name is a variable of the kernel, above the launcher."""
-ENCODER = r"template <int RANK>\nstruct gg_tensor {.*?\ncudaError_t gg_encode_map.*?\n}"
+ENCODER = r"template <int RANK> struct gg_tensor {.*?\ncudaError_t gg_encode_map.*?\n}"
 """The launcher's function that encodes tensor maps, and its types."""
 
 

@@ -140,7 +140,7 @@ def check_text(text: str) -> None:
     """Properties of every emitted text, of any schedule: besides functions for single
     instructions, which hold nothing of it."""
     for function in (*EMITTED, *_of_sizes(text)):
-        text = text.replace(f"{function}\n\n", "", 1)
+        text = text.replace(f"{function}\n", "", 1)
     for parameter in ("`first`", "`stop`"):  # of functions of the kernel, in their comments
         text = text.replace(parameter, "")
     assert all(c == "\n" or " " <= c <= "~" for c in text)

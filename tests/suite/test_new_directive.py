@@ -98,7 +98,7 @@ EDITS = (
     Edit("gemmgen/lower/kernel.py", "        launch,", "        context.kernel.work.carveout,"),
     Edit(
         "gemmgen/emit/kernel_view.py",
-        '        "comment": _bounds_comment(kernel),',
+        '        "comment": _bounds_comment(kernel, cites),',
         '        "carveout": kernel.carveout,',
     ),
     Edit(
