@@ -19,7 +19,7 @@ from pathlib import Path
 from gemmgen.base.errors import ScheduleError
 from gemmgen.base.source import Source
 from gemmgen.explore.results.canonical_names import CanonicalNames, canonical, renamed
-from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey, splits_f32
+from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey, terms_of
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.results.shipped_table import shipped
 from gemmgen.gpu.gpus import GPUS
@@ -74,7 +74,7 @@ class Best:
         terms."""
         key = ProblemKey.of(self.problem, self.shape)
         found = Results(None, shipped()).exact(key, GPUS["H200"].name)
-        return tuple(x for x in found if not splits_f32(parse_schedule(Source(x.schedule))))
+        return tuple(x for x in found if not terms_of(parse_schedule(Source(x.schedule))))
 
     def own(self) -> MeasuredResult | None:
         """The result of the file's schedule."""

@@ -36,7 +36,7 @@ from gemmgen.base.source import Source
 from gemmgen.explore.request import Request
 from gemmgen.explore.results.canonical_names import canonical
 from gemmgen.explore.results.code_hash import DIGITS, code_hash
-from gemmgen.explore.results.measured_result import ProblemKey, splits_f32
+from gemmgen.explore.results.measured_result import ProblemKey, terms_of
 from gemmgen.explore.results.shipped_table import FILE
 from gemmgen.explore.suggest.warpgroup_plan import WarpgroupForm, WarpgroupPlan
 from gemmgen.language import parse_schedule
@@ -145,7 +145,7 @@ def kept(found: Iterable[Timed], keep: int, within: float, share: float) -> list
     terms is another problem than f32."""
     by_problem: dict[tuple[ProblemKey, str, bool], dict[str, Timed]] = {}
     for one in sorted(found, key=lambda x: (x.ratio, x.schedule)):
-        key = one.problem, one.about[0], splits_f32(read(one.schedule)[0])
+        key = one.problem, one.about[0], terms_of(read(one.schedule)[0])
         by_problem.setdefault(key, {}).setdefault(one.schedule, one)
     chosen: list[Timed] = []
     for each in by_problem.values():

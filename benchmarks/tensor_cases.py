@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmgen.explore.suggest import suggest
+from gemmgen.ir.decompositions import Fast
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
@@ -31,7 +32,7 @@ class Group:
     product: str
     texts: tuple[tuple[str, str], ...]
     shapes: tuple[tuple[int, int, int], ...]
-    fast: bool
+    fast: Fast
     comparable: bool = True
 
     def suggested(self, shape: tuple[int, int, int]) -> str:

@@ -89,6 +89,7 @@ HOPPER = {
     "hopper/tf32": Compared("hopper/wgmma"),
     "hopper/promote": Compared("hopper/wgmma"),
     "hopper/split_f32": Compared("hopper/promote"),
+    "hopper/split_f16": Compared("hopper/split_f32"),
 }
 """The second ladder, bottom to top: what came with sm_90.  Its pages, in its own folder, its
 part of the navigation and its tests follow from this."""

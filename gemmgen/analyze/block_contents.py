@@ -27,6 +27,7 @@ Content = tuple[int, int | None]
 MOVES_NOTHING = (
     expanded.DescribeOperands,
     expanded.MultiplyAgain,
+    expanded.Unscale,
     Promote,
 )
 """Operations around the multiplications, and those that few kernels have."""

@@ -17,6 +17,7 @@ from gemmgen.base.choices import check_choice, check_sequence
 from gemmgen.base.errors import UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source, value_shown
+from gemmgen.ir.decompositions import Fast
 from gemmgen.ir.target import TARGETS
 from gemmgen.schedule.extents import AnyShape, shape_of
 from gemmgen.schedule.read import read_source
@@ -96,7 +97,7 @@ def tune(
     epilogue: str | None = None,
     ld: Mapping[str, int] | None = None,
     gpu: str | Path | Gpu | None = None,
-    fast: bool = False,
+    fast: Fast = False,
     same_bits: str | None = None,
     budget: float = 60.0,
     jobs: int | None = None,
@@ -114,7 +115,7 @@ def tune(
     epilogue: str | None = None,
     ld: Mapping[str, int] | None = None,
     gpu: str | Path | Gpu | None = None,
-    fast: bool = False,
+    fast: Fast = False,
     same_bits: str | None = None,
     budget: float = 60.0,
     store: bool = True,
@@ -210,7 +211,7 @@ def _tune_gemm(
     epilogue: str | None,
     ld: Mapping[str, int] | None,
     gpu: str | Path | Gpu | None,
-    fast: bool,
+    fast: Fast,
     same_bits: str | None,
     budget: float,
     jobs: int | None,

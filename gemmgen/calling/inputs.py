@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from gemmgen.calling.dimensions import shared_letters
 from gemmgen.calling.launches import Case, Data
+from gemmgen.ir.decompositions import DECOMPOSITIONS
 from gemmgen.ir.dtypes import INTEGERS
 from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.interface import Interface
@@ -49,6 +50,8 @@ def drawn(interface: Interface, case: Case, on: ArrayLibrary = NUMPY) -> dict[st
     is_wide = case.data == "wide integers"
     count = largest_count(sizes[product.k], product.types, product.arithmetic)
     count = 1 if is_wide else count
+    into = product.arithmetic.into
+    scaled = into is not None and DECOMPOSITIONS[into].scaled
     found: dict[str, Real] = {}
     for at, param in enumerate(interface.tensors):
         there = sizes | dict.fromkeys(shared_letters(interface, param, case.layout), 1)
@@ -61,12 +64,26 @@ def drawn(interface: Interface, case: Case, on: ArrayLibrary = NUMPY) -> dict[st
         found[param.name] = values.astype(number)
     if is_wide:
         widen(found[product.a.name], found[product.b.name], sum(case.shape), on)
+    if scaled:
+        for param, along_k in ((product.a, 1), (product.b, 0)):
+            powers = _powers(found[param.name].shape, 1 - along_k)
+            if case.data == "normal":
+                powers = powers * _powers(found[param.name].shape, along_k)
+            found[param.name] = found[param.name] * on.asarray(powers.astype(number))
     for which, operand in (("A", product.a), ("B", product.b)):
         if case.data.endswith(which) and operand.dtype not in INTEGERS:
             _mark(case.data, found[operand.name])
             if operand.dtype in GREATEST:
                 found[operand.name] = on.held(found[operand.name], operand.dtype).astype(number)
     return found
+
+
+def _powers(shape: tuple[int, ...], axis: int) -> Real:
+    """Powers of two along an axis of matrices (0 or 1), neighbours different: with ``decompose``
+    each row of A, and column of B, then has a scale of its own."""
+    size = shape[axis - 2]
+    powers = np.exp2(np.arange(size) * 5 % 11 - 5)
+    return powers[:, None] if axis == 0 else powers
 
 
 def _mark(data: Data, values: Real) -> None:

@@ -16,6 +16,7 @@ from gemmgen.cli.request_options import request
 from gemmgen.cli.sections import show
 from gemmgen.cli.shape_option import METAVAR, WrittenShape, shape
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.decompositions import Fast
 from gemmgen.schedule.read import read_bytes
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -80,7 +81,7 @@ def explain(
     epilogue: str | None,
     leading: tuple[tuple[str, int], ...],
     gpu: Gpu,
-    fast: bool,
+    fast: Fast,
     same_bits: str | None,
 ) -> None:
     """Say why `gemmgen suggest` chooses the schedule that it does.

@@ -11,6 +11,7 @@ import click
 from gemmgen.cli import gpu_option
 from gemmgen.cli.shape_option import METAVAR, shape
 from gemmgen.explore.suggest import GEMM
+from gemmgen.ir.decompositions import DECOMPOSITIONS
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 _LD = re.compile(r"([A-Za-z_]\w*)=([0-9]{1,10})", re.ASCII)
@@ -22,6 +23,20 @@ def leading_dimension(text: str) -> tuple[str, int]:
     if found is None:
         raise click.BadParameter("a leading dimension is TENSOR=ELEMENTS, A=1024 say")
     return found[1], int(found[2])
+
+
+def fast_option(sentence: str) -> Callable[[Decorated], Decorated]:
+    """``--fast``, or ``--fast=f16``; its help begins with a ``sentence``."""
+    return click.option(
+        "--fast",
+        is_flag=False,
+        flag_value="bf16",
+        default=None,
+        type=click.Choice([*DECOMPOSITIONS]),
+        metavar="[=TYPE]",
+        help=f"{sentence} f32 from products of bf16 terms on tensor cores (bf16x3, decompose), or "
+        "of f16 terms, --fast=f16, which is faster and less accurate.",
+    )
 
 
 OPTIONS = (
@@ -50,11 +65,7 @@ OPTIONS = (
         help="A leading dimension, if the tensor is not dense; may be given several times.",
     ),
     gpu_option.gpu,
-    click.option(
-        "--fast",
-        is_flag=True,
-        help="Allow f32 from bf16 products on tensor cores (bf16x3, decompose).",
-    ),
+    fast_option("Allow"),
     click.option(
         "--same-bits",
         metavar="LETTERS",

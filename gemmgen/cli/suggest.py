@@ -10,6 +10,7 @@ from gemmgen.cli.request_options import request
 from gemmgen.cli.shape_option import WrittenShape
 from gemmgen.explore.suggest import suggest
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.decompositions import Fast
 
 
 @click.command("suggest")
@@ -23,7 +24,7 @@ def command(
     epilogue: str | None,
     leading: tuple[tuple[str, int], ...],
     gpu: Gpu,
-    fast: bool,
+    fast: Fast,
     same_bits: str | None,
     no_measured: bool,
     output: str | None,

@@ -50,11 +50,7 @@ def _budget(text: str) -> float:
     multiple=True,
     help="With --gemm: a leading dimension, if the tensor is not dense.",
 )
-@click.option(
-    "--fast",
-    is_flag=True,
-    help="With --gemm: allow f32 from bf16 products on tensor cores (bf16x3, decompose).",
-)
+@request_options.fast_option("With --gemm: allow")
 @click.option(
     "--same-bits",
     metavar="LETTERS",

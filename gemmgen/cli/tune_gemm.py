@@ -16,6 +16,7 @@ from gemmgen.cli.interruptions import interrupted_code, sigterm_raises
 from gemmgen.cli.shape_option import Shape, WrittenShape, resolve
 from gemmgen.cli.tune_options import NO_SHAPE
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.decompositions import Fast
 
 if TYPE_CHECKING:
     from gemmgen.cli.progress import Bar
@@ -38,7 +39,7 @@ class TuneRequest:
     written: tuple[WrittenShape, ...]
     listed_shapes: str | None
     """The file of --shapes."""
-    fast: bool
+    fast: Fast
     same_bits: str | None
 
     def requests(self, shapes: Sequence[Shape], gpu: Gpu) -> tuple[Request, ...]:

@@ -6,6 +6,7 @@ from typing import TypedDict
 
 from gemmgen.cli.shape_option import WrittenShape
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.decompositions import Fast
 
 NO_SHAPE = (
     "Missing option '--shape': name a shape, --shape 2048x2304x768 say, or a file with one a line, "
@@ -19,7 +20,7 @@ class Given(TypedDict):
     dtype: str
     epilogue: str | None
     leading: tuple[tuple[str, int], ...]
-    fast: bool
+    fast: Fast
     same_bits: str | None
     shapes: tuple[WrittenShape, ...]
     listed_shapes: str | None

@@ -64,6 +64,8 @@ C_NAMES = {
     },
     "to_i8": "gg_to_i8",
     "is_finite": "gg_is_finite",
+    "row_scale": "gg_row_scale",
+    "largest": "fmaxf",
     "from_tf32": "gg_from_tf32",
     **{name: name for name in ("relu", "sigmoid", "silu", "gelu", "gelu_tanh", "clamp")},
     "address": "reinterpret_cast<size_t>",

@@ -263,6 +263,7 @@ FUNCTIONS: tuple[DeviceFunction, ...] = (
             "mad",
             "to_i8",
             "is_finite",
+            "row_scale",
         ),
     ),
     *map(DeviceFunction, ("from_f16", "to_f16", "from_bf16", "to_bf16", "from_tf32")),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.launcher_types import ElementTypes, element_type
 from gemmgen.emit.line_breaks import SOFT, filled
+from gemmgen.ir.decompositions import DECOMPOSITIONS
 from gemmgen.ir.dtypes import RAW, ROUNDED, DType
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.launch_attribute import ATTRIBUTES
+from gemmgen.ir.param import Param
 from gemmgen.ir.planes import unit
 from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
 from gemmgen.ir.tensor_map import ALIGNMENT
@@ -93,18 +95,37 @@ def _parts_lines(interface: Interface) -> list[str]:
     """What ``decompose`` computes, and the bound of its error (``Arithmetic.split_share``).
 
     The last bit of a number of at least 2^-110 is not smaller than bf16's least number, 2^-133.
-    Products that underflow f32 are below 2^-126 each.
+    Products that underflow f32 are below 2^-126 each.  Scaled f16 terms lose 2^-39 of the largest
+    element of a row, or column, at most.
     """
     a, b, *_ = (param for param in interface.tensors if not param.written)
     depth = next(interface.extent(letter) for letter in a.indices if letter in b.indices)
     arithmetic = interface.arithmetic
-    terms, lost = arithmetic.terms, arithmetic.split_factor
-    return [
-        f"f32 from {arithmetic.products} bf16 products (bf16x3), promoted every {terms} terms:",
-        f"the error is at most ({lost} * {terms} + {depth} / {terms} + 1) * 2^-24 of the",
-        f"sum of |{a.name} * {b.name}|, and {depth} * 2^-126, {SOFT}"
-        "if no element but 0 is below 2^-110",
+    terms, lost, into = arithmetic.terms, arithmetic.split_factor, arithmetic.into
+    share = f"({lost} * {terms} + {depth} / {terms} + {1 + arithmetic.lost}) * 2^-24"
+    lines = [
+        f"f32 from {arithmetic.products} {into} products ({into}x3), promoted every {terms} terms:",
+        f"the error is at most {share} of the",
     ]
+    if into is None or not DECOMPOSITIONS[into].scaled:
+        return [
+            *lines,
+            f"sum of |{a.name} * {b.name}|, and {depth} * 2^-126, {SOFT}"
+            "if no element but 0 is below 2^-110",
+        ]
+    row, column = (
+        next(letter for letter in tensor.indices if letter in output.indices)
+        for tensor, output in ((a, _output(interface)), (b, _output(interface)))
+    )
+    return [
+        *lines,
+        f"sum of |{a.name} * {b.name}|, {depth} * 2^-38 of the largest |{a.name}| of its {row}",
+        f"times the largest |{b.name}| of its {column}, and {depth} * 2^-126",
+    ]
+
+
+def _output(interface: Interface) -> Param:
+    return next(param for param in interface.params if param.written)
 
 
 def units_text(interface: Interface) -> str:
@@ -129,6 +150,8 @@ def scratch_lines(interface: Interface) -> list[str]:
         if param.planes is not None:
             own, row = param.planes, unit(param.dtype)
             size = f"{own.count} * {own.rows} * ceil({own.columns} / {row}) * {ALIGNMENT} bytes"
+        elif param.scales is not None:
+            size = f"{param.item} * {param.scales.extent} bytes"
         line = f"{param.name}: {size}"
         if param.align > 4:
             line += f", {SOFT}aligned to {param.align} bytes"
@@ -136,7 +159,8 @@ def scratch_lines(interface: Interface) -> list[str]:
             line += f", zeros; {SOFT}each launch leaves zeros"
         lines.append(line)
     if lines:
-        names = " and ".join(p.name for p in interface.scratch)
+        *first, last = (p.name for p in interface.scratch)
+        names = f"{', '.join(first)} and {last}" if first else last
         lines.append(f"concurrent launches need separate {names}")
     return lines
 

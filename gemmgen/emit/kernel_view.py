@@ -59,6 +59,7 @@ def _pre_pass(kernel: LoweredKernel, cites: Names) -> str:
         "threads": c_text(kernel.launch.count),
         "name": kernel.interface.name,
         "parameters": parameter_rows(kernel.interface.params, 95, restrict=True),
+        "shared": _array_views(kernel),
         "body": statements(cited_once(kernel.body, cites)),
     }
     return printed("pre_pass.j2", view)

@@ -39,7 +39,7 @@ def _launch(interface: Interface, pre_pass: PrePass) -> View:
     blocks: Expr = Wide(_blocks(*first))
     for extent, size in others:
         blocks = Binary("*", blocks, _blocks(extent, size))
-    extents = [variables[extent] for extent, _ in own.tiles]
+    extents = [variables[param.name] for param in own.params if param.kind == "extent"]
     contracted = next(x for x in extents if x not in interface.shaping())
     return {
         "kernel": own.name,

@@ -124,7 +124,8 @@ DESCRIPTORS: tuple[DeviceFunction, ...] = (
 PRODUCTS: tuple[DeviceFunction, ...] = (
     *(multiply(n, types) for n, types in product((8, 32, 64, 128, 256), _HALF_PRODUCTS)),
     *(
-        multiply(64, ("bf16", "bf16", "f32"), mn_major)
+        multiply(64, types, mn_major)
+        for types in _HALF_PRODUCTS
         for mn_major in ((True, False), (False, True), (True, True))
     ),
     *(multiply(32, types) for types in _OTHER_PRODUCTS),

@@ -23,6 +23,7 @@ from gemmgen.ir.expanded import (
     Tiles,
     Timed,
     Transfer,
+    Unscale,
 )
 from gemmgen.ir.expr import Int
 from gemmgen.ir.instruction import instruction
@@ -114,6 +115,17 @@ def _again(kernel: Kernel) -> tuple[Timed, ...]:
     return (Block(note, origins, (MultiplyAgain(contract),)),)
 
 
+def _unscaled(program: Program, kernel: Kernel) -> tuple[Timed, ...]:
+    """After the accumulators: undo the scales of what a pre-pass has split."""
+    if not any(split.scaled and kernel.has(split.dst) for split in program.splits):
+        return ()
+    contract = contraction(kernel)
+    origins = tuple(x for x in contract.origins if x.split()[0] == "decompose")
+    problem = program.problem
+    note = f"undo the scales of the rows of {problem.a.name} and the columns of {problem.b.name}"
+    return (Block(note, origins, (Unscale(contract),)),)
+
+
 def _mode(pipeline: Pipeline) -> CopyMode:
     """How the pipeline's tiles are copied, which is the same for all."""
     modes: set[CopyMode] = {copy.mode for copy in pipeline.produce} or {"registers"}
@@ -129,7 +141,8 @@ def _statement(program: Program, kernel: Kernel, statement: Statement) -> tuple[
                 return LanePipeline(program, kernel, statement).expand()
             steps = _staged(program, kernel, statement).expand()
             reduced = (*before_leaving(kernel), *reduction(kernel))
-            return (*steps, *_launched(kernel), *reduced, *_again(kernel))
+            unscaled = _unscaled(program, kernel)
+            return (*steps, *_launched(kernel), *reduced, *unscaled, *_again(kernel))
         case Loop():
             note = f"main loop along {program.problem.extent(statement.letter)}"
             steps = (Block(note, (), steps_over_problem(program, kernel, statement)),)

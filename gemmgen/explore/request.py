@@ -15,6 +15,7 @@ from gemmgen.base.source import Source, value_shown
 from gemmgen.gpu.gpu_names import gpu_named
 from gemmgen.gpu.gpus import DEFAULT, Gpu
 from gemmgen.ir.atoms import ATOMS, VIA, Atom, Product
+from gemmgen.ir.decompositions import Fast, allowed_terms
 from gemmgen.ir.dtypes import BYTES, DTYPES, DType, widest
 from gemmgen.ir.interface import INT_MAX
 from gemmgen.ir.launch_shape import Shape
@@ -34,15 +35,15 @@ class Request:
     """``problem`` is a schedule without directives: the gemm line, the types, the epilogue.
 
     ``pitches`` has the leading dimensions that were given, in elements, by the tensor's name; a
-    tensor without one is dense.  ``fast``: products of f32 may be computed as products of bf16
-    parts on tensor cores (``decompose``).
+    tensor without one is dense.  ``terms``: products of f32 may be computed as products of terms
+    of this type on tensor cores (``decompose``).
     """
 
     problem: Schedule
     shape: Shape
     gpu: Gpu
     pitches: tuple[tuple[str, int], ...] = ()
-    fast: bool = False
+    terms: DType | None = None
 
     @staticmethod
     def of(
@@ -54,7 +55,7 @@ class Request:
         gpu: str | Path | Gpu = DEFAULT,
         ld: Mapping[str, int] | None = None,
         kernel: str = "gemm",
-        fast: bool = False,
+        fast: Fast = False,
         same_bits: str | None = None,
     ) -> Request:
         """The arguments of ``gemmgen.suggest``, checked as it says."""
@@ -70,11 +71,9 @@ class Request:
         ld = {} if ld is None else ld
         if not isinstance(ld, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"ld={value_shown(ld)}: it maps tensors to elements, {{'A': 1024}}")
-        found = Request(problem, sizes, chosen, tuple(ld.items()), fast)
+        found = Request(problem, sizes, chosen, tuple(ld.items()), allowed_terms(fast))
         found.check_pitches()
-        if type(fast) is not bool:
-            raise UsageError(f"fast={value_shown(fast)}: it is True or False")
-        if fast:
+        if found.terms:
             found.check_fast()
         return found
 
@@ -159,11 +158,11 @@ class Request:
         return a, b, c
 
     def check_fast(self) -> None:
-        """Raises ``UsageError`` unless products of bf16 terms compute this request faster."""
+        """Raises ``UsageError`` unless products of terms compute this request faster."""
         for role, access in self.access.items():
             if self.dtype[role] != "f32":
                 raise UsageError(
-                    f"fast is for f32 from bf16 products, and {access.tensor} is "
+                    f"fast is for f32 from products of terms, and {access.tensor} is "
                     f"{self.dtype[role]}: leave it out"
                 )
         if not self.gpu.arch.startswith("sm_90"):

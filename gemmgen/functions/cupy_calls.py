@@ -11,6 +11,7 @@ from gemmgen.functions.array_kinds import Array, cupy_kernel
 from gemmgen.functions.call_epilogue import given
 from gemmgen.functions.direct import ALIGNED, DirectCall, Selected, product, selected
 from gemmgen.functions.written import CupyWritten
+from gemmgen.ir.decompositions import Fast
 from gemmgen.ir.dtypes import DTYPES
 
 _ready: Memo[object, CupyReady | CupyWritten] = Memo(4096)
@@ -67,7 +68,7 @@ def cupy_product(
     bias: Array | None,
     epilogue: object,
     out: Array | None,
-    fast: bool,
+    fast: Fast,
     same_bits: str | None,
     transposed: bool,
 ) -> Array:
@@ -103,7 +104,7 @@ def _described(
     b: Any,
     bias: Any,
     epilogue: str | None,
-    fast: bool,
+    fast: Fast,
     same_bits: str | None,
     transposed: bool,
 ) -> tuple[object, ...]:

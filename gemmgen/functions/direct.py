@@ -28,6 +28,7 @@ from gemmgen.functions.problems import (
     problem_types,
 )
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.decompositions import Fast
 from gemmgen.ir.dtypes import DTYPES, DType
 from gemmgen.pipeline import Emitted
 from gemmgen.torch.choosing import ChosenKernel, OperatorCall, choose
@@ -51,7 +52,7 @@ class DirectCall:
     text: str | None
     read: Reads
     numbers: Mapping[str, object]
-    fast: bool
+    fast: Fast
     same_bits: str | None
     names: tuple[str, str]
     given: tuple[Array, ...]
@@ -64,7 +65,7 @@ class DirectCall:
         text: str | None,
         values: Values,
         out: object,
-        fast: bool,
+        fast: Fast,
         same_bits: str | None,
         transposed: bool,
     ) -> DirectCall:
@@ -108,7 +109,7 @@ class Plan:
     views: Mapping[str, View]
     extents: Mapping[str, int]
     dtype: DType
-    fast: bool
+    fast: Fast
 
     def choice(self, gpu: Gpu | None) -> ChosenKernel:
         """The kernel for the tensors."""

@@ -12,6 +12,7 @@ from gemmgen.functions.direct import ALIGNED, DirectCall, Plan, named_arguments,
 from gemmgen.gpu.gpu_names import gpu_named
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.atoms import ATOMS, VIA
+from gemmgen.ir.decompositions import Fast
 from gemmgen.ir.dtypes import BYTES, DTYPES
 from gemmgen.ir.target import runnable
 from gemmgen.schedule.formatting import format_access, format_schedule
@@ -27,7 +28,7 @@ def explain_matmul(
     bias: Array | None = None,
     epilogue: object = None,
     out: Array | None = None,
-    fast: bool = False,
+    fast: Fast = False,
     same_bits: str | None = None,
     gpu: str | Path | Gpu | None = None,
 ) -> str:

@@ -9,6 +9,7 @@ from gemmgen.functions.call_epilogue import given
 from gemmgen.functions.cupy_calls import cupy_product
 from gemmgen.functions.direct import DirectCall, product
 from gemmgen.functions.torch_calls import torch_product
+from gemmgen.ir.decompositions import Fast
 
 
 class Handler(Protocol):
@@ -21,7 +22,7 @@ class Handler(Protocol):
         bias: Array | None,
         epilogue: object,
         out: Array | None,
-        fast: bool,
+        fast: Fast,
         same_bits: str | None,
         transposed: bool,
     ) -> Array: ...
@@ -38,7 +39,7 @@ def matmul(
     bias: object = None,
     epilogue: object = None,
     out: object = None,
-    fast: bool = False,
+    fast: Fast = False,
     same_bits: str | None = None,
 ) -> Any:
     """The matrix product of two arrays of one library: NumPy, CuPy or PyTorch.
@@ -109,7 +110,7 @@ def linear(
     *,
     epilogue: object = None,
     out: object = None,
-    fast: bool = False,
+    fast: Fast = False,
     same_bits: str | None = None,
 ) -> Any:
     """``x`` times the transposed ``weight``, as ``torch.nn.functional.linear`` has it.
@@ -144,7 +145,7 @@ def _numpy_product(
     bias: Array | None,
     epilogue: object,
     out: Array | None,
-    fast: bool,
+    fast: Fast,
     same_bits: str | None,
     transposed: bool,
 ) -> Array:

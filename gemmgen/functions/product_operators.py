@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from gemmgen.calling.scalars import number
 from gemmgen.functions.problems import MatmulProblem
+from gemmgen.ir.decompositions import Fast
 from gemmgen.ir.param import Param
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.torch.operator import Defined, define
@@ -14,7 +15,7 @@ from gemmgen.torch.operator import Defined, define
 NAMESPACE = "gemmgen"
 
 
-def operator_of(problem: MatmulProblem, fast: bool) -> Defined:
+def operator_of(problem: MatmulProblem, fast: Fast) -> Defined:
     """The operator, defined when a problem is first multiplied."""
     text = format_schedule(problem.schedule)
     digest = hashlib.sha256(f"{fast} {text}".encode()).hexdigest()[:16]

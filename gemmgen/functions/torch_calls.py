@@ -26,6 +26,7 @@ from gemmgen.functions.direct import (
 from gemmgen.functions.product_operators import checked_numbers, operator_of, ordered_arguments
 from gemmgen.functions.traced import is_tracing, traced_product
 from gemmgen.functions.written import TorchWritten
+from gemmgen.ir.decompositions import Fast
 from gemmgen.torch.operator import Defined
 from gemmgen.torch.pytorch import pytorch
 from gemmgen.torch.running import loaded
@@ -134,7 +135,7 @@ def torch_product(
     bias: Array | None,
     epilogue: object,
     out: Array | None,
-    fast: bool,
+    fast: Fast,
     same_bits: str | None,
     transposed: bool,
 ) -> Array:
@@ -168,7 +169,7 @@ def _into(
     bias: Array | None,
     epilogue: object,
     out: Any,
-    fast: bool,
+    fast: Fast,
     same_bits: str | None,
     transposed: bool,
 ) -> Array:
@@ -257,7 +258,7 @@ def _described(
     b: Any,
     bias: Any,
     epilogue: str | None,
-    fast: bool,
+    fast: Fast,
     same_bits: str | None,
     transposed: bool,
 ) -> tuple[object, ...]:

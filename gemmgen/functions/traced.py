@@ -21,6 +21,7 @@ from gemmgen.functions.array_kinds import Array
 from gemmgen.functions.call_epilogue import check_given, check_old_values, given, reads
 from gemmgen.functions.problems import checked_letters, problem_of, problem_types
 from gemmgen.functions.product_operators import NAMESPACE, operator_of, ordered_arguments
+from gemmgen.ir.decompositions import Fast
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -43,7 +44,7 @@ def traced_product(
     bias: Array | None,
     epilogue: object,
     out: Array | None,
-    fast: bool,
+    fast: Fast,
     same_bits: str | None,
     transposed: bool,
 ) -> Array:
@@ -101,7 +102,7 @@ def _operator(
     out: object,
     own: tuple[tuple[str, object], ...],
     text: str | None,
-    fast: bool,
+    fast: Fast,
     same_bits: str | None,
     names: tuple[str, str],
 ) -> tuple[str, tuple[str, ...], tuple[float | None, ...]]:

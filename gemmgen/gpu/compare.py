@@ -182,8 +182,8 @@ def _of_a_sum(product: Contraction, depth: int, data: Data) -> float:
     sqrt(K) / 2 is above that and, from K = 1024 on, above 16.
 
     With ``decompose`` each product of terms truncates the accumulator as a whole product would:
-    the depth, and sqrt(K) / 2, are multiplied by their number.  The error of the omitted products,
-    u, is within that (``ir/decompositions.py``).
+    the depth, and sqrt(K) / 2, are multiplied by their number.  The error of the omitted products
+    of bf16 terms, u, is within that; that of f16 terms is added (``ir/decompositions.py``).
     """
     rule = product.arithmetic.rule
     if rule is not None and product.arithmetic.fraction is not None:
@@ -193,6 +193,7 @@ def _of_a_sum(product: Contraction, depth: int, data: Data) -> float:
         most = product.arithmetic.products * (
             depth if data == "positive" else max(16.0, depth**0.5 / 2)
         )
+        most += product.arithmetic.lost
         return unit * most / (1 - depth * product.arithmetic.products * unit)
     if data != "positive":
         return unit * (max(16.0, depth**0.5 / 2) if _truncates(product) else 16.0)

@@ -65,7 +65,7 @@ class CheckedMachine:
         return self.lanes.builtins() | {"gridDim.x": self._state.blocks}
 
     def parameter(self, param: Param) -> Closure | Memory:
-        if param.is_scratch and param.planes is None:
+        if param.is_scratch and not param.is_prepared:
             return self._state.memory(param, self.lanes)
         value = self._arguments[param.name]
         if not isinstance(value, np.ndarray):

@@ -84,7 +84,7 @@ def run_pre_passes(kernel: LoweredKernel, values: Mapping[str, Argument]) -> dic
     integers = {name: value for name, value in values.items() if isinstance(value, int)}
     found: dict[str, Argument] = {
         param.name: poisoned(interface.scratch_elements(param, integers), param.dtype)
-        for param in interface.split
+        for param in interface.prepared
     }
     kernels = {pre_pass.interface.name: pre_pass for pre_pass in kernel.pre_passes}
     for launch in interface.before:

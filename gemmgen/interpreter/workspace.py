@@ -87,7 +87,7 @@ class LaunchState:
     ) -> LaunchState:
         """Fresh memory for a launch of this many ``blocks``."""
         state = LaunchState(order, blocks)
-        for param in (p for p in interface.scratch if p.planes is None):
+        for param in (p for p in interface.scratch if not p.is_prepared):
             count = interface.scratch_elements(param, extents)
             if param.kind == "counter":
                 state.counters[param.name] = np.zeros(count, np.int64)

@@ -243,9 +243,9 @@ ATOMS: dict[Atom, AtomTraits] = {
     "m8n8k4_f64": _of_doubles(1, 1),
     "m16n8k16_f32": _OF_PARTS,
     "m64nNk16": _of_a_warpgroup(16, _OF_HALVES),
-    # f32 as bf16 terms, each of which is a separate tile in shared memory.
+    # f32 as terms, each of which is a separate tile in shared memory.
     "m64nNk16_f32": _of_a_warpgroup(
-        16, (("bf16", "bf16", "f32"),), splits="f32", mn_major=("bf16", "f32")
+        16, tuple(reversed(_OF_HALVES)), splits="f32", mn_major=(*HALVES, "f32")
     ),
     "m64nNk32": _of_a_warpgroup(32, _OF_BYTES),
     # The PTX ISA, "wgmma.mma_async", integers: N is 8, 16, 24, 32, 48, 64 and on in steps of 16.

@@ -164,6 +164,15 @@ class MultiplyAgain:
 
 
 @record
+class Unscale:
+    """Multiplies the accumulators by the inverses of the scales of A's rows and B's columns."""
+
+    SYNTAX = "{contract}"
+
+    contract: Contract
+
+
+@record
 class DescribeOperands:
     """Where a warpgroup finds its parts of both operands, in these stages of shared memory."""
 
@@ -220,6 +229,7 @@ Timed = (
     | Fetch
     | Multiply
     | MultiplyAgain
+    | Unscale
     | DescribeOperands
     | StageSlice
     | StoreSlice

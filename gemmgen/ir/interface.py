@@ -22,8 +22,7 @@ from gemmgen.ir.tensor_map import LANDS_AT, REPEATS, MapDimension, MapFields, Te
 INT_MAX = 2**31 - 1
 T = TypeVar("T")
 MOST_WALKED = 2**30
-"""Tiles of a persistent kernel: a tile's number and the number of blocks, which is at most that of
-tiles, add up to an int."""
+"""Tiles of a persistent kernel: a tile's number and the number of blocks add up to an int."""
 
 
 @record
@@ -41,9 +40,9 @@ class PrePass:
 
     def blocks(self, values: Mapping[str, int]) -> int:
         """The number of blocks; 0, and there is no launch, where an extent is 0."""
-        extents = dict(zip(self.interface.params, self.arguments, strict=True))
-        sizes = {p.name: values[own] for p, own in extents.items() if p.kind == "extent"}
-        return self.interface.grid(sizes)
+        pairs = zip(self.interface.params, self.arguments, strict=True)
+        sizes = {p.name: values[own] for p, own in pairs if p.kind == "extent"}
+        return self.interface.grid(sizes) if all(sizes.values()) else 0
 
 
 @record
@@ -70,16 +69,12 @@ class Interface:
 
     ``maps`` are the tensors that the launcher hands on as tensor maps; callers pass pointers.
 
-    Blocks of a ``cluster`` run together and lie side by side, as many along each of ``tiles``
-    (empty: they run alone).  Tiles beyond C complete the last clusters.
+    Blocks of a ``cluster`` run together, as many along each of ``tiles`` (empty: they run alone).
+    Tiles beyond C complete the last clusters.  A persistent kernel has ``resident`` blocks for each
+    multiprocessor, or as many clusters as the GPU runs at a time, or one for each tile if these are
+    fewer, and each walks over its share; else ``resident`` is 0.  ``attribute``: of its launch.
 
-    A persistent kernel has ``resident`` blocks for each multiprocessor of the GPU, or as many
-    clusters as it runs at a time, or one for each tile if these are fewer, and each walks over its
-    share of the tiles; else ``resident`` is 0.
-    ``attribute``: of its launch, by ``ir.launch_attribute``.
-
-    ``before`` are launches that come before the kernel's.
-    ``arithmetic``: how its accumulators are added up, which results depend on.
+    ``before`` are launches before the kernel's; ``arithmetic`` says how accumulators are added up.
     """
 
     SYNTAX = "{name}"
@@ -186,9 +181,14 @@ class Interface:
         """The workspaces that a pre-pass writes the parts of tensors to."""
         return tuple(p for p in self.params if p.planes is not None)
 
+    @property
+    def prepared(self) -> tuple[Param, ...]:
+        """The workspaces that a pre-pass writes."""
+        return tuple(p for p in self.params if p.is_prepared)
+
     def plane_values(self, values: Mapping[str, int]) -> dict[str, int]:
-        """What the launcher computes of the planes of parts, by its names: their rows and planes
-        in elements, and how many there are, by its digits."""
+        """What the launcher computes, by its names: the pitch and the size of planes, in elements;
+        and how many there are, by its digits."""
         found: dict[str, int] = {}
         for param in self.split:
             assert param.planes is not None
@@ -231,8 +231,8 @@ class Interface:
         return self.cluster or (1,) * len(self.tiles)
 
     def tile_count(self, extents: Mapping[str, int]) -> int:
-        """Number of tiles of all matrices of C for ``extents`` (those that ``shaping`` names), with
-        those beyond C that complete a cluster; 0 where C is empty."""
+        """Tiles of all matrices of C for ``extents`` (those of ``shaping``), with those beyond C
+        that complete a cluster; 0 where C is empty."""
         count = self.cluster_blocks
         for (name, size), blocks in zip(self.tiles, self._cluster_sides, strict=True):
             count *= -(-extents[name] // (size * blocks))
@@ -241,8 +241,8 @@ class Interface:
         return count
 
     def grid(self, extents: Mapping[str, int], held: int = 1) -> int:
-        """Number of blocks for ``extents``, whole clusters, 0 if C is empty; that of a persistent
-        kernel on a GPU that has ``held`` multiprocessors, or runs ``held`` clusters at a time."""
+        """Blocks for ``extents``, whole clusters, 0 if C is empty; of a persistent kernel on a GPU
+        that has ``held`` multiprocessors, or runs ``held`` clusters at a time."""
         count = self.tile_count(extents) * self.parts
         each = self.cluster_blocks if self.cluster else self.resident
         return min(count, held * each) if self.resident else count
@@ -253,7 +253,7 @@ class Interface:
         return MOST_WALKED if self.resident else INT_MAX
 
     def is_too_large(self, extents: Mapping[str, int]) -> bool:
-        """Whether C has more tiles for ``extents`` than a launch can have."""
+        """Whether C has more."""
         return self.tile_count(extents) * self.parts > self.most_tiles
 
     @property
@@ -279,6 +279,8 @@ class Interface:
         if param.planes is not None:
             pitch = pitch_of(extents[param.planes.columns], param.dtype)
             return param.planes.count * extents[param.planes.rows] * pitch
+        if param.scales is not None:
+            return extents[param.scales.extent]
         return self.tile_count(extents) * param.per_tile
 
     def shaping(self) -> tuple[str, ...]:

@@ -126,14 +126,15 @@ class Copy:
 
 @record
 class Split:
-    """A kernel of its own, launched first: ``dst = src`` as this many ``parts`` of a narrower
-    type, a plane of global memory each (``ir/decompositions.py``)."""
+    """A kernel of its own, launched first: ``dst = src`` as this many ``parts`` of a narrower type,
+    a plane of global memory each, of ``scaled`` rows or not (``ir/decompositions.py``)."""
 
     SYNTAX = "{dst} = {src}"
 
     dst: str
     src: str
     parts: int
+    scaled: bool = False
     origins: Origins = ()
 
 
@@ -285,8 +286,7 @@ class Fact:
 
 @record
 class Program:
-    """Kernels launched one after another on one stream: ``splits``, then ``kernels``.  The first
-    of ``kernels`` contracts."""
+    """Kernels launched one after another: ``splits``, then ``kernels``, whose first contracts."""
 
     problem: Problem
     target: str

@@ -7,7 +7,7 @@ from typing import Literal
 from gemmgen.base.record import record
 from gemmgen.base.source import indexed
 from gemmgen.ir.dtypes import BYTES, DType
-from gemmgen.ir.planes import Planes
+from gemmgen.ir.planes import Planes, Scales
 
 
 @record
@@ -22,7 +22,8 @@ class Param:
     ints) and, of the kernel alone, ``map`` (a tensor map).  ``dtype`` is that of a tensor's or a
     workspace's elements, or of a scalar.
     What is ``zeroed`` must hold zeros before the first launch, and each launch leaves zeros.
-    A workspace with ``planes`` has the parts of a tensor, which a pre-pass writes.
+    A workspace with ``planes`` has the parts of a tensor, and one with ``scales`` the scales of its
+    rows; a pre-pass writes them.
     """
 
     SYNTAX = "{kind} {name}"
@@ -37,6 +38,7 @@ class Param:
     zeroed: bool = False
     align: int = 4
     planes: Planes | None = None
+    scales: Scales | None = None
 
     @property
     def text(self) -> str:
@@ -47,6 +49,11 @@ class Param:
     def is_scratch(self) -> bool:
         """Whether it is scratch memory, which callers neither fill nor read."""
         return self.kind in ("workspace", "counter")
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether a pre-pass writes it, and the kernel only reads."""
+        return self.planes is not None or self.scales is not None
 
     @property
     def item(self) -> int:

@@ -45,7 +45,7 @@ from gemmgen.lower.grid_wait import waiting
 from gemmgen.lower.placement import of_block, of_thread, walk, without_unused
 from gemmgen.lower.shared_arrays import shared_arrays, static_or_dynamic
 from gemmgen.lower.signature import interface_of
-from gemmgen.lower.split_planes import launches, splitting_kernel
+from gemmgen.lower.split_planes import launch, pre_pass_of
 from gemmgen.lower.static_asserts import static_asserts_of
 from gemmgen.lower.tensor_maps import maps
 from gemmgen.lower.thread_map import thread_maps
@@ -97,9 +97,9 @@ def _with_pre_passes(kernel: LoweredKernel) -> LoweredKernel:
     interface = kernel.interface
     if not interface.split:
         return kernel
-    pre_pass = splitting_kernel(interface)
-    before = launches(pre_pass, interface)
-    return replace(kernel, interface=replace(interface, before=before), pre_passes=(pre_pass,))
+    kernels = tuple(dict.fromkeys(pre_pass_of(param, interface) for param in interface.split))
+    before = tuple(launch(param, interface) for param in interface.split)
+    return replace(kernel, interface=replace(interface, before=before), pre_passes=kernels)
 
 
 def _launch(context: Context, interface: Interface) -> LaunchNames:

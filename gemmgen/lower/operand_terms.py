@@ -7,9 +7,10 @@ from typing import cast
 
 from gemmgen.ir import names
 from gemmgen.ir.control import Assign, Define, For, If
-from gemmgen.ir.expanded import Fetch, MultiplyAgain
-from gemmgen.ir.expr import Call, Element, Expr, Int, Unary, Var
+from gemmgen.ir.expanded import Fetch, MultiplyAgain, Unscale
+from gemmgen.ir.expr import Binary, Call, Element, Expr, Int, Unary, Var
 from gemmgen.ir.lane_matrices import OperandArray, SplitMatrices, packed
+from gemmgen.ir.planes import SCALES
 from gemmgen.ir.simplify import add, all_of
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower import addresses, bounds, matrix_rows
@@ -36,6 +37,31 @@ def load(context: Context, own: MmaOperand, node: Fetch, number: Expr) -> tuple[
     return (*body, SplitMatrices(target, whole, pairs, own.fragment.parts, into))
 
 
+def unscale(context: Context, _node: Unscale) -> tuple[Node, ...]:
+    """The accumulators of the thread times the inverses of the scales, which are written if there
+    is a product at all."""
+    (m, n), problem = context.letters, context.problem
+    registers: dict[str, Expr] = {letter: Var(f"reg_{letter}") for letter in (m, n)}
+    total = addresses.sum_at(context, registers)
+    assert isinstance(total, Element)
+    row, column = (SCALES.format(tensor=x.name) for x in (problem.a, problem.b))
+    scale = Var("scale")
+    scaled = Assign(total, total * scale * Element(column, (Var(n),)))
+    each = bounds.guarded(bounds.inside(context, n, Var(n)), (scaled,))
+    columns = over_registers(context, n, each)
+    rows = (Define(scale.name, Element(row, (Var(m),)), "float"), *columns)
+    body = over_registers(context, m, bounds.guarded(bounds.inside(context, m, Var(m)), rows))
+    return (If[Node](Binary(">", bounds.extent(context, problem.k), Int(0)), body),)
+
+
+def over_registers(context: Context, letter: str, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """``body`` for each of a thread's accumulators along a letter, with its index in C."""
+    own = addresses.own(context, letter, Var(f"reg_{letter}"))
+    place = Define(letter, add(names.tile_origin(letter), own))
+    stop = names.registers(letter)
+    return (For(f"reg_{letter}", Int(0), stop, Int(1), (place, *body), unroll=True),)
+
+
 def again(context: Context, node: MultiplyAgain) -> tuple[Node, ...]:
     """The accumulators of the thread that are not finite, one after another, over all of k."""
     (m, n), problem = context.letters, context.problem
@@ -52,14 +78,9 @@ def again(context: Context, node: MultiplyAgain) -> tuple[Node, ...]:
     assert guard is not None
     recomputed = If[Node](guard, (Assign(total, number(0, problem.accumulate)), whole), rare=True)
 
-    def over(letter: str, body: tuple[Node, ...]) -> tuple[Node, ...]:
-        own = addresses.own(context, letter, registers[letter])
-        place = Define(letter, add(names.tile_origin(letter), own))
-        stop = names.registers(letter)
-        return (For(f"reg_{letter}", Int(0), stop, Int(1), (place, *body), unroll=True),)
-
-    columns = over(n, (recomputed,))
-    return over(m, bounds.guarded(bounds.inside(context, m, Var(m)), columns))
+    columns = over_registers(context, n, (recomputed,))
+    inside = bounds.inside(context, m, Var(m))
+    return over_registers(context, m, bounds.guarded(inside, columns))
 
 
 LOADING = Loading(

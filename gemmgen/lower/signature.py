@@ -20,7 +20,7 @@ from gemmgen.ir.names import ARRIVED, WORKSPACE
 from gemmgen.ir.occupancy import blocks_per_multiprocessor
 from gemmgen.ir.param import Param
 from gemmgen.ir.parameters import ld_name
-from gemmgen.ir.planes import Planes
+from gemmgen.ir.planes import SCALES, Planes, Scales
 from gemmgen.ir.problem import Tensor
 from gemmgen.ir.target import TARGETS
 from gemmgen.ir.tensor_map import ALIGNMENT, TensorMap
@@ -121,13 +121,19 @@ def _params(context: Context) -> Iterator[Param]:
 
 
 def _scratch(context: Context) -> Iterator[Param]:
-    """The parts of what is split; what blocks that share a tile leave their accumulators in, and
-    count themselves with."""
+    """The parts of what is split, and its scales; what blocks that share a tile leave their
+    accumulators in, and count themselves with."""
     for split in (s for s in context.program.splits if context.kernel.has(s.dst)):
         tensor, own = context.tensor(split.src), context.buffer(split.dst)
         rows, columns = (bounds.extent(context, letter).name for letter in tensor.letters)
-        planes = Planes(tensor.name, split.parts, rows, columns)
+        scales = SCALES.format(tensor=tensor.name) if split.scaled else ""
+        planes = Planes(tensor.name, split.parts, rows, columns, scales)
         yield Param(split.dst, "workspace", dtype=own.dtype, align=ALIGNMENT, planes=planes)
+        if scales:
+            by_rows = tensor.letters[-1] == context.problem.k
+            each = Scales(tensor.name, rows if by_rows else columns, by_rows)
+            letter = tensor.letters[0 if by_rows else -1]
+            yield Param(scales, "workspace", (letter,), dtype=tensor.dtype, scales=each)
     work, acc_type = context.kernel.work, context.problem.accumulate
     if context.is_split:
         size, atomic = prod(size for _, size in work.tile), work.reduce == "atomic"

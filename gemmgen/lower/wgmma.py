@@ -19,7 +19,7 @@ from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.control import Define, For
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import contraction
-from gemmgen.ir.expanded import DescribeOperands, Multiply, MultiplyAgain, Stage
+from gemmgen.ir.expanded import DescribeOperands, Multiply, MultiplyAgain, Stage, Unscale
 from gemmgen.ir.expr import Call, Element, Expr, Int, Var
 from gemmgen.ir.instruction import instruction
 from gemmgen.ir.lowered import Check, Constant
@@ -219,6 +219,7 @@ LOWER = {
     DescribeOperands: describe,
     Multiply: multiply,
     MultiplyAgain: operand_terms.again,
+    Unscale: operand_terms.unscale,
     Map: threads.store,
 }
 LOWERING = replace(

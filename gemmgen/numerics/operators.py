@@ -122,6 +122,14 @@ def _relu(x: Real) -> Real:
     return np.where(np.less(x, 0), np.zeros_like(x), x)
 
 
+def row_scale(largest: Real) -> Real:
+    """The power of two with which the largest magnitude of a row is at least 2^14 and below 2^15;
+    2^126 at most, 2^-114 at least (``Decomposition.scaled``)."""
+    exponent = np.asarray(largest, np.float32).view(np.int32) >> 23
+    scale = (268 - np.maximum(exponent, 15)).astype(np.int32) << 23
+    return cast(Real, scale.astype(np.int32).view(np.float32))
+
+
 FUNCTIONS: dict[str, Function] = {
     "fmaf": fmaf,
     "mad": mad,
@@ -139,6 +147,8 @@ FUNCTIONS: dict[str, Function] = {
     "max": np.maximum,
     "clamp": _clamp,
     "round": np.rint,
+    "row_scale": row_scale,
+    "largest": np.fmax,
 }
 
 DOUBLE: dict[str, Function] = {

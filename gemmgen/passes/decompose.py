@@ -1,4 +1,4 @@
-"""decompose: f32 from products of bf16 terms on tensor cores (bf16x3), with f32 accumulators.
+"""decompose: f32 from products of bf16 or f16 terms on tensor cores (bf16x3, f16x3).
 
 Each element is the sum of three terms: x0 = bf16(x), x1 = bf16(x - x0), x2 = bf16(x - x0 - x1).
 They have all 24 bits of x if |x| is at least 2^-110 or 0; below that the last bits are lost, as
@@ -12,6 +12,11 @@ finite are recomputed with FMAs, so infinities and NaNs are those of f32.
 Tensor cores truncate where f32 rounds, which adds up along k, so ``tensor_core`` needs
 ``promote``: every 64 terms, say, its accumulator is added to one in f32.  The error is then at most
 (18 promote + K / promote + 1) 2^-24 of the sum of |A * B|; the header of an emitted file has it.
+
+``into=f16`` has two terms and computes three of their four products, which is twice as fast and
+less accurate: a pre-pass multiplies each row of A and column of B by a power of two, so that its
+largest element is near the end of f16's range, and the accumulators are multiplied by the inverses.
+It needs ``via=wgmma``; the header states the bound.
 
 With ``via=mma`` tiles are K-major in shared memory; ``cache_shared B[n, k]`` transposes others.
 ``into=f32`` equals no directive.
@@ -32,7 +37,7 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import Blame
 from gemmgen.ir.atoms import Via
-from gemmgen.ir.decompositions import INTO, PARTS, PRODUCTS, WHOLE
+from gemmgen.ir.decompositions import DECOMPOSITIONS, WHOLE, Decomposition
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import changed_by, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Contract, Copy, Program
@@ -42,6 +47,7 @@ from gemmgen.passes.promote import USUAL, usual_interval
 from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere
 
+_PRODUCTS = tuple(count for each in DECOMPOSITIONS.values() for count in each.products)
 INSTRUCTION = Blame("tensor_core", "via")
 
 
@@ -51,18 +57,23 @@ class Decompose:
         "decompose",
         example="decompose into=bf16 parts=3 products=6",
         arguments=(
-            ArgumentSpec("into", "word", choices=(INTO, WHOLE), required=True, identity=WHOLE),
             ArgumentSpec(
-                *("parts", "int", PARTS, PARTS),
-                default=PARTS,
-                identity=PARTS,
-                fuzz=((PARTS,),),
+                "into", "word", choices=(*DECOMPOSITIONS, WHOLE), required=True, identity=WHOLE
             ),
             ArgumentSpec(
-                *("products", "int", PRODUCTS[0], PRODUCTS[-1]),
-                default=PRODUCTS[0],
-                identity=PRODUCTS[0],
-                fuzz=tuple((count,) for count in PRODUCTS),
+                *("parts", "int", 1, max(each.parts for each in DECOMPOSITIONS.values())),
+                follows="into",
+                usual=((WHOLE, 1), *((into, each.parts) for into, each in DECOMPOSITIONS.items())),
+                fuzz=(tuple(each.parts for each in DECOMPOSITIONS.values()),),
+            ),
+            ArgumentSpec(
+                *("products", "int", 1, max(_PRODUCTS)),
+                follows="into",
+                usual=(
+                    (WHOLE, 1),
+                    *((into, each.products[0]) for into, each in DECOMPOSITIONS.items()),
+                ),
+                fuzz=tuple((count,) for count in _PRODUCTS),
             ),
         ),
         elsewhere=Elsewhere(
@@ -80,13 +91,14 @@ class Decompose:
     @staticmethod
     def read(stated: Stated, gemm: Gemm) -> Decompose:
         into = cast(DType, stated.word("into"))
+        usual = DECOMPOSITIONS.get(into, Decomposition(1, (1,)))
         parts, products = stated.integer("parts"), stated.integer("products")
-        return Decompose(into, parts or PARTS, products or PRODUCTS[0], stated)
+        return Decompose(into, parts or usual.parts, products or usual.products[0], stated)
 
     def apply(self, program: Program) -> Program:
         if self.into == WHOLE:
             return program
-        self._check_products()
+        self._check_terms()
         self._check_instruction(program)
         self._check_extents(program)
         self._check_types(program.problem)
@@ -115,6 +127,13 @@ class Decompose:
                 "as the hardware deals them out",
                 at=INSTRUCTION,
                 hint="via=mma, or leave decompose out",
+            )
+        if via == "mma" and DECOMPOSITIONS[self.into].scaled:
+            raise Refusal(
+                f"decompose into={self.into} scales rows by a power of two in a pre-pass, and "
+                "tensor_core via=mma splits what lanes hold, without one",
+                at=INSTRUCTION,
+                hint="via=wgmma, or decompose into=bf16",
             )
         if via == "wgmma" and batch:
             raise Refusal(
@@ -148,14 +167,22 @@ class Decompose:
                 "or leave decompose out",
             )
 
-    def _check_products(self) -> None:
-        if self.products not in PRODUCTS:
+    def _check_terms(self) -> None:
+        usual = DECOMPOSITIONS[self.into]
+        parts, products = usual.parts, usual.products
+        if self.parts != parts:
             raise Refusal(
-                f"decompose multiplies {' or '.join(map(str, PRODUCTS))} products of terms, "
-                f"not {self.products}",
+                f"decompose into={self.into} has {parts} terms, not {self.parts}",
+                at=self.stated.span_of("parts"),
+                hint=f"parts={parts}",
+            )
+        if self.products not in products:
+            raise Refusal(
+                f"decompose into={self.into} multiplies {' or '.join(map(str, products))} "
+                f"products of terms, not {self.products}",
                 at=self.stated.span_of("products"),
-                notes=(f"{PARTS} terms of each operand have {PARTS} x {PARTS} products",),
-                hint=" or ".join(f"products={count}" for count in PRODUCTS),
+                notes=(f"{parts} terms of each operand have {parts} x {parts} products",),
+                hint=" or ".join(f"products={count}" for count in products),
             )
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.boxes import with_type
 from gemmgen.ir.buffers import Buffer, Role
+from gemmgen.ir.decompositions import DECOMPOSITIONS
 from gemmgen.ir.edit import contraction, edit_buffer, edit_main, edit_operations, pipeline_of
 from gemmgen.ir.nodes import Contract, Copy, Program, Split
 
@@ -50,6 +51,7 @@ def _split(program: Program, contract: Contract, copied: Copy) -> Program:
     kernel = edit_operations(edit_buffer(kernel, copied.dst, of_parts), switch)
     buffers = list(kernel.buffers)
     buffers.insert(buffers.index(source) + 1, planes)
-    first = Split(name, source.name, contract.parts, origins)
+    scaled = DECOMPOSITIONS[contract.into].scaled
+    first = Split(name, source.name, contract.parts, scaled, origins)
     program = edit_main(program, lambda _: replace(kernel, buffers=tuple(buffers)))
     return replace(program, splits=(*program.splits, first))

@@ -1,16 +1,18 @@
-"""Products of bf16 terms in the order in which a kernel adds them (``decompose``)."""
+"""Products of terms in the order in which a kernel adds them (``decompose``)."""
 
 from __future__ import annotations
+
+from typing import cast
 
 import numpy as np
 
 from gemmgen.base.record import record
 from gemmgen.ir.atoms import ATOMS, Atom
-from gemmgen.ir.decompositions import products_of
+from gemmgen.ir.decompositions import DECOMPOSITIONS, products_of
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.nodes import Contract
 from gemmgen.numerics.formats import Real, held
-from gemmgen.numerics.operators import Ints
+from gemmgen.numerics.operators import Ints, row_scale
 
 
 @record
@@ -41,7 +43,11 @@ class Decomposed:
 
     def expanded(self, a: Real, b: Real) -> tuple[Real, Real]:
         """A (M, K) and B (K, N) with ``products`` times the k, in the order of the products: those
-        of the first step of an instruction, pair by pair of terms, then those of the next."""
+        of the first step of an instruction, pair by pair of terms, then those of the next.  Rows of
+        A and columns of B are scaled (``unscaled``)."""
+        if self._is_scaled:
+            with np.errstate(all="ignore"):
+                a, b = a * _scales(a, -1), b * _scales(b, -2)
         order = self._order()
         size = len(order)
         missing = -a.shape[-1] % size
@@ -57,6 +63,19 @@ class Decomposed:
         left = np.concatenate([of_a[i][..., k] for i, _, k in at], axis=-1)
         right = np.concatenate([of_b[j][..., k, :] for _, j, k in at], axis=-2)
         return left, right
+
+    @property
+    def _is_scaled(self) -> bool:
+        return DECOMPOSITIONS[self.into].scaled
+
+    def unscaled(self, total: Real, a: Real, b: Real) -> Real:
+        """``total``, accumulated from what ``expanded`` makes of A (M, K) and B (K, N), without the
+        scales."""
+        if not self._is_scaled:
+            return total
+        one = np.float32(1)
+        with np.errstate(all="ignore"):
+            return total * (one / _scales(a, -1)) * (one / _scales(b, -2))
 
     def split(self, numbers: Real) -> tuple[Real, ...]:
         """The terms, the greatest first."""
@@ -78,3 +97,9 @@ class Decomposed:
         rows = [column for row, column in found if row == 0]
         pairs = np.array(rows).reshape(k // 8, 2, 4)  # register, element within it, lane
         return pairs.transpose(0, 2, 1).reshape(-1)
+
+
+def _scales(numbers: Real, axis: int) -> Real:
+    """The scale of each row (axis -1), or column (axis -2), of matrices; NaNs choose none."""
+    largest = np.fmax.reduce(np.abs(numbers), axis=axis, initial=0.0, keepdims=True)
+    return cast(Real, row_scale(largest))

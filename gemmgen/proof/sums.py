@@ -80,6 +80,8 @@ class Summation:
             terms=terms,
             accumulate=self.core.accumulate if self.core else reference.sequential,
         )
+        if self.split:
+            total = self.split.unscaled(total, *whole)
         if not self.split or np.isfinite(total).all():
             return total
         return np.where(np.isfinite(total), total, reference.sequential(*whole))

@@ -71,9 +71,11 @@ Pair = tuple[int, int]
 
 @record
 class TermTotals:
-    """The sum of several, each of the products of one pair of terms (``decompose``)."""
+    """The sum of several, each of the products of one pair of terms (``decompose``), times
+    ``scales``, which undo those of a pre-pass."""
 
     totals: tuple[tuple[Pair, Total], ...]
+    scales: tuple[TensorElement, ...] = ()
 
 
 @record
@@ -133,9 +135,10 @@ def with_forms(data: Data, function: Callable[[Polynomial], Polynomial]) -> Data
             return Total(
                 _place(at, function), function(low), function(high), tuple(map(function, extra))
             )
-        case TermTotals(totals):
+        case TermTotals(totals, scales):
             return TermTotals(
-                tuple((pair, cast(Total, with_forms(own, function))) for pair, own in totals)
+                tuple((pair, cast(Total, with_forms(own, function))) for pair, own in totals),
+                tuple(cast(TensorElement, with_forms(own, function)) for own in scales),
             )
         case Pick(condition, yes, no):
             return pick(
@@ -179,8 +182,9 @@ def skeleton(data: Data) -> tuple[object, ...]:
         case Total(at, low, high, extra):
             own = [form for _, form in at]
             return ("total", *map(polynomials.skeleton, (*own, low, high, *extra)))
-        case TermTotals(totals):
-            return ("terms", *((pair, skeleton(own)) for pair, own in totals))
+        case TermTotals(totals, scales):
+            own = ((pair, skeleton(total)) for pair, total in totals)
+            return ("terms", *own, *map(skeleton, scales))
         case Pick(condition, yes, no):
             return ("pick", _shape(condition), skeleton(yes), skeleton(no))
         case Apply(name, arguments):
@@ -214,8 +218,10 @@ def same(left: Data, right: Data) -> bool:
                 and len(left.extra) == len(right.extra)
                 and all(map(polynomials.same, left.extra, right.extra))
             )
-        case TermTotals(totals), TermTotals(others):
-            return len(totals) == len(others) and all(
+        case TermTotals(totals, scales), TermTotals(others, of_others):
+            if (len(totals), len(scales)) != (len(others), len(of_others)):
+                return False
+            return all(map(same, scales, of_others)) and all(
                 pair == there and same(own, other)
                 for (pair, own), (there, other) in zip(totals, others, strict=True)
             )
@@ -296,8 +302,9 @@ def shown(data: Data, thread: int) -> str:
         case Total(at, low, high):
             ends = f"{_shown(low, thread)} <= k < {_shown(high, thread)}"
             return f"the sum for [{_shown_place(at, thread)}] over {ends}"
-        case TermTotals(totals):
-            return " + ".join(f"{shown(own, thread)} of terms {pair}" for pair, own in totals)
+        case TermTotals(totals, scales):
+            own = " + ".join(f"{shown(own, thread)} of terms {pair}" for pair, own in totals)
+            return " * ".join((f"({own})" if scales else own, *(shown(s, thread) for s in scales)))
         case UnknownData(reason):
             return reason
         case Number(value):

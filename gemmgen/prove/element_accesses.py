@@ -169,7 +169,7 @@ def load_global(
     width: int,
     valid: Sequence[Condition] = (),
 ) -> list[Data]:
-    if tensor.param.kind != "tensor":
+    if tensor.param.kind != "tensor" and tensor.param.scales is None:
         return part_accesses.load(context, state, tensor, width)
     at = coordinates(context, tensor)
     check_alignment(context, state, tensor, width)

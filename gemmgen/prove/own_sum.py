@@ -134,6 +134,22 @@ class _Stored:
             self.violate(f"the sum lacks the products of terms {lacking[0]}")
         for own in totals.values():
             self._total(own)
+        if None not in totals:
+            self._scales(value.scales if isinstance(value, TermTotals) else ())
+
+    def _scales(self, scales: tuple[TensorElement, ...]) -> None:
+        """That the scales of the element's row and column are undone, once each; without a product
+        there is nothing to scale."""
+        for name in sorted(self.context.scales):
+            own = [scale for scale in scales if scale.tensor == name]
+            if len(own) > 1:
+                self.violate(f"the sum is multiplied by {name} {len(own)} times")
+            for scale in own:
+                self._same_place(f"a scale of {name}", scale.at)
+            if not own:
+                extent = self.context.extent(self.context.contracted[0])
+                none = conditions.at_least(polynomials.ZERO, extent)
+                self._goal(none, f"the sum is not multiplied by {name}")
 
     def _total(self, value: Total) -> None:
         self._same_place("a sum", value.at)

@@ -145,7 +145,8 @@ def _longer_of_terms(
 ) -> Data:
     """The same for a product of terms: its pair has a sum of its own."""
     own = dict(sum_.totals) if isinstance(sum_, TermTotals) else {}
-    if not own and sum_ != data.ZERO:
+    done = isinstance(sum_, TermTotals) and sum_.scales
+    if done or (not own and sum_ != data.ZERO):
         return _wrong(context, state, f"adds a product of terms to {data.shown(sum_, 0)}")
     before: Data = own.get(pair, data.ZERO)
     if before == data.ZERO and own and not data.same_place(next(iter(own.values())).at, at):
@@ -198,6 +199,9 @@ def joined(
         return UnknownData(f"a sum with {right.reason}", right.certain)
     if isinstance(left, Total) and isinstance(right, Total):
         return _joined_totals(context, state, left, right)
+    if any(isinstance(each, TermTotals) and each.scales for each in (left, right)):
+        there, here = (data.shown(each, 0) for each in (right, left))
+        return _wrong(context, state, f"adds {there} to {here}")
     own, others = dict(term_totals.totals_of(left) or ()), dict(term_totals.totals_of(right) or ())
     found: list[tuple[Pair, Total]] = []
     for pair in own:

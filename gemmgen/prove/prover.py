@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gemmgen.ir.lowered import LoweredKernel
+from gemmgen.ir.param import Param
 from gemmgen.ir.problem import Problem
 from gemmgen.prove import block_end, coverage, own_sum, split_parts
 from gemmgen.prove.discharge import Discharge, FactOutcome
@@ -66,9 +67,9 @@ def prove(
     questions = questions or Questions()
     begin = time.perf_counter()
     terms = tuple(
-        f"{param.name} has the terms of {param.planes.source}, as its pre-pass leaves them"
-        for param in kernel.interface.split
-        if param.planes is not None
+        f"{param.name} has the {what} of {source}, as its pre-pass leaves them"
+        for param in kernel.interface.prepared
+        for what, source in (_prepared(param),)
     )
     assumed = (*(rule.text() for rule in kernel.interface.requirements), *terms)
     context, outcomes = examined(kernel, problem, seconds, {}, facts, questions)
@@ -88,6 +89,14 @@ def prove(
     proof.late = proof.late or next((x.reason for x in outcomes if x.late), "")
     proof.seconds = time.perf_counter() - begin
     return proof
+
+
+def _prepared(param: Param) -> tuple[str, str]:
+    """What a pre-pass leaves in a workspace, and the tensor that it has read."""
+    if param.planes is not None:
+        return ("scaled terms" if param.planes.scaled_by else "terms"), param.planes.source
+    assert param.scales is not None
+    return "inverse scales", param.scales.source
 
 
 def examined(

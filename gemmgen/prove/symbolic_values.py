@@ -13,7 +13,15 @@ import numpy as np
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import OF_INTS
-from gemmgen.prove import conditions, data, element_accesses, integers, polynomials, products
+from gemmgen.prove import (
+    conditions,
+    data,
+    element_accesses,
+    integers,
+    polynomials,
+    products,
+    term_totals,
+)
 from gemmgen.prove.conditions import Condition, Flag, Integer, Truth
 from gemmgen.prove.data import (
     Apply,
@@ -21,6 +29,7 @@ from gemmgen.prove.data import (
     IndexNumber,
     Number,
     ScalarArgument,
+    TensorElement,
     TermTotals,
     Total,
     UnknownData,
@@ -276,6 +285,10 @@ def _binary(
         return (right if left == data.ZERO else left), False
     if op == "+" and _is_total(left) and (_is_total(right) or isinstance(right, UnknownData)):
         return products.joined(context, state, left, right), False
+    if op == "*" and _is_total(left) and isinstance(right, TensorElement):
+        scaled = term_totals.scaled(left, right, context.scales)
+        if scaled is not None:
+            return scaled, False
     if not (is_integer(left) and is_integer(right)):
         return _of_numbers(op, as_data(left), as_data(right)), False
     x, y = cast(Integer, left), cast(Integer, right)

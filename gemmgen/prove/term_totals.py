@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from gemmgen.prove.data import (
     Data,
@@ -47,7 +47,17 @@ def with_totals(value: Data, function: Callable[[Total], Total]) -> Data:
     match value:
         case Total():
             return function(value)
-        case TermTotals(totals):
-            return TermTotals(tuple((pair, function(own)) for pair, own in totals))
+        case TermTotals(totals, scales):
+            return TermTotals(tuple((pair, function(own)) for pair, own in totals), scales)
         case _:
             return value
+
+
+def scaled(left: Data, right: Data, names: Collection[str]) -> Data | None:
+    """An accumulator of terms times an element of scales, which are tensors of these ``names``;
+    None if it is another product."""
+    if not isinstance(left, TermTotals):
+        return None
+    if not (isinstance(right, TensorElement) and right.tensor in names):
+        return None
+    return TermTotals(left.totals, (*left.scales, right))

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from gemmgen.base.record import record
-from gemmgen.ir.decompositions import PARTS, products_of
+from gemmgen.ir.decompositions import DECOMPOSITIONS, products_of
 from gemmgen.ir.interface import INT_MAX
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.param import Param
@@ -87,7 +87,9 @@ class WalkContext:
             p.name for p in self.interface.tensors if set(self.contracted) & set(p.indices)
         ]
         count = self.interface.arithmetic.products
-        self.pairs = products_of(count=count, parts=PARTS) if count > 1 else ()
+        into = self.interface.arithmetic.into
+        self.pairs = products_of(DECOMPOSITIONS[into].parts, count) if into else ()
+        self.scales = {p.name for p in self.interface.params if p.scales is not None}
         self.grid = grid_of(self.interface, self.theory, self.sizes)
         self.bounded = bool(given)
         parts = self.interface.parts

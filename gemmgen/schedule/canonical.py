@@ -8,7 +8,7 @@ from gemmgen.base.errors import Mistakes
 from gemmgen.base.record import record
 from gemmgen.schedule.directive_arguments import Checked
 from gemmgen.schedule.model import Argument, Directive, Operand
-from gemmgen.schedule.spec import DirectiveSpec, Role
+from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Role
 
 _ROLES: tuple[Role, ...] = ("a", "b", "c")
 
@@ -44,7 +44,7 @@ def _is_identity(statement: Checked) -> bool:
     values = [
         (
             given.get(statement.written(spec.name), statement.value(spec.default)),
-            statement.value(spec.identity),
+            _usual(statement, spec) if spec.follows else statement.value(spec.identity),
         )
         for spec in statement.spec.arguments
     ]
@@ -55,13 +55,21 @@ def _is_identity(statement: Checked) -> bool:
 def _stated(statement: Checked) -> tuple[Argument, ...]:
     """The arguments without those that equal their absence."""
     absent = {
-        statement.written(spec.name): statement.value(
-            spec.identity if spec.default is None else spec.default
+        statement.written(spec.name): (
+            _usual(statement, spec)
+            if spec.follows
+            else statement.value(spec.identity if spec.default is None else spec.default)
         )
         for spec in statement.spec.arguments
         if not spec.required
     }
     return tuple(a for a in statement.arguments if a.value != absent.get(a.name))
+
+
+def _usual(statement: Checked, spec: ArgumentSpec) -> int | None:
+    """What equals the absence of an argument that follows another one."""
+    word = next((a.value for a in statement.arguments if a.name == spec.follows), None)
+    return dict(spec.usual).get(str(word))
 
 
 def _facts(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from gemmgen.ir.identifiers import language_word
 from gemmgen.ir.names import copy_tile, load
 from gemmgen.ir.parameters import CONSTANTS, ld_name, namespace
-from gemmgen.ir.planes import PRE_PASS
+from gemmgen.ir.planes import COLUMNS_PRE_PASS, PRE_PASS
 from gemmgen.schedule.model import Access, Gemm
 from gemmgen.schedule.roles import batches, extents, roles, strides
 
@@ -27,7 +27,7 @@ STEMS = (
     ),
     *("_STEP", "_VECTORS", "_ALONG", "_TURNS"),
     *("_map", "_BLOCKS", "_matrix"),
-    *("_parts", "_parts_map", "_parts_BLOCKS", "_pitch", "_plane"),
+    *("_parts", "_parts_map", "_parts_BLOCKS", "_pitch", "_plane", "_scales"),
 )
 """Suffixes of the emitted text's buffers of a tensor: ``A_shared``."""
 
@@ -141,4 +141,5 @@ def kernel_names(kernel: str) -> dict[str, str]:
         f"launch_{kernel}": "the kernel's launcher",
         namespace(kernel): "the kernel's namespace",
         PRE_PASS.format(kernel=kernel): "the kernel that splits operands before it",
+        COLUMNS_PRE_PASS.format(kernel=kernel): "the kernel that splits an operand by columns",
     }

@@ -33,6 +33,9 @@ class ArgumentSpec:
     there too); ``formerly`` has the names that some of them had in the version before, which still
     parse.  ``elsewhere`` are the words of other languages for it, separated by spaces.
 
+    ``usual`` pairs each value of the word ``follows``, another argument of the directive, with the
+    value that equals the argument's absence beside it.
+
     ``fuzz`` are the values of an integer that the fuzzer draws, in classes whose values are
     equally good.  ``times`` names directives: if a schedule has one of them, the values of
     ``fuzz`` are multiples of its argument of the same name.
@@ -48,6 +51,8 @@ class ArgumentSpec:
     identity: int | str | None = None
     formerly: tuple[tuple[str, str], ...] = ()
     elsewhere: str = ""
+    follows: str = ""
+    usual: tuple[tuple[str, int], ...] = ()
     fuzz: tuple[tuple[int, ...], ...] = ()
     times: tuple[str, ...] = ()
 

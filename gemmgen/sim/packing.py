@@ -242,7 +242,7 @@ def _is_written(param: Param) -> bool:
 
 def _is_readable(param: Param) -> bool:
     """Whether the array's elements are defined before the launch."""
-    if param.planes is not None:  # which a pre-pass writes
+    if param.is_prepared:  # a pre-pass writes it
         return True
     return param.zeroed if param.is_scratch else param.read
 

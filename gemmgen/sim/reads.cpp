@@ -26,7 +26,7 @@ unsigned width() { return state.threads + BESIDE; }
 size_t index_of(unsigned rank, size_t word) {
   if (times == nullptr) {
     words = state.shared_bytes / state.header.word + 1;
-    const size_t count = state.cluster * words;
+    const size_t count = gg_cluster_blocks * words;
     times = static_cast<uint32_t *>(map_memory(count * width() * sizeof *times, "reads"));
     readers = static_cast<Readers *>(map_memory(count * sizeof *readers, "readers"));
   }

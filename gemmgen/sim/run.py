@@ -151,8 +151,12 @@ class CompiledKernel:
             extents = dict.fromkeys(given, 0)
         return scratch_of(self.interface, extents)
 
+    def _pre_passes(self) -> list[Interface]:
+        return [pre_pass.interface for pre_pass in self.interface.before]
+
     def _check_shared(self) -> None:
         declared, used = self.interface.static_shared, sum(a.bytes for a in self.shared)
+        declared += sum({x.name: x.static_shared for x in self._pre_passes()}.values())
         if self.checked and declared and not self.interface.dynamic_shared and used != declared:
             raise KernelFault(
                 f"the text declares {used} bytes of shared memory, its interface {declared}"

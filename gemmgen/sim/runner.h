@@ -18,6 +18,7 @@
 //   wgmma.cpp           a warpgroup's multiplications (wgmma.mma_async)
 //   blocks.cpp          atomics of global memory
 //   launcher.cpp        the CUDA runtime that the text's launcher calls
+//   pre_passes.cpp      kernels that it launches before, if their threads need one another
 //   tensor_map.cpp      the driver's function that encodes tensor maps
 //   guarded_memory.cpp  buffers between guard pages, shared memory
 //   launch_request.cpp  requests on standard input, answers on standard output

@@ -107,16 +107,31 @@ inline GgConfigured<Parameters...> gg_configure(void (*kernel)(Parameters...), d
   return {{address, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream}};
 }
 
-// The same of a pre-pass, whose threads need no others: it is run at once, if launches are.
+// The same of a pre-pass: it is run at once, if launches are.  The threads of one without shared
+// memory need no others, and are run one after another.
 extern "C" int gg_begin_pre_pass(const GgLaunch *launch);
 extern "C" void gg_next_pre_pass(unsigned block, unsigned thread);
 extern "C" void gg_end_pre_pass();
+extern "C" void gg_run_pre_pass(void (*thread)());
 template <typename... Parameters>
 struct GgPrePass {
   GgLaunch launch;
   void (*kernel)(Parameters...);
+  bool together;
+  // Not checked as the kernel's own accesses are: what it reads is the runner's.
+  template <typename Thread>
+  __attribute__((no_sanitize("thread"))) static void run_together(const Thread &thread) {
+    static const Thread *running;
+    running = &thread;
+    gg_run_pre_pass([]() __attribute__((no_sanitize("thread"))) { (*running)(); });
+  }
   void operator()(Parameters... values) const {
     if (gg_begin_pre_pass(&launch) == 0) return;
+    if (together) {
+      run_together([&]() __attribute__((no_sanitize("thread"))) { kernel(values...); });
+      gg_end_pre_pass();
+      return;
+    }
     for (unsigned block = 0; block < launch.grid[0]; ++block) {
       for (unsigned thread = 0; thread < launch.block[0]; ++thread) {
         gg_next_pre_pass(block, thread);
@@ -127,10 +142,13 @@ struct GgPrePass {
   }
 };
 template <typename... Parameters>
-inline GgPrePass<Parameters...> gg_pre_pass(void (*kernel)(Parameters...), dim3 grid, dim3 block,
-                                            size_t shared = 0, cudaStream_t stream = nullptr) {
+inline GgPrePass<Parameters...> gg_pre_pass(bool together, void (*kernel)(Parameters...),
+                                            dim3 grid, dim3 block, size_t shared = 0,
+                                            cudaStream_t stream = nullptr) {
   const auto *address = reinterpret_cast<const void *>(kernel);
-  return {{address, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream}, kernel};
+  const GgLaunch launch = {
+      address, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream};
+  return {launch, kernel, together};
 }
 
 // A launch with attributes: one is known.

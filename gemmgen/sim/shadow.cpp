@@ -50,7 +50,7 @@ void prepare_launch() {
   word_bytes = state.header.word;
   if (shared_cells == nullptr && state.shared_bytes != 0) {
     shared_words = state.shared_bytes / word_bytes + 1;
-    shared_cells = map_cells(state.cluster * shared_words * sizeof(Cell));
+    shared_cells = map_cells(gg_cluster_blocks * shared_words * sizeof(Cell));
   }
   for (unsigned i = 0; i < state.header.tensors; ++i) {
     const Tensor &tensor = state.tensors[i];

@@ -190,9 +190,13 @@ def _configured(launcher: str, interface: Interface, line: int) -> str:
     """
     launcher = re.sub(r"\bthread_local ", "", launcher)
     kernel = interface.name
-    for pre_pass in dict.fromkeys(launch.interface.name for launch in interface.before):
+    for pre_pass in dict.fromkeys(launch.interface for launch in interface.before):
+        together = "true" if pre_pass.static_shared else "false"
         launcher = re.sub(
-            rf"\b{pre_pass}<<<(.*?)>>>", rf"gg_pre_pass({pre_pass}, \1)", launcher, flags=re.DOTALL
+            rf"\b{pre_pass.name}<<<(.*?)>>>",
+            rf"gg_pre_pass({together}, {pre_pass.name}, \1)",
+            launcher,
+            flags=re.DOTALL,
         )
     found = [*_CONFIGURED.finditer(launcher)]
     if not found:

@@ -36,16 +36,17 @@ _LINE = re.compile(r"^(\S+?:\d+):\d+:\s+required from here", re.MULTILINE)
 def check_widths(text: str, interface: Interface) -> None:
     """Raises ``CompileFailure`` if a workspace is indexed by fewer than 64 bits, CannotCheck if
     there is no g++."""
-    workspaces = [param for param in interface.params if param.kind == "workspace"]
+    workspaces = [p for p in interface.params if p.kind == "workspace" and p.scales is None]
     names = [WRITTEN if param.planes else param.name for param in workspaces]
     if not names:
         return
+    kernels = len({pre_pass.interface for pre_pass in interface.before})
     functions, begin, rest = text.partition(BEGIN)
     kernel = begin + rest.partition(END)[0]
     for name in dict.fromkeys(names):
         pointer = rf"\b((?:unsigned )?\w+) \*(?:__restrict__ )?{name}\b(?=[,)])"
         kernel, count = re.subn(pointer, rf"GgWide<\1> {name}", kernel)
-        if count != 1:
+        if count != (kernels if name == WRITTEN else 1):
             raise CompileFailure(f"the text has no parameter {name}")
     with temporary.folder() as directory:
         source = Path(directory, "kernel.cpp")

@@ -33,6 +33,7 @@ from gemmgen.ir.expanded import (
     Tiles,
     Timed,
     Transfer,
+    Unscale,
     WarpReduce,
 )
 from gemmgen.ir.expr import Element, Expr, Int, Var, walk
@@ -290,7 +291,7 @@ class Walk:
         self._stored.append(written.value)
 
     def nothing(self, _node: object) -> None:
-        """It orders accesses, and adds nothing."""
+        """It orders accesses, or multiplies by powers of two, and adds nothing."""
 
 
 _RULES: Mapping[type, Callable[[Walk, Any], None]] = {
@@ -315,7 +316,8 @@ _RULES: Mapping[type, Callable[[Walk, Any], None]] = {
     Map: Walk.output,
     StageSlice: Walk.output,
     **dict.fromkeys(
-        (Arrive, BarrierArray, DescribeOperands, Release, StoreSlice, StoreBoxes), Walk.nothing
+        (Arrive, BarrierArray, DescribeOperands, Release, StoreSlice, StoreBoxes, Unscale),
+        Walk.nothing,
     ),
 }
 

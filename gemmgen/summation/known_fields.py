@@ -35,7 +35,7 @@ READ: dict[type, frozenset[str]] = {
         Program: "problem target splits kernels facts intent",
         Problem: "c a b m n k epilogue accumulate others batch swapped",
         Tensor: "name letters dtype",
-        Split: "dst src parts",
+        Split: "dst src parts scaled",
         Kernel: "name work buffers body bounds producers",
         Work: "tile parts reduce groups batch",
         Producers: "",

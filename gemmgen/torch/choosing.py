@@ -9,6 +9,7 @@ from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
 from gemmgen.calling.arguments import View, contiguous_strides, geometry
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.decompositions import Fast
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.requirement import AtLeast, AtMost
 from gemmgen.ir.target import runnable
@@ -43,7 +44,7 @@ class OperatorCall:
     gpu: Gpu | None
     known: tuple[tuple[Emitted, Mapping[str, int]], ...] = ()
     output: View | None = None
-    fast: bool = False
+    fast: Fast = False
 
 
 @record

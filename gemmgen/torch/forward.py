@@ -10,6 +10,7 @@ from gemmgen.base.once import made_once
 from gemmgen.calling.arguments import View
 from gemmgen.gpu.gpu_names import Reported, gpu_of
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.decompositions import Fast
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch.choosing import ChosenKernel, OperatorCall, Order, choose
@@ -36,8 +37,9 @@ class Forward:
     is chosen for the extents.  ``fast``: that one may multiply f32 as products of bf16 terms.
     """
 
-    def __init__(self, schedule: Schedule, own: bool, fast: bool = False) -> None:
-        self.schedule, self.own, self.fast = schedule, own, fast
+    def __init__(self, schedule: Schedule, own: bool, fast: Fast = False) -> None:
+        self.schedule, self.own = schedule, own
+        self.fast: Fast = fast
         self.signature = Signature.of(schedule)
         self.dtype = torch_dtype(self.signature.output.dtype)
         self._names = self.signature.names

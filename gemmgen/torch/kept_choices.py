@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from gemmgen.base import caches, installation
 from gemmgen.explore.results.store_path import path
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.decompositions import Fast
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 
@@ -22,7 +23,7 @@ def name_of(
     extents: Mapping[str, int],
     strides: Mapping[str, tuple[int, ...]],
     gpu: Gpu,
-    fast: bool,
+    fast: Fast,
 ) -> str:
     """The name of the entry for these tensors.  ``strides`` are by tensor."""
     parts = (

@@ -11,6 +11,7 @@ from typing import Any, cast
 from gemmgen.api.kernels import AnySchedule, Settings, check_requirements, compile_any
 from gemmgen.base.errors import CannotCheck, ScheduleError, UsageError
 from gemmgen.base.record import record
+from gemmgen.ir.decompositions import Fast
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch.backward import Backward, Operator
@@ -84,7 +85,7 @@ def op(
 
 
 def define(
-    name: str, schedule: Schedule, *, own: bool, derived: bool = False, fast: bool = False
+    name: str, schedule: Schedule, *, own: bool, derived: bool = False, fast: Fast = False
 ) -> Defined:
     """The operator ``name``, registered when it is first asked for.
 
@@ -107,7 +108,7 @@ def define(
         return found
 
 
-def _registered(name: str, schedule: Schedule, own: bool, fast: bool) -> Defined:
+def _registered(name: str, schedule: Schedule, own: bool, fast: Fast) -> Defined:
     """The operator with its implementations, without a backward pass."""
     torch = pytorch()
     forward = Forward(schedule, own, fast)
@@ -127,9 +128,10 @@ def _registered(name: str, schedule: Schedule, own: bool, fast: bool) -> Defined
 class _Lazily:
     """The backward pass of an operator; it defines its own operators when it is first used."""
 
-    def __init__(self, name: str, schedule: Schedule, own: bool, fast: bool, signature: Signature):
+    def __init__(self, name: str, schedule: Schedule, own: bool, fast: Fast, signature: Signature):
         self.name, self.schedule, self.signature = name, schedule, signature
-        self.own, self.fast = own, fast
+        self.own = own
+        self.fast: Fast = fast
         self._found: Backward | str | None = None
 
     def ready(self) -> Backward | str:

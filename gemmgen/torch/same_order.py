@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from gemmgen.base.errors import CallError
 from gemmgen.calling.arguments import View
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.decompositions import Fast
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.schedule.model import Schedule
@@ -25,7 +26,7 @@ def wanted_order(
     extents: Mapping[str, int],
     gpu: Gpu | None,
     *,
-    fast: bool = False,
+    fast: Fast = False,
 ) -> Wanted:
     """The kernels that sum as ``schedule`` requires: any without ``require same_bits``, or where
     there is nothing to sum; with a user's ``own`` directives those of its order; on a GPU those of

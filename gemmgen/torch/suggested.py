@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gemmgen.base.errors import UsageError
 from gemmgen.calling.arguments import View
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.decompositions import Fast, allowed_terms
 from gemmgen.ir.target import SINCE, has
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
@@ -33,7 +34,7 @@ def suggested(
     views: Mapping[str, View],
     gpu: Gpu,
     *,
-    fast: bool = False,
+    fast: Fast = False,
 ) -> Emitted | None:
     """The kernel of ``suggestion``, without its ``assume`` lines, so that it runs at other extents
     too; None for small products that tensor cores don't multiply, and where there is none.
@@ -60,7 +61,7 @@ def suggestion(
     views: Mapping[str, View],
     gpu: Gpu,
     *,
-    fast: bool = False,
+    fast: Fast = False,
 ) -> Suggestion | None:
     """What ``suggest`` chooses for these tensors; None as for ``suggested``, and if there is no
     element.  ``fast`` has no effect but for f32 on a GPU with wgmma."""
@@ -85,7 +86,7 @@ def request_of(
     views: Mapping[str, View],
     gpu: Gpu,
     *,
-    fast: bool = False,
+    fast: Fast = False,
 ) -> Request:
     """The request for a schedule for these tensors, none of which is empty.  ``fast`` has no effect
     but for f32 on a GPU with wgmma.  Raises ``UsageError`` for leading dimensions that no tensor
@@ -111,7 +112,7 @@ def request_of(
     if fast:
         with suppress(UsageError):
             request.check_fast()
-            request = replace(request, fast=True)
+            request = replace(request, terms=allowed_terms(fast))
     return request
 
 

@@ -114,6 +114,7 @@ def test_uses_no_name_but_its_own_and_a_few_of_cuda(name: str) -> None:
     own |= set(re.findall(r", (\w+)\[", text))
     own |= set(re.findall(r"unsigned (?:short )?(\w+)", text))
     own |= {kernel.name, f"launch_{kernel.name}", f"{kernel.name}_detail"}
+    own |= {launch.interface.name for launch in kernel.interface.before}
     own |= set(re.findall(r"__forceinline__ void (\w+)\(", text))
     if kernel.interface.maps:
         own |= set(re.findall(r"&\(?&?(\w+)", text)) | {"result"}

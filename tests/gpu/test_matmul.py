@@ -171,6 +171,19 @@ def test_fast_is_as_exact_as_float32() -> None:
         assert "decompose" in gemmgen.explain_matmul(a, b, fast=True)
 
 
+def test_f16_terms_are_within_their_bound() -> None:
+    """Rows whose numbers are beyond f16's range have scales of their own."""
+    rows = torch.logspace(-60, 60, 2048, 2.0, device="cuda")[:, None]
+    a, b = drawn(2048, 2048) * rows, drawn(2048, 2048) * rows.flip(0).T
+    found = gemmgen.matmul(a, b, fast="f16")
+    wanted, size = a.double() @ b.double(), a.double().abs() @ b.double().abs()
+    largest = a.double().abs().amax(1)[:, None] * b.double().abs().amax(0)
+    share = (9 * 128 + 2048 / 128 + 9) * 2.0**-24
+    assert ((found.double() - wanted).abs() <= share * size + 2048 * 2.0**-38 * largest).all()
+    if torch.cuda.get_device_capability() == (9, 0):
+        assert "f16x3" in gemmgen.explain_matmul(a, b, fast="f16")
+
+
 @pytest.mark.parametrize("dtype", ("float32", "float64", "float16", "int8"))
 def test_cupy(dtype: str) -> None:
     random = cp.random.default_rng(1)

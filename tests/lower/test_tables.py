@@ -13,17 +13,18 @@ from gemmgen.ir.expanded import (
     LoadLaneSlice,
     MultiplyAgain,
     Timed,
+    Unscale,
     WarpReduce,
 )
 from gemmgen.lower.kernel import LOWERINGS, NODES
 
 KINDS = {get_origin(kind) or kind for kind in get_args(Timed)}
 NEVER_MADE: dict[Holding, set[type]] = {
-    "thread": {LoadLaneSlice, WarpReduce, DescribeOperands, MultiplyAgain},
-    "opaque": {LoadLaneSlice, WarpReduce, DescribeOperands, MultiplyAgain},
-    "known": {LoadLaneSlice, WarpReduce, DescribeOperands},
+    "thread": {LoadLaneSlice, WarpReduce, DescribeOperands, MultiplyAgain, Unscale},
+    "opaque": {LoadLaneSlice, WarpReduce, DescribeOperands, MultiplyAgain, Unscale},
+    "known": {LoadLaneSlice, WarpReduce, DescribeOperands, Unscale},
     "warpgroup": {LoadLaneSlice, WarpReduce, Fetch},
-    "lanes": {Fetch, DescribeOperands, MultiplyAgain},
+    "lanes": {Fetch, DescribeOperands, MultiplyAgain, Unscale},
 }
 """What expansion does not make where the accumulators are held so."""
 

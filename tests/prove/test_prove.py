@@ -107,9 +107,9 @@ def test_all_facts_are_proved(name: str) -> None:
     assert proof.statements
     face = emitted(name).interface
     required = tuple(rule.text() for rule in face.requirements)
-    planes = [p.name for p in face.params if p.planes is not None]
+    prepared = [p.name for p in face.prepared]
     assert proof.assumed[: len(required)] == required
-    assert [text.split(" has ")[0] for text in proof.assumed[len(required) :]] == planes
+    assert [text.split(" has ")[0] for text in proof.assumed[len(required) :]] == prepared
 
 
 @pytest.mark.by_default(*BY_DEFAULT)

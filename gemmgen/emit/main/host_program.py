@@ -138,7 +138,7 @@ def _main(wanted: MainProgram) -> View:
         "scalars": _scalars(interface),
         "tiles": [
             c_text(chain("*", *_tiles(interface)))
-            for _ in [p for p in interface.scratch if p.planes is None][:1]
+            for _ in [p for p in interface.scratch if not p.is_prepared][:1]
         ],
         "scratch": [
             {"type": _scratch_type(param), "name": param.name, "count": _scratch_count(param)}
@@ -165,6 +165,8 @@ def _reach(problem: Problem) -> int:
 
 def _scratch_count(param: Param) -> str:
     """The elements of scratch memory, as C."""
+    if param.scales is not None:
+        return param.scales.extent
     if param.planes is None:
         return f"tiles * {param.per_tile}"
     own, row = param.planes, unit(param.dtype)

@@ -19,6 +19,7 @@ from gemmgen.explore.tune.remote import RemoteRunner
 from gemmgen.explore.tune.workers import Workers
 from gemmgen.gpu.compiler import compiler
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.decompositions import Fast
 from gemmgen.schedule.formatting import format_schedule
 
 FEWEST, MOST = 8, 32
@@ -137,7 +138,7 @@ def requests_of(
     ld: Mapping[str, int] | None,
     gpu: Gpu,
     *,
-    fast: bool,
+    fast: Fast,
     same_bits: str | None = None,
 ) -> tuple[Request, ...]:
     """A request for each shape, each once; raises the errors of ``suggest``."""

@@ -14,7 +14,7 @@ from gemmgen.explore.results.measured_result import (
     MachineInfo,
     MeasuredResult,
     ProblemKey,
-    splits_f32,
+    terms_of,
 )
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.tune.measuring import DeviceInfo
@@ -51,7 +51,7 @@ class StoreKeeper:
                 schedule = parse_schedule(Source(result.schedule))
             except GemmgenError:  # of a version with other words
                 continue
-            if splits_f32(schedule) and not request.fast:
+            if terms_of(schedule) not in (None, request.terms):
                 continue
             problem = request.problem
             own = renamed(schedule, names)

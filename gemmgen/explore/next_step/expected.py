@@ -17,7 +17,7 @@ from gemmgen.explore.cost import estimate, launched
 from gemmgen.explore.request import Request
 from gemmgen.explore.results.canonical_names import canonical
 from gemmgen.explore.results.freshness import stale
-from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey
+from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey, terms_of
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.explore.tune.footprint import block_sizes
@@ -65,14 +65,12 @@ def expected(e: Explanation) -> ExpectedTime:
 
 
 def request_of(e: Explanation) -> Request:
-    """What the schedule computes, for ``suggest``; split-bf16 f32 is allowed if the schedule uses
-    it.
+    """What the schedule computes, for ``suggest``; split f32 is allowed if the schedule uses it.
 
     Raises ``UsageError`` if ``suggest`` does not accept it.
     """
     schedule = e.kernel.emitted.schedule
-    fast = any(x.name == "decompose" for x in schedule.directives)
-    return Request(schedule.problem_alone, e.shape, e.gpu, fast=fast)
+    return Request(schedule.problem_alone, e.shape, e.gpu, terms=terms_of(schedule))
 
 
 def uses_wgmma(e: Explanation) -> bool:

@@ -14,6 +14,7 @@ from gemmgen.base.units import duration, significant
 from gemmgen.explore.next_step.expected import Basis, ExpectedTime, speed, uses_wgmma
 from gemmgen.explore.next_step.trying import GAIN, NextStep
 from gemmgen.explore.request import Request
+from gemmgen.explore.results.measured_result import terms_of
 from gemmgen.explore.suggest import GEMM
 from gemmgen.gpu.gpus import DEFAULT, GPUS
 from gemmgen.ir.atoms import VIA
@@ -165,8 +166,8 @@ def command(e: Explanation) -> str:
     parts.append(f"--shape {','.join((extents, *(f'{x}={size}' for x, size in letters)))}")
     if e.gpu.name != DEFAULT:
         parts.append(f"--gpu {e.gpu.name if e.gpu.name in GPUS else 'FILE'}")
-    if any(x.name == "decompose" for x in schedule.directives):
-        parts.append("--fast")
+    if terms := terms_of(schedule):
+        parts.append("--fast" if terms == "bf16" else f"--fast={terms}")
     return " ".join(parts)
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from math import log, prod
 from operator import sub
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from gemmgen import __version__
 from gemmgen.base.record import record
@@ -18,6 +18,7 @@ from gemmgen.explore.request import Request
 from gemmgen.explore.results.canonical_names import canonical
 from gemmgen.explore.results.code_hash import code_hash
 from gemmgen.gpu.gpus import DEFAULT, GPUS
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.launch_shape import Shape
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule
@@ -30,9 +31,13 @@ Pitches = tuple[int, int, int]
 DENSE: Pitches = (0, 0, 0)
 
 
-def splits_f32(schedule: Schedule) -> bool:
-    """Whether it computes f32 from products of bf16 terms (``decompose``), with less precision."""
-    return any(directive.name == "decompose" for directive in schedule.directives)
+def terms_of(schedule: Schedule) -> DType | None:
+    """The type of the terms whose products it computes f32 from (``decompose``), with less
+    precision; None if it does not."""
+    for directive in schedule.directives:
+        if directive.name == "decompose" and (into := directive.argument("into")) is not None:
+            return cast(DType, into.value)
+    return None
 
 
 @record

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from gemmgen.explore.suggest.choose import Suggestion
     from gemmgen.gpu.gpus import Gpu
+    from gemmgen.ir.decompositions import Fast
     from gemmgen.schedule.extents import AnyShape
 
 GEMM = "C[m, n] = A[m, k] * B[k, n]"
@@ -34,7 +35,7 @@ def suggest(
     gpu: str | Path | Gpu = "H200",
     ld: Mapping[str, int] | None = None,
     kernel: str = "gemm",
-    fast: bool = False,
+    fast: Fast = False,
     same_bits: str | None = None,
     measured: bool = True,
 ) -> Suggestion:
@@ -47,7 +48,8 @@ def suggest(
     case, a file with its figures, or a ``Gpu``.  ``ld``: leading dimensions in elements by tensor,
     for those that are not dense; the schedule is legal for them.  ``fast``:
     f32 may be multiplied on tensor cores as products of bf16 terms (``decompose``), if that is
-    estimated to be faster; needs wgmma (sm_90).
+    estimated to be faster; needs wgmma (sm_90).  ``fast="f16"``: as products of two f16 terms,
+    twice as fast, with a larger error (the header of the kernel states its bound).
     ``same_bits``: letters of C (``"m"``) whose extents the bits of an element must not depend on:
     all shapes that differ in these get schedules with one summation order (batch invariance).
     ``measured``: results that ``gemmgen tune`` stored on this machine and those that ship with
@@ -61,7 +63,6 @@ def suggest(
     from gemmgen.explore.request import Request
     from gemmgen.explore.suggest.choose import choose
 
-    check_flag("fast", fast)
     check_flag("measured", measured)
     return choose(
         Request.of(

@@ -166,7 +166,7 @@ def choose(request: Request, *, measured: bool = True) -> Suggestion:
         plan, emitted = known
         return Suggestion(request, _of_result(plan, plan.result.seconds), (), emitted)
     for plan, seconds in on_like_gpus(request, results) if results else ():
-        emitted = plan.emitted() if plan.split_bf16 == request.fast else None
+        emitted = plan.emitted() if plan.terms == request.terms else None
         if emitted is not None:
             return Suggestion(request, _of_result(plan, seconds), (), emitted)
     near: list[Option | MeasuredOption] = []
@@ -206,7 +206,7 @@ def ranked(request: Request) -> list[Option]:
     if not of_warpgroups:
         return _by_time(request)
     others: Iterable[Option] = ()
-    if request.fast:
+    if request.terms:
         others = options(request)
     elif min(request.shape[:2]) <= FEW:
         others = options(request, only="lanes")

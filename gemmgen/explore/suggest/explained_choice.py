@@ -85,7 +85,7 @@ def _fate(result: MeasuredResult, request: Request) -> str:
         return f"stale: {why}"
     plan = plan_for(result, request)
     if plan is None:
-        return "split bf16, for --fast only"
+        return "split f32, for --fast only"
     if plan.emitted() is not None:
         return ""
     other = "adds in another order, or " if request.problem.same_bits else ""

@@ -23,7 +23,7 @@ from gemmgen.explore.cost import estimate, launched
 from gemmgen.explore.request import Request
 from gemmgen.explore.results.canonical_names import CanonicalNames, renamed
 from gemmgen.explore.results.freshness import current, stale
-from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey, splits_f32
+from gemmgen.explore.results.measured_result import MeasuredResult, ProblemKey, terms_of
 from gemmgen.explore.results.results_store import Results
 from gemmgen.explore.suggest.acceptance import accepts
 from gemmgen.explore.suggest.warpgroup_plan import WarpgroupPlan
@@ -31,6 +31,7 @@ from gemmgen.explore.suggest.warpgroup_schedules import plan_of
 from gemmgen.explore.tune.footprint import block_sizes
 from gemmgen.gpu.gpu_names import same_gpu
 from gemmgen.gpu.gpus import GPUS, Gpu
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.launch_shape import spelled
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import Emitted, compile_schedule
@@ -62,9 +63,9 @@ class MeasuredPlan:
         return format_schedule(self.schedule)
 
     @property
-    def split_bf16(self) -> bool:
-        """Whether f32 is computed from bf16 products (bf16x3), with less precision."""
-        return splits_f32(self.schedule)
+    def terms(self) -> DType | None:
+        """The type of the terms whose products f32 is computed from, with less precision."""
+        return terms_of(self.schedule)
 
     @property
     def exact(self) -> bool:
@@ -140,7 +141,7 @@ def at_the_shape(request: Request, results: Results) -> tuple[MeasuredPlan, Emit
     """
     for result in results.exact(ProblemKey.of_request(request), request.gpu.name):
         plan = plan_for(result, request)
-        if plan is None or plan.split_bf16 != request.fast:
+        if plan is None or plan.terms != request.terms:
             continue
         if (emitted := plan.emitted()) is not None:
             return plan, emitted
@@ -151,7 +152,7 @@ def near_the_shape(request: Request, results: Results) -> Iterator[tuple[Measure
     """The fastest results of the nearest shapes, with their estimates at the request's; before them
     those at the shape that leave the choice open, with their time."""
     key = ProblemKey.of_request(request)
-    for result in results.exact(key, request.gpu.name)[:1] if request.fast else ():
+    for result in results.exact(key, request.gpu.name)[:1] if request.terms else ():
         if plan := plan_for(result, request):
             yield plan, result.seconds
     yield from _scaled(results.nearest(key, request.gpu.name, NEAR), request, request.gpu)
@@ -200,7 +201,7 @@ def of_the_other_halves(request: Request, results: Results) -> Iterator[tuple[Me
     hardly depends on that."""
     key = ProblemKey.of_request(request)
     other = replace(key, text=_exchanged(key.text))
-    if other == key or request.fast:
+    if other == key or request.terms:
         return
     for result in results.exact(other, request.gpu.name)[:ALIKE]:
         plan = plan_for(replace(result, schedule=_exchanged(result.schedule)), request)
@@ -224,7 +225,7 @@ def plan_for(result: MeasuredResult, request: Request) -> MeasuredPlan | None:
     problem = request.problem
     own = replace(own, kernel=problem.kernel, same_bits=problem.same_bits)
     plan = MeasuredPlan(result, request, own)
-    return None if plan.split_bf16 and not request.fast else plan
+    return None if plan.terms not in (None, request.terms) else plan
 
 
 def _estimate(plan: MeasuredPlan, request: Request) -> float:

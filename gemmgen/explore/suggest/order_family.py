@@ -15,10 +15,11 @@ from gemmgen.base.record import record
 from gemmgen.explore.cost import Kind
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plan import PROMOTE
-from gemmgen.explore.suggest.warpgroup_plans import PRODUCTS, atoms_of_warpgroups, takes_warpgroups
+from gemmgen.explore.suggest.warpgroup_plans import atoms_of_warpgroups, takes_warpgroups
+from gemmgen.explore.warpgroup_cost import ATOM_BYTES
 from gemmgen.ir.atoms import ATOMS, VIA, Atom
-from gemmgen.ir.decompositions import PARTS as TERMS
-from gemmgen.ir.decompositions import products_of
+from gemmgen.ir.decompositions import DECOMPOSITIONS, products_of
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.roles import batches
 from gemmgen.summation import SummationOrder, summation_order
@@ -82,11 +83,12 @@ def _family(request: Request) -> OrderFamily:
     # Of C that is stored by columns only few rows have plans for warpgroups.
     if takes_warpgroups(worst) and worst.along["c"] == "n":
         atom: Atom = next(x for x in VIA["wgmma"] if ATOMS[x] in atoms_of_warpgroups(worst))
-        if not request.fast:
+        into = request.terms
+        if into is None:
             return OrderFamily(atom)
         split: Atom = next(x for x in VIA["wgmma"] if ATOMS[x].splits == "f32")
-        pairs = products_of(TERMS, PRODUCTS)
-        return OrderFamily(split, pairs, PROMOTE, PROMOTE)
+        pairs = products_of(DECOMPOSITIONS[into].parts, DECOMPOSITIONS[into].products[0])
+        return OrderFamily(split, pairs, ATOM_BYTES // BYTES[into], PROMOTE[into])
     return OrderFamily(request.atom or "fma")
 
 

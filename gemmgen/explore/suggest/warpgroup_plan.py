@@ -12,12 +12,13 @@ from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.schedules import groups_of
 from gemmgen.explore.warpgroup_cost import WarpgroupSizes, estimate, launch_of, least
 from gemmgen.explore.warpgroup_trees import correction, covers, features
+from gemmgen.ir.dtypes import DType
 from gemmgen.ir.exprtext import format_expression
 from gemmgen.schedule.formatting import format_schedule
 
 TARGET = "sm_90a"
-PROMOTE = 64
-"""The promotion interval of ``decompose``."""
+PROMOTE: dict[DType, int] = {"bf16": 64, "f16": 128}
+"""The promotion interval of ``decompose``, by the type of the terms."""
 RASTER = 8
 
 
@@ -113,10 +114,11 @@ class WarpgroupPlan:
         yield f"cache_shared {tiles}"
         own = rows if form.pingpong else rows // form.consumers
         yield f"warp_tile {m}={own} {n}={columns}"
-        if self.request.fast:
-            yield "decompose into=bf16"
+        if self.request.terms:
+            yield f"decompose into={self.request.terms}"
         rows_of = f" rows={m}" if form.swapped else ""
-        promote = f" promote={PROMOTE}" if self.request.fast else ""
+        terms = self.request.terms
+        promote = f" promote={PROMOTE[terms]}" if terms else ""
         yield f"tensor_core via=wgmma{rows_of}{promote}"
         if self.request.width["c"] > 1 and self.oriented.along["c"] == "n":
             yield f"vectorize {c} width=2"
@@ -138,5 +140,5 @@ class WarpgroupPlan:
         if form.cluster != (1, 1):
             sides = zip((m, n), form.cluster, strict=True)
             yield "cluster " + " ".join(f"{x}={count}" for x, count in sides if count > 1)
-        if not self.request.fast:  # a pre-pass splits the operands before this kernel
+        if not self.request.terms:  # a pre-pass splits the operands before this kernel
             yield "overlap_launch"

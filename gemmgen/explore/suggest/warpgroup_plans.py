@@ -19,7 +19,7 @@ from gemmgen.explore.warpgroup_cost import (
     WarpgroupSizes,
 )
 from gemmgen.ir.atoms import ATOMS, VIA, AtomTraits
-from gemmgen.ir.decompositions import PARTS
+from gemmgen.ir.decompositions import DECOMPOSITIONS
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.target import TARGETS
 
@@ -39,9 +39,6 @@ stages stay as many, and lose where few are left (measured on an NVIDIA H200).""
 PATTERN = 8
 """Rows after which the pattern of a swizzle repeats."""
 MOST_PARTS = 32
-PART: DType = "bf16"
-PRODUCTS = 6
-"""``decompose`` of f32: the products of bf16 terms."""
 ACCUMULATORS = 192
 """The most registers of a thread for its accumulators and partial accumulators."""
 COOPERATIVE = {
@@ -86,7 +83,7 @@ def _plans(asked: Request, swapped: bool) -> Iterator[WarpgroupPlan]:
     for rows, columns, consumers, pingpong in dict.fromkeys((*tiles, *snug)):
         count = ceil(m / rows) * ceil(n / columns) * prod(batches)
         many = count > request.gpu.sms
-        for atom_columns in ATOM_COLUMNS[:1] if request.fast else ATOM_COLUMNS:
+        for atom_columns in ATOM_COLUMNS[:1] if request.terms else ATOM_COLUMNS:
             if atom_columns > 1 and atom_columns * elements > depth:
                 continue
             tile = rows, columns, atom_columns * elements
@@ -120,7 +117,7 @@ def takes_warpgroups(request: Request) -> bool:
     stored = zip("ab", (a, b), strict=True)
     if not all(request.along[x] == "k" or dtype in atoms[0].mn_major for x, dtype in stored):
         return False
-    if request.fast:  # one matrix of each operand is split into parts
+    if request.terms:  # one matrix of each operand is split into parts
         return len(request.shape) == len("mnk")
     return all(request.width[x] * BYTES[request.dtype[x]] >= VECTOR for x in "ab")
 
@@ -133,7 +130,11 @@ def atoms_of_warpgroups(request: Request) -> list[AtomTraits]:
 
 def _operands(request: Request) -> tuple[DType, DType]:
     """The types that wgmma multiplies."""
-    return (PART, PART) if request.fast else (request.dtype["a"], request.dtype["b"])
+    return (
+        (request.terms, request.terms)
+        if request.terms
+        else (request.dtype["a"], request.dtype["b"])
+    )
 
 
 def _tiles(m: int, n: int) -> Iterator[tuple[int, int, int, bool]]:
@@ -189,12 +190,12 @@ def _settled(form: WarpgroupForm, request: Request, many: bool) -> WarpgroupSize
     sizes = sizes_of(form, request, persistent=many, staged=wide)
     left = TARGETS[TARGET].shared - sizes.shared - BARRIERS
     stages = min(MOST_STAGES, left // sizes.stage_bytes)
-    if stages < 2 or (stages == 2 and not request.fast):
+    if stages < 2 or (stages == 2 and not request.terms):
         return None
     accumulators = (
         form.tile[0] // (1 if form.pingpong else form.consumers) * form.tile[1] // THREADS
     )
-    if request.fast and 2 * accumulators > ACCUMULATORS:
+    if request.terms and 2 * accumulators > ACCUMULATORS:
         return None
     return _two_slices(replace(sizes, stages=stages), form)
 
@@ -246,8 +247,8 @@ def sizes_of(
         staged=staged,
         item=item,
         odd=not request.whole_sectors,
-        planes=PARTS if request.fast else 1,
-        products=PRODUCTS if request.fast else 1,
+        planes=DECOMPOSITIONS[request.terms].parts if request.terms else 1,
+        products=DECOMPOSITIONS[request.terms].products[0] if request.terms else 1,
         swapped=form.swapped,
         slices=slices,
     )

@@ -26,7 +26,7 @@ def warpgroup_reasons(s: Suggestion, plan: WarpgroupPlan) -> Iterator[str]:
             f"rows={plan.oriented.letters[0]}: the {counted(s.request.shape[0], 'row')} of C are "
             f"columns of wgmma, in steps of 8; it has {GROUP} rows."
         )
-    if s.request.fast:
+    if s.request.terms:
         yield _terms(plan)
     stage = plan.sizes.stage_bytes / KIB
     yield (
@@ -50,7 +50,7 @@ def warpgroup_reasons(s: Suggestion, plan: WarpgroupPlan) -> Iterator[str]:
             yield f"double_buffer {c}: TMA stores one slice while the next is written."
     else:
         yield f"async_copy: threads store {c}, since its rows or the tile's are too short for TMA."
-    if not s.request.fast:
+    if not s.request.terms:
         yield "overlap_launch: the kernel starts while the preceding one ends (PDL)."
 
 
@@ -94,6 +94,14 @@ def _roles(plan: WarpgroupPlan) -> str:
 
 def _terms(plan: WarpgroupPlan) -> str:
     """What ``decompose`` computes, and its error as measured on an NVIDIA H200 against float64."""
+    if plan.request.terms == "f16":
+        return (
+            "decompose: a pre-pass scales each row of A and column of B by a power of two and "
+            f"splits it into {plan.sizes.planes} f16 terms, and the tensor cores compute "
+            f"{plan.sizes.products} of their products (f16x3).  The error is up to 8 times that of "
+            "sgemm, and more for numbers far below the largest of their row or column.  The file's "
+            "header states a bound."
+        )
     return (
         f"decompose: a pre-pass splits each f32 element into {plan.sizes.planes} bf16 terms, and "
         f"the tensor cores compute {plan.sizes.products} of their products (bf16x3).  The error is "

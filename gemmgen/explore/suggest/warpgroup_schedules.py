@@ -29,7 +29,7 @@ def plan_of(schedule: Schedule, request: Request) -> WarpgroupPlan | None:
     along = _sizes(stated, "cluster", m, n)
     if _word(stated, "tensor_core", "via") != "wgmma" or not tile[2]:
         return None
-    if ("decompose" in stated) != request.fast:
+    if _word(stated, "decompose", "into") != request.terms:
         return None
     cluster = max(1, along[0]), max(1, along[1])
     if cluster[0] * cluster[1] not in HELD or tile[1] % NARROWEST:
