@@ -17,7 +17,7 @@ and below 2^15; the accumulators are multiplied by the inverses.  |x1| <= 2^-11 
 from __future__ import annotations
 
 from itertools import product
-from typing import Literal, cast
+from typing import Literal
 
 from gemmgen.base.choices import value_shown
 from gemmgen.base.errors import UsageError
@@ -65,7 +65,7 @@ def allowed_terms(fast: object) -> DType | None:
     if not (isinstance(fast, str) and fast in DECOMPOSITIONS):
         known = " or ".join(f'"{into}"' for into in DECOMPOSITIONS)
         raise UsageError(f"fast={value_shown(fast)}: it is True, False, {known}")
-    return cast(DType, fast)
+    return fast
 
 
 def products_of(parts: int, count: int) -> tuple[tuple[int, int], ...]:
