@@ -5,10 +5,20 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gemmgen.emit import device_functions
+from gemmgen.emit import device_functions, warpgroup_functions
+from gemmgen.ir.atoms import ATOMS
 
 _NAME = re.compile(r"\b(gg_\w+|copy\d+)(?:\(| \{)")
-EMITTED = tuple(function.text() for function in device_functions.FUNCTIONS)
+_SIZES = {"m64nNk16": (32, 64, 128, 256), **dict.fromkeys(("m64nNk32", "m64nNk8"), (256,))}
+"""Columns of further multiplications of warpgroups."""
+_LARGER = (
+    warpgroup_functions.multiply(n, types)
+    for atom, sizes in _SIZES.items()
+    for types in ATOMS[atom].products
+    for n in sizes
+)
+_ALL = dict.fromkeys((*device_functions.FUNCTIONS, *_LARGER))
+EMITTED = tuple(function.text() for function in _ALL)
 
 
 def name_of(function: str) -> str:

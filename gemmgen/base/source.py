@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from math import log10
 
 from gemmgen.base.record import record
@@ -77,6 +76,8 @@ def shown(text: str) -> str:
 
 def digits(number: int) -> str:
     """All digits of a number; ``str`` refuses one of more than 4300 digits."""
+    from decimal import Decimal
+
     return f"{Decimal(number):f}"
 
 

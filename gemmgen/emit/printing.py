@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+import os
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -38,10 +39,7 @@ def _codes() -> tuple[jinja2.Environment, dict[str, CodeType]]:
 
 def _compiled(environment: jinja2.Environment) -> dict[str, CodeType]:
     """All templates by their names, from the user's cache if no file has changed."""
-    files = sorted(FOLDER.rglob("*.j2"))
-    texts = {
-        file.relative_to(FOLDER).as_posix(): file.read_text(encoding="utf-8") for file in files
-    }
+    texts = _texts()
     e = environment
     options = f"{e.trim_blocks} {e.lstrip_blocks} {e.autoescape} {e.undefined.__name__}"
     versions = f"{jinja2.__version__} {sys.version}"
@@ -52,3 +50,14 @@ def _compiled(environment: jinja2.Environment) -> dict[str, CodeType]:
     codes = {name: environment.compile(text, name) for name, text in texts.items()}
     caches.write(entry, {_CODE: marshal.dumps(codes)})
     return codes
+
+
+def _texts() -> dict[str, str]:
+    """The templates' texts.  Paths are strings: ``Path`` takes as long as reading the files."""
+    walked = ((folder, name) for folder, _, names in os.walk(FOLDER) for name in names)
+    paths = sorted(os.path.join(*found) for found in walked if found[1].endswith(".j2"))
+    found = dict[str, str]()
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            found[path[len(str(FOLDER)) + 1 :].replace(os.sep, "/")] = file.read()
+    return found

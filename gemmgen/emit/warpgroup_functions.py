@@ -122,7 +122,7 @@ DESCRIPTORS: tuple[DeviceFunction, ...] = (
 )
 
 PRODUCTS: tuple[DeviceFunction, ...] = (
-    *(multiply(n, types) for n, types in product((8, 32, 64, 128, 256), _HALF_PRODUCTS)),
+    *(multiply(8, types) for types in _HALF_PRODUCTS),
     *(
         multiply(64, types, mn_major)
         for types in _HALF_PRODUCTS
@@ -131,8 +131,7 @@ PRODUCTS: tuple[DeviceFunction, ...] = (
     *(multiply(32, types) for types in _OTHER_PRODUCTS),
     multiply(24, _INTEGERS),
     multiply(24, _HALF_PRODUCTS[0], (True, False)),
-    *(multiply(256, types) for types in (_OTHER_PRODUCTS[0], _CUT, _INTEGERS)),
 )
-"""Some sizes."""
+"""A size of each: texts have any, and all take long to write."""
 
 STORES = tuple(stmatrix(*choice) for choice in product((1, 2, 4), (False, True)))

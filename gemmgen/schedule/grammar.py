@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-import json
+import marshal
 import re
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
@@ -100,7 +101,7 @@ _TERMINALS = {
     "STAR": "`*`",
     "PERCENT": "`%`",
 }
-_TABLES = "tables.json"
+_TABLES = "tables"
 
 
 @dataclass(eq=False)
@@ -128,12 +129,12 @@ def parse(statement: Statement, example: str | None = None) -> Tree[Token]:
 
 @lru_cache(maxsize=1)
 def _lark() -> Lark:
-    """The parser, from its tables in the cache if they are there, as JSON."""
+    """The parser, from its tables in the user's cache if they are there."""
     grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    name = f"grammar-{caches.key(__version__, grammar)}"
+    name = f"grammar-{caches.key(sys.version, __version__, grammar)}"
     kept = caches.read(name)
     if kept is not None:
-        return Lark.load(json.loads(kept[_TABLES], object_hook=_numbered))
+        return Lark.load(marshal.loads(kept[_TABLES]))
     parser = Lark(
         grammar,
         parser="lalr",
@@ -142,13 +143,8 @@ def _lark() -> Lark:
         start=sorted({*FORMS.values(), "directive"}),
     )
     data, memo = parser.memo_serialize([TerminalDef, Rule])
-    caches.write(name, {_TABLES: json.dumps({"data": data, "memo": memo}).encode()})
+    caches.write(name, {_TABLES: marshal.dumps({"data": data, "memo": memo})})
     return parser
-
-
-def _numbered(table: dict[str, object]) -> dict[str | int, object]:
-    """The table with numbers as keys, which are strings in JSON; other keys are not digits."""
-    return {int(key) if key.isdigit() else key: value for key, value in table.items()}
 
 
 @lru_cache(maxsize=1024)

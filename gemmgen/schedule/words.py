@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from gemmgen.base.record import record
 from gemmgen.ir.dtypes import DTYPES
@@ -111,6 +110,8 @@ _ROLES = (
 
 def close(word: str, known: Iterable[str]) -> str | None:
     """The known word that is most similar to a misspelt one."""
+    from difflib import get_close_matches
+
     by_lower = {name.lower(): name for name in known}
     found = get_close_matches(word.lower()[:64], by_lower, n=1, cutoff=0.7)
     return by_lower[found[0]] if found else None
