@@ -22,9 +22,9 @@ from gemmgen.analyze.resources import (
     Occupancy,
     Resources,
     Waves,
-    clusters_at_once,
     occupancy_of,
     resources_of,
+    waves_of,
 )
 from gemmgen.analyze.roofline import Demand, Roofline, matrix_bytes, roofline_of
 from gemmgen.analyze.shared_strips import SharedStrips, shared_strips
@@ -35,7 +35,6 @@ from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.dtypes import RAW, ROUNDED
 from gemmgen.ir.edit import contraction, loads_boxes, pipeline_of, tile_of
-from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.thread_code import Leave
 from gemmgen.schedule.model import Schedule
@@ -129,9 +128,7 @@ def explain(
     interface, blocks = kernel.lowered.interface, _tile_blocks(kernel, values)
     fmas = multiply_adds(kernel.program, kernel.lowered, values, blocks)
     compiled = as_compiled(counted, resources.read_widths)
-    held = interface.resident or occupancy.blocks
-    at_once = _at_once(interface, held, gpu)
-    waves = Waves(blocks, at_once, max(1, at_once // held), interface.resident > 0)
+    waves = waves_of(interface, blocks, occupancy, gpu)
     uniform = _is_uniform(kernel, values)
     work = _work(kernel, values, compiled, fmas, shape, _balance(waves, uniform=uniform))
     return Explanation(
@@ -152,7 +149,7 @@ def explain(
         fmas,
         _joined(launch, compiled),
         uniform,
-        _shared_strips(kernel, values, at_once),
+        _shared_strips(kernel, values, waves.per_wave),
     )
 
 
@@ -199,16 +196,8 @@ def traffic_of(launch: LaunchCounts) -> tuple[Traffic, ...]:
     return tuple(found)
 
 
-def _at_once(interface: Interface, held: int, gpu: Gpu) -> int:
-    """Blocks that a GPU runs at once, ``held`` by each multiprocessor: whole clusters."""
-    if not interface.cluster:
-        return held * gpu.sms
-    together = interface.cluster_blocks
-    return max(1, clusters_at_once(gpu.sms, held, together)) * together
-
-
 def _tile_blocks(kernel: AnalyzedKernel, values: Values) -> int:
-    """The blocks of the launch; of a persistent kernel the tiles, each counted as a block."""
+    """The tiles of C, and the parts of each: as many blocks, if each computes one."""
     return tiles_of(kernel.lowered, values) * kernel.lowered.interface.parts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gemmgen.analyze.explain import Explanation
-from gemmgen.analyze.resources import Resources, Waves
+from gemmgen.analyze.resources import Resources
 from gemmgen.analyze.section import Section
 from gemmgen.base.source import counted
 from gemmgen.base.units import duration
@@ -29,15 +29,11 @@ def resources_table(e: Explanation) -> Section:
         ),
         (
             "waves",
-            f"{waves.count} of {waves.per_wave} {_units(waves)}; the last one is "
+            f"{waves.count} of {waves.per_wave} {waves.unit}; the last one is "
             f"{waves.last_fill:.0%} full, all together {waves.efficiency:.0%}",
         ),
     )
     return Section("resources", (), rows)
-
-
-def _units(waves: Waves) -> str:
-    return "tiles" if waves.walked else "blocks"
 
 
 def registers_line(used: Resources) -> str:
@@ -84,7 +80,7 @@ def roofline_table(e: Explanation) -> Section:
         f"{roofline.ridge:.1f} memory does not bound",
         f"attainable: {roofline.attainable / 1e12:.1f} TFLOP/s by {roofline.binding.name}, "
         f"{roofline.attainable / roofline.peak:.0%} of {roofline.peak / 1e12:.1f}; "
-        f"an SM has up to {most} of the {waves.blocks:,} {_units(waves)}, {e.balance:.0%} of that "
+        f"an SM has up to {most} of the {waves.blocks:,} {waves.unit}, {e.balance:.0%} of that "
         "on average",
     )
     return Section("roofline", ("least time for", "", "at most", "", ""), rows, notes)

@@ -17,6 +17,7 @@ from gemmgen.base.errors import CannotCheck, ScheduleError, UsageError
 from gemmgen.base.record import record
 from gemmgen.gpu.compiler import compile_text
 from gemmgen.gpu.gpus import GPC, GPUS, REGISTERS, SCHEDULERS, Gpu
+from gemmgen.ir.interface import Interface
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.target import WARP
 from gemmgen.pipeline import Emitted, compile_schedule
@@ -112,6 +113,16 @@ class Waves:
         return min(self.blocks, self.per_wave) if self.walked else self.blocks
 
     @property
+    def unit(self) -> str:
+        """What ``blocks`` counts."""
+        return "tiles" if self.walked else "blocks"
+
+    @property
+    def of_a_block(self) -> tuple[int, int]:
+        """How many tiles, or parts of them, a block of the launch computes: the least and most."""
+        return self.blocks // self.launched, -(-self.blocks // self.launched)
+
+    @property
     def balance(self) -> float:
         """The mean number of blocks per SM, as a share of that of the SM with the most. No
         order of the blocks, and no number of resident ones, makes the launch shorter than that
@@ -131,6 +142,16 @@ class Waves:
     def efficiency(self) -> float:
         """The share of all waves' block slots that are filled."""
         return self.blocks / (self.count * self.per_wave)
+
+
+def waves_of(interface: Interface, tiles: int, occupancy: Occupancy, gpu: Gpu) -> Waves:
+    """The waves of a launch that computes this many ``tiles``, or parts of them."""
+    held = interface.resident or occupancy.blocks
+    at_once = held * gpu.sms
+    if interface.cluster:
+        together = interface.cluster_blocks
+        at_once = max(1, clusters_at_once(gpu.sms, held, together)) * together
+    return Waves(tiles, at_once, max(1, at_once // held), interface.resident > 0)
 
 
 def clusters_at_once(sms: int, held: int, blocks: int) -> int:

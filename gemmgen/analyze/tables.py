@@ -95,10 +95,10 @@ def _held(e: Explanation) -> str:
 
 
 def _walk(waves: Waves) -> str:
-    """How many tiles each persistent block computes."""
-    if not waves.walked:
+    """How many tiles each block computes, unless it is one."""
+    least, most = waves.of_a_block
+    if most == 1:
         return ""
-    most, least = -(-waves.blocks // waves.launched), waves.blocks // waves.launched
     share = f"{least}" if least == most else f"{least} or {most}"
     return f", each of which computes {share} of the {waves.blocks:,} tiles"
 

@@ -48,6 +48,12 @@ class StagedPipeline(ABC):
             *self._release(),
         )
 
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the block has another tile: its ring goes on there, from the stage after the last
+        one, in phases that are counted on."""
+        return self.kernel.work.persistent
+
     def before_tiles(self) -> tuple[Timed, ...]:
         """Before a persistent block's first tile: what goes on from tile to tile."""
         return ()
@@ -74,7 +80,7 @@ class StagedPipeline(ABC):
 
     def _release(self) -> tuple[Timed, ...]:
         """Before the next tile's first copies: no thread reads this tile's stages any more."""
-        if not self.kernel.work.persistent or not self._reads_to_the_end():
+        if not self._goes_on or not self._reads_to_the_end():
             return ()
         note = "all warps are done with the stages of this tile"
         return (Block(note, (), (instruction("sync_block"),)),)

@@ -34,12 +34,6 @@ class TmaPipeline(StagedPipeline):
         ring = self._ring()
         return (self._barriers(ring), *self._begun(ring)) if self._goes_on else ()
 
-    @property
-    def _goes_on(self) -> bool:
-        """Whether the ring goes on from tile to tile: a tile's first stage is the one after the
-        last of the tile before, and phases are counted on."""
-        return self.kernel.work.persistent
-
     def _reads_to_the_end(self) -> bool:
         """The first copies of the next tile go to all stages but the one that was read last, and
         its first step has a barrier before it copies to that: unless fragments are read ahead."""

@@ -52,7 +52,7 @@ def array(context: Context, buffer: Buffer) -> FragmentArray:
         sizes.insert(0, buffer.stages)
     accumulators = buffer.role is Role.ACCUMULATOR
     wide = accumulators and context.is_split and context.kernel.work.reduce == "ordered"
-    zero = accumulators and not context.is_persistent
+    zero = accumulators and context.born_zero
     return FragmentArray(buffer.name, buffer.dtype, tuple(shape), tuple(sizes), zero, wide)
 
 

@@ -97,6 +97,31 @@ def test_a_constructor_takes_what_a_dataclass_takes() -> None:
         Two(1, z=2)  # type: ignore[call-arg]
 
 
+@pytest.mark.parametrize("calls", [0, 30])
+def test_first_and_later_calls_of_a_constructor_do_the_same(calls: int) -> None:
+    """Its first calls are not compiled."""
+
+    @record
+    class Checked:
+        x: int
+        y: tuple[int, ...] = ()
+        items: list[int] = field(default_factory=list)
+
+        def __post_init__(self) -> None:
+            assert self.x >= 0
+
+    for _ in range(calls):
+        Checked(1)
+    made = (Checked(1), Checked(x=1), Checked(1, ()), Checked(1, items=[]), Checked(y=(), x=1))
+    assert all(vars(one) == {"x": 1, "y": (), "items": []} for one in made)
+    assert [*vars(Checked(y=(2,), x=1))] == ["x", "y", "items"]
+    for given, named in (((), {}), ((1, (), [], 4), {}), ((1,), {"x": 2}), ((1,), {"z": 2})):
+        with pytest.raises(TypeError):
+            Checked(*given, **named)  # type: ignore[arg-type]
+    with pytest.raises(AssertionError):
+        Checked(-1)
+
+
 def test_a_default_is_made_for_each() -> None:
     @record
     class Kept:

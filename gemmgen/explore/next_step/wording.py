@@ -84,7 +84,7 @@ def _bound(e: Explanation, own: ExpectedTime) -> str:
     if e.balance < IDLE:
         said += (
             f"; SMs are idle {1 - e.balance:.0%} of the time: {e.waves.blocks:,} "
-            f"{'tiles' if e.waves.walked else 'blocks'} on {e.waves.sms} SMs"
+            f"{e.waves.unit} on {e.waves.sms} SMs"
         )
     return said
 
