@@ -55,7 +55,7 @@ def _compiled(environment: jinja2.Environment) -> dict[str, CodeType]:
 def _texts() -> dict[str, str]:
     """The templates' texts.  Paths are strings: ``Path`` takes as long as reading the files."""
     walked = ((folder, name) for folder, _, names in os.walk(FOLDER) for name in names)
-    paths = sorted(os.path.join(*found) for found in walked if found[1].endswith(".j2"))
+    paths = sorted(os.path.join(folder, name) for folder, name in walked if name.endswith(".j2"))
     found = dict[str, str]()
     for path in paths:
         with open(path, encoding="utf-8") as file:

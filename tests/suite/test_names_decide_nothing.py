@@ -41,6 +41,7 @@ ALLOWED = {
     ("emit/line_breaks.py", "code.startswith('//')"): "a comment of the text",
     ("emit/main/host_program.py", "wanted.target.endswith('a')"): "sm_90a",
     ("emit/main/own_names.py", "name.startswith(_PREFIXES)"): "macros of C's headers",
+    ("emit/printing.py", "name.endswith('.j2')"): "a file in the folder of templates",
     ("emit/scopes.py", "last.endswith('_detail')"): "the emitted namespace, read off a text",
     ("expand/epilogue_store.py", "o.startswith('async_copy')"): "a directive that is cited",
     ("expand/k_range.py", "o.startswith('residue')"): "a directive that is cited",
