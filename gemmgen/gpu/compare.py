@@ -15,6 +15,7 @@ from gemmgen.calling.inputs import as_stored
 from gemmgen.calling.launches import Case, Data
 from gemmgen.gpu.device import DeviceArray, cupy
 from gemmgen.gpu.elements import held, numbers
+from gemmgen.ir.decompositions import DECOMPOSITIONS
 from gemmgen.ir.dtypes import FP8, HALVES, ROUNDED, DType
 from gemmgen.ir.gemm_roles import Contraction, contraction
 from gemmgen.ir.interface import Interface
@@ -103,7 +104,8 @@ def wanted(
     size = product_of(interface, values, absolute=True) * scale + abs(value)
     product = contraction(interface)
     data = case.data if _truncates(product) else "normal"
-    return within(interface, value, size * rounding(product, values, data))
+    bound = size * rounding(product, values, data)
+    return within(interface, value, bound + scale * _beyond_range(product, values))
 
 
 def expected(interface: Interface, values: Mapping[str, DeviceArray], case: Case) -> Expected:
@@ -124,7 +126,8 @@ def expected(interface: Interface, values: Mapping[str, DeviceArray], case: Case
     size = product_of(interface, values, absolute=True) * abs(alpha)
     if beta != 0:
         size = size + abs(old) * abs(beta)
-    return within(interface, value, size * rounding(product, values, case.data))
+    bound = size * rounding(product, values, case.data)
+    return within(interface, value, bound + abs(alpha) * _beyond_range(product, values))
 
 
 def exactly(interface: Interface, value: DeviceArray) -> Expected:
@@ -143,6 +146,17 @@ def within(interface: Interface, value: DeviceArray, bound: DeviceArray) -> Expe
     if dtype != product.types.acc:
         bound = bound + abs(value) * (2 * UNIT[dtype]) + TINY[dtype]
     return Expected(in_storage(interface, value), in_storage(interface, bound))
+
+
+def _beyond_range(product: Contraction, values: Mapping[str, DeviceArray]) -> DeviceArray | float:
+    """What sums lose of elements far below the largest of their row or column, whose scaled terms
+    end (``ir/decompositions.py``): 2^-38 of the product of the largest, for each k."""
+    into = product.arithmetic.into
+    a, b = abs(values[product.a.name]), abs(values[product.b.name])
+    if into is None or not DECOMPOSITIONS[into].scaled or 0 in (*a.shape, *b.shape):
+        return 0.0
+    rows, columns = a.astype("float64").max(-1), b.astype("float64").max(-2)
+    return rows[..., :, None] * columns[..., None, :] * (a.shape[-1] * 2.0**-38)
 
 
 def rounding(product: Contraction, values: Mapping[str, DeviceArray], data: Data) -> float:

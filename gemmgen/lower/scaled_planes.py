@@ -1,8 +1,8 @@
 """Pre-passes that scale what they split: the largest magnitude of a row, or of a column, chooses
 the power of two that its elements are multiplied by (``ir/decompositions.py``).
 
-A block has a row, which its threads read together, or 32 columns, which as many warps read row by
-row.  It reads them twice; the second time they come from caches.  NaNs are passed over, and an
+A block has a row, which its threads read together, or 16 columns, whose rows it reads 64 at a
+time.  It reads them twice; the second time they come from caches.  NaNs are passed over, and an
 infinity makes a scale that leaves it one.
 """
 
@@ -26,7 +26,9 @@ from gemmgen.lower.element_terms import COLUMN, ROW, element, stored_terms
 _LARGEST, _SCALE, _FIRST = Var("largest"), Var("scale"), Var("first")
 _WARP, _LANE = X / WARP, X % WARP
 _THREADS = 256
-_TOGETHER = 4
+_ACROSS, _DOWN = 16, 64
+"""Columns of a block, 64 bytes, and rows that it reads at a time."""
+_TOGETHER = 8
 """Loads of a thread in flight."""
 
 
@@ -60,25 +62,26 @@ def _by_rows(param: Param) -> tuple[Node, ...]:
 
 def _by_columns(param: Param) -> tuple[Node, ...]:
     inside = Binary("<", COLUMN, element_terms.COLUMNS)
+    down, across = X / _ACROSS, X % _ACROSS
 
     def each(body: tuple[Node, ...]) -> Node:
         here = If[Node](Binary("&&", Binary("<", ROW, element_terms.ROWS), inside), body)
-        return _loop(element_terms.ROWS, WARP, (Define(ROW.name, _FIRST + _WARP), here))
+        return _loop(element_terms.ROWS, _DOWN, (Define(ROW.name, _FIRST + down), here))
 
-    def of_column(warp: Expr) -> Element:
-        return Element("warps", (warp, _LANE))
+    def of_rows(number: Expr) -> Element:
+        return Element("found", (number, across))
 
-    largest = (Assign(of_column(_WARP), _LARGEST), *_joined(WARP, of_column))
-    chosen = Binary("&&", Binary("==", _WARP, Int(0)), inside)
+    largest = (Assign(of_rows(down), _LARGEST), *_joined(_DOWN, of_rows))
+    chosen = Binary("&&", Binary("==", down, Int(0)), inside)
     return (
-        Define(COLUMN.name, Var("blockIdx.x") * WARP + _LANE),
+        Define(COLUMN.name, Var("blockIdx.x") * _ACROSS + across),
         *_largest("column", each, largest),
         *_scaled(param, chosen, COLUMN, each),
     )
 
 
 def _of_warps(warp: Expr) -> Element:
-    return Element("warps", (warp,))
+    return Element("found", (warp,))
 
 
 def _loop(extent: Var, step: int, body: tuple[Node, ...]) -> Node:
@@ -89,10 +92,10 @@ def _larger(other: Expr) -> Node:
     return Assign(_LARGEST.name, Call("largest", (_LARGEST, other)))
 
 
-def _joined(warps: int, place: Callable[[Expr], Element]) -> tuple[Node, ...]:
-    """After all warps have left theirs: the largest of them."""
-    other = _larger(place(Var("warp")))
-    loop = For[Node]("warp", Int(0), Int(warps), Int(1), (other,), unroll=True)
+def _joined(count: int, place: Callable[[Expr], Element]) -> tuple[Node, ...]:
+    """After all threads have left theirs: the largest of them."""
+    other = _larger(place(Var("part")))
+    loop = For[Node]("part", Int(0), Int(count), Int(1), (other,), unroll=True)
     return (instruction("sync_block"), loop)
 
 
@@ -121,12 +124,12 @@ _WARPS = _THREADS // WARP
 ROWS = Scaling(
     (element_terms.ROWS.name, 1),
     _THREADS,
-    SharedArray("warps", "f32", (Int(_WARPS),), (_WARPS,)),
+    SharedArray("found", "f32", (Int(_WARPS),), (_WARPS,)),
     _by_rows,
 )
 COLUMNS = Scaling(
-    (element_terms.COLUMNS.name, WARP),
-    WARP * WARP,
-    SharedArray("warps", "f32", (Int(WARP), Int(WARP)), (WARP, WARP)),
+    (element_terms.COLUMNS.name, _ACROSS),
+    _ACROSS * _DOWN,
+    SharedArray("found", "f32", (Int(_DOWN), Int(_ACROSS)), (_DOWN, _ACROSS)),
     _by_columns,
 )

@@ -335,12 +335,12 @@ gemm_split(int rows, int columns,
     const float *__restrict__ x, int ldx, unsigned short *__restrict__ planes,
     float *__restrict__ scales)
 {
-    __shared__ float warps[8];
+    __shared__ float found[8];
     const int row = blockIdx.x;
 
     // the largest magnitude of the row
     float largest = 0.0f;
-    #pragma unroll 4
+    #pragma unroll 8
     for (int first = 0; first < columns; first += 256) {
         const int column = first + threadIdx.x;
         if (column < columns)
@@ -351,15 +351,15 @@ gemm_split(int rows, int columns,
     largest = fmaxf(largest, gg_shuffle_xor(largest, 4));
     largest = fmaxf(largest, gg_shuffle_xor(largest, 2));
     largest = fmaxf(largest, gg_shuffle_xor(largest, 1));
-    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = largest;
+    if (threadIdx.x % 32 == 0) found[threadIdx.x / 32] = largest;
     __syncthreads();
     #pragma unroll
-    for (int warp = 0; warp < 8; ++warp) largest = fmaxf(largest, warps[warp]);
+    for (int part = 0; part < 8; ++part) largest = fmaxf(largest, found[part]);
     const float scale = gg_row_scale(largest);
     if (threadIdx.x == 0) scales[row] = 1.0f / scale;
 
     // x0 = f16(scale * x), x1 = f16(scale * x - x0) and so on, a plane each
-    #pragma unroll 4
+    #pragma unroll 8
     for (int first = 0; first < columns; first += 256) {
         const int column = first + threadIdx.x;
         if (column < columns) {
@@ -379,29 +379,29 @@ gemm_split_columns(int rows, int columns,
     const float *__restrict__ x, int ldx, unsigned short *__restrict__ planes,
     float *__restrict__ scales)
 {
-    __shared__ float warps[32][32];
-    const int column = blockIdx.x * 32 + threadIdx.x % 32;
+    __shared__ float found[64][16];
+    const int column = blockIdx.x * 16 + threadIdx.x % 16;
 
     // the largest magnitude of the column
     float largest = 0.0f;
-    #pragma unroll 4
-    for (int first = 0; first < rows; first += 32) {
-        const int row = first + threadIdx.x / 32;
+    #pragma unroll 8
+    for (int first = 0; first < rows; first += 64) {
+        const int row = first + threadIdx.x / 16;
         if (row < rows && column < columns)
             largest = fmaxf(largest, fabsf(x[(long long)row * ldx + column]));
     }
-    warps[threadIdx.x / 32][threadIdx.x % 32] = largest;
+    found[threadIdx.x / 16][threadIdx.x % 16] = largest;
     __syncthreads();
     #pragma unroll
-    for (int warp = 0; warp < 32; ++warp)
-        largest = fmaxf(largest, warps[warp][threadIdx.x % 32]);
+    for (int part = 0; part < 64; ++part)
+        largest = fmaxf(largest, found[part][threadIdx.x % 16]);
     const float scale = gg_row_scale(largest);
-    if (threadIdx.x / 32 == 0 && column < columns) scales[column] = 1.0f / scale;
+    if (threadIdx.x / 16 == 0 && column < columns) scales[column] = 1.0f / scale;
 
     // x0 = f16(scale * x), x1 = f16(scale * x - x0) and so on, a plane each
-    #pragma unroll 4
-    for (int first = 0; first < rows; first += 32) {
-        const int row = first + threadIdx.x / 32;
+    #pragma unroll 8
+    for (int first = 0; first < rows; first += 64) {
+        const int row = first + threadIdx.x / 16;
         if (row < rows && column < columns) {
             float rest = scale * x[(long long)row * ldx + column];
             #pragma unroll
@@ -499,7 +499,7 @@ cudaError_t launch_gemm(int M, int N, int K,
         gemm_split<<<static_cast<unsigned>((long long)M), 256, 0, stream>>>(
             M, K, A, lda, A_parts, A_scales);
     if (K > 0)
-        gemm_split_columns<<<static_cast<unsigned>((long long)((N - 1) / 32 +
+        gemm_split_columns<<<static_cast<unsigned>((long long)((N - 1) / 16 +
             1)), 1024, 0, stream>>>(
             K, N, B, ldb, B_parts, B_scales);
     gemm<<<static_cast<unsigned>(blocks), THREADS, 0, stream>>>(

@@ -78,7 +78,7 @@ _OF_A = "M, K, A, lda, A_parts, A_scales"
 _SHUFFLE = "gg_shuffle_xor(largest, 16)"
 _ALL = "first < columns; first += 256"
 _FEWER = "first < columns - 256; first += 256"
-_WARPS = "    #pragma unroll\n    for (int warp"
+_WARPS = "    #pragma unroll\n    for (int part"
 _BARRIER = f"    __syncthreads();\n{_WARPS}"
 OF_ROWS = {
     "columns not undone": (_UNSCALE, "* scale", "C: "),
@@ -91,7 +91,7 @@ OF_ROWS = {
     "not stored": (f"if (threadIdx.x == 0) {_INVERSE};", "", ""),
     "stored by all": ("if (threadIdx.x == 0) scales", "scales", "race"),
     "signs kept": ("fabsf(x[", "(x[", "finite"),
-    "a warp left out": ("warp < 8", "warp < 7", "C: "),
+    "a warp left out": ("part < 8", "part < 7", "C: "),
     "a half of a warp left out": (_SHUFFLE, _SHUFFLE.replace("16", "8"), "C: "),
     "a loop that ends early": (_ALL, _FEWER, ""),
     "no barrier": (_BARRIER, _WARPS, "race"),
@@ -100,14 +100,14 @@ OF_ROWS = {
     "a plane less": ("part < 2", "part < 1", ""),
 }
 OF_COLUMNS = {
-    "a warp left out": ("warp < 32", "warp < 31", "C: "),
+    "a warp left out": ("part < 64", "part < 63", "C: "),
     "another column": ("* B_scales[n]", "* B_scales[n / 2]", "C: "),
-    "another lane's": ("warps[warp][threadIdx.x % 32]", "warps[threadIdx.x % 32][warp]", ""),
+    "another lane's": ("found[part][threadIdx.x % 16]", "found[threadIdx.x % 16][part % 16]", ""),
     "no barrier": (_BARRIER, _WARPS, "race"),
-    "stored by all": ("threadIdx.x / 32 == 0 && ", "", "race"),
+    "stored by all": ("threadIdx.x / 16 == 0 && ", "", "race"),
     "stored beyond the last": (
-        "threadIdx.x / 32 == 0 && column < columns",
-        "threadIdx.x / 32 == 0",
+        "threadIdx.x / 16 == 0 && column < columns",
+        "threadIdx.x / 16 == 0",
         "",
     ),
 }
