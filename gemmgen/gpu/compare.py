@@ -152,11 +152,12 @@ def _beyond_range(product: Contraction, values: Mapping[str, DeviceArray]) -> De
     """What sums lose of elements far below the largest of their row or column, whose scaled terms
     end (``ir/decompositions.py``): 2^-38 of the product of the largest, for each k."""
     into = product.arithmetic.into
-    a, b = abs(values[product.a.name]), abs(values[product.b.name])
+    a, b = (abs(values[x.name]).astype("float64") for x in (product.a, product.b))
     if into is None or not DECOMPOSITIONS[into].scaled or 0 in (*a.shape, *b.shape):
         return 0.0
-    rows, columns = a.astype("float64").max(-1), b.astype("float64").max(-2)
-    return rows[..., :, None] * columns[..., None, :] * (a.shape[-1] * 2.0**-38)
+    rows = cupy().max(a, axis=-1, keepdims=True)
+    columns = cupy().max(b, axis=-2, keepdims=True)
+    return rows * columns * (a.shape[-1] * 2.0**-38)
 
 
 def rounding(product: Contraction, values: Mapping[str, DeviceArray], data: Data) -> float:
