@@ -84,7 +84,8 @@ def main() -> int:
         for row in own:
             extents = " x ".join(map(str, row.shape))
             bits = "equal" if row.equal else "OTHER BITS"
-            print(f"{extents:>20} {row.same_us:9.2f} us {row.share:6.3f} {bits}", flush=True)
+            us = f"{row.same_us:9.2f} us, unconstrained {row.free_us:9.2f}"
+            print(f"{extents:>20} {us} {row.share:6.3f} {bits}", flush=True)
         print(f"N = {n}, K = {k}: {summary(own)}", flush=True)
         rows += own
         if asked.json:
