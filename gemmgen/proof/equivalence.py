@@ -24,7 +24,7 @@ from gemmgen.interpreter.interpret import Argument, interpret
 from gemmgen.interpreter.simt import Trap
 from gemmgen.interpreter.warp_roles import roles_of
 from gemmgen.ir.dtypes import INTEGERS
-from gemmgen.ir.expr import Binary, Element, Float, Var, walk
+from gemmgen.ir.expr import Binary, Element, Expr, Var, walk
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.launch_shape import Shape
 from gemmgen.ir.lowered import LoweredProgram
@@ -43,7 +43,7 @@ from gemmgen.numerics.formats import (
     held,
     wrapped,
 )
-from gemmgen.numerics.operators import Floats, Value
+from gemmgen.numerics.operators import Bools, Floats, Value
 from gemmgen.numerics.reference import compare
 from gemmgen.proof.rare_paths import drop_rare_paths
 from gemmgen.proof.rounded_epilogue import hides_c, is_continuous, rounds, variables
@@ -214,13 +214,13 @@ def _named(problem: Problem) -> set[str]:
 
 
 def _compare(problem: Problem, case: Case, found: Result) -> Difference | None:
-    exact, computed, peak = _wanted(problem, found)
+    exact, computed, peak, whole = _wanted(problem, found)
     dtype, unit = problem.c.dtype, UNIT[problem.numbers]
     relative = RELATIVE * unit + (2 * UNIT[dtype] if dtype != problem.numbers else 0)
     stored = held(computed, dtype)
     sure = ~np.isfinite(stored)  # beyond f16, say, though the exact result is a number
     if not any(rounds(e) for e in walk(problem.epilogue)):
-        sure |= computed == exact
+        sure |= (computed == exact) & whole
     if dtype in INTEGERS:
         sure |= np.isnan(exact)  # which a conversion makes a number
     if dtype in GREATEST:
@@ -238,27 +238,30 @@ def _compare(problem: Problem, case: Case, found: Result) -> Difference | None:
     return Difference(reason, compared.index, compared.got, compared.want)
 
 
-def _wanted(problem: Problem, given: Result) -> tuple[F64, Real, float]:
-    """The result in f64, in the sums' type rounded after each operation, and the greatest sum, or
-    number that the epilogue adds; in their roles."""
+def _wanted(problem: Problem, given: Result) -> tuple[F64, Real, float, Bools]:
+    """The result in f64, in the sums' type rounded after each operation, the greatest sum, or
+    number that the epilogue adds, and where no operation rounds, so that a text may fuse two; in
+    their roles."""
     others = dict(given.tensors)
     a, b = (others.pop(t.name).astype(np.float64) for t in (problem.a, problem.b))
     acc = wrapped(a @ b) if problem.accumulate == "i32" else a @ b
 
-    def result(precision: Precision) -> Floats:
+    def result(precision: Precision, expr: Expr = problem.epilogue) -> Floats:
         names = variables(problem, acc, given.scalars, precision)
         rounded: dict[str, Value] = {n: value.astype(precision) for n, value in others.items()}
         with np.errstate(all="ignore"):
-            value = evaluate(problem.epilogue, names, rounded, in_numpy(precision))
+            value = evaluate(expr, names, rounded, in_numpy(precision))
         return cast(Floats, np.broadcast_to(np.asarray(value), acc.shape))
 
     number = computing(problem.numbers)
-    added = (
-        abs(operand.value)
-        for e in walk(problem.epilogue)
-        if isinstance(e, Binary) and e.op in {"+", "-"}
-        for operand in (e.left, e.right)
-        if isinstance(operand, Float)
-    )
-    peak = float(np.abs(acc[np.isfinite(acc)]).max(initial=max(added, default=1.0)))
-    return result(np.float64).astype(np.float64), result(number).astype(number), peak
+    peak = float(np.abs(acc[np.isfinite(acc)]).max(initial=1.0))
+    whole = np.ones(acc.shape, np.bool_)
+    for e in (e for e in walk(problem.epilogue) if isinstance(e, Binary)):
+        if e.op in {"+", "-"}:
+            for operand in (result(np.float64, each) for each in (e.left, e.right)):
+                peak = float(np.abs(operand[np.isfinite(operand)]).max(initial=peak))
+        if e.op in {"+", "-", "*"}:
+            with np.errstate(all="ignore"):
+                value = result(np.float64, e)
+                whole &= (value == value.astype(number)) | ~np.isfinite(value)
+    return result(np.float64).astype(np.float64), result(number).astype(number), peak, whole
