@@ -70,7 +70,8 @@ def multiplied() -> Iterator[str]:
                 if types[0] != types[1]:
                     continue
                 mn_major = ATOMS[atom].in_place and types[0] in ATOMS[atom].mn_major
-                for a, b in _ORDERS if mn_major else _ORDERS[:1]:
+                many = mn_major and (not ATOMS[atom].splits or types == ATOMS[atom].products[0])
+                for a, b in _ORDERS if many else _ORDERS[:1]:
                     yield _multiplied(via, atom, types, f"A[{a}] * B[{b}]")
 
 

@@ -19,7 +19,7 @@ from gemmgen.base import caches, temporary
 from gemmgen.base.errors import CannotCheck
 from gemmgen.base.record import record
 from gemmgen.gpu import nvcc
-from gemmgen.ir.planes import COLUMNS_PRE_PASS, PRE_PASS
+from gemmgen.ir.planes import PRE_PASSES
 
 # HFMA2 is left out: ptxas also uses it to set a register to zero.
 ARITHMETIC = ("FFMA", "FFMA2", "HMMA", "HGMMA", "IMMA", "QGMMA", "IGMMA", "DFMA", "DMMA")
@@ -52,11 +52,7 @@ def disassemble(cubin: bytes, function: str | None = None) -> Code:
     apart."""
     found = functions(cubin)
     if function is None:
-        pre_passes = {
-            pre_pass.format(kernel=name)
-            for name in found
-            for pre_pass in (PRE_PASS, COLUMNS_PRE_PASS)
-        }
+        pre_passes = {pre_pass.format(kernel=name) for name in found for pre_pass in PRE_PASSES}
         (code,) = (code for name, code in found.items() if name not in pre_passes)
         return code
     return found[function]

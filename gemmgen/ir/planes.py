@@ -23,8 +23,9 @@ SCALED = "scales"
 
 PRE_PASS = "{kernel}_split"
 """The pre-pass of a kernel that reads parts of its operands."""
-COLUMNS_PRE_PASS = f"{PRE_PASS}_columns"
-"""The one that scales the columns of a matrix."""
+ROWS_PRE_PASS, COLUMNS_PRE_PASS = f"{PRE_PASS}_rows", f"{PRE_PASS}_columns"
+"""Those that scale the rows, or the columns, of a matrix."""
+PRE_PASSES = (PRE_PASS, ROWS_PRE_PASS, COLUMNS_PRE_PASS)
 
 
 @record

@@ -14,7 +14,7 @@ from gemmgen.ir.expr import Binary, Int, Var
 from gemmgen.ir.interface import Interface, PrePass
 from gemmgen.ir.lowered import LaunchNames, LoweredKernel, SharedArray
 from gemmgen.ir.param import Param
-from gemmgen.ir.planes import COLUMNS_PRE_PASS, PRE_PASS, SCALED
+from gemmgen.ir.planes import COLUMNS_PRE_PASS, PRE_PASS, ROWS_PRE_PASS, SCALED
 from gemmgen.ir.thread_code import Node
 from gemmgen.lower import scaled_planes
 from gemmgen.lower.context import X
@@ -69,8 +69,8 @@ def pre_pass_of(param: Param, interface: Interface) -> LoweredKernel:
     letter = "r" if scales.rows else "c"
     found = Param(SCALED, "tensor", (letter,), written=True, read=False, dtype=source.dtype)
     how = scaled_planes.ROWS if scales.rows else scaled_planes.COLUMNS
-    if not scales.rows:
-        name = COLUMNS_PRE_PASS.format(kernel=interface.name)
+    scaled = ROWS_PRE_PASS if scales.rows else COLUMNS_PRE_PASS
+    name = scaled.format(kernel=interface.name)
     body, array = how.body(param), how.array
     return _kernel(name, (*params, found), (how.tile,), how.threads, body, (array,))
 

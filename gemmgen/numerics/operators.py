@@ -130,6 +130,11 @@ def row_scale(largest: Real) -> Real:
     return cast(Real, scale.astype(np.int32).view(np.float32))
 
 
+def _larger(one: Real, other: Real) -> Real:
+    """``fmaxf``: of a number and a NaN the number."""
+    return np.fmax(one, other)
+
+
 FUNCTIONS: dict[str, Function] = {
     "fmaf": fmaf,
     "mad": mad,
@@ -148,7 +153,7 @@ FUNCTIONS: dict[str, Function] = {
     "clamp": _clamp,
     "round": np.rint,
     "row_scale": row_scale,
-    "largest": np.fmax,
+    "largest": _larger,
 }
 
 DOUBLE: dict[str, Function] = {

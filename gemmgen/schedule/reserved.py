@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from gemmgen.ir.identifiers import language_word
 from gemmgen.ir.names import copy_tile, load
 from gemmgen.ir.parameters import CONSTANTS, ld_name, namespace
-from gemmgen.ir.planes import COLUMNS_PRE_PASS, PRE_PASS
+from gemmgen.ir.planes import PRE_PASSES
 from gemmgen.schedule.model import Access, Gemm
 from gemmgen.schedule.roles import batches, extents, roles, strides
 
@@ -140,6 +140,8 @@ def kernel_names(kernel: str) -> dict[str, str]:
         kernel: "the kernel",
         f"launch_{kernel}": "the kernel's launcher",
         namespace(kernel): "the kernel's namespace",
-        PRE_PASS.format(kernel=kernel): "the kernel that splits operands before it",
-        COLUMNS_PRE_PASS.format(kernel=kernel): "the kernel that splits an operand by columns",
+        **{
+            pre_pass.format(kernel=kernel): "a kernel that splits operands before it"
+            for pre_pass in PRE_PASSES
+        },
     }

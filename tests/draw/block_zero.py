@@ -248,7 +248,7 @@ def run_roles(
         span = 4 + sum(size * step for size, step in zip(sizes, steps, strict=True))
         arguments[param.name] = np.arange(span).astype(elements(param.dtype))
     extents = {name: cast(int, arguments[name]) for name in interface.sizing()}
-    for param in interface.split:
+    for param in interface.prepared:
         span = interface.scratch_elements(param, extents)
         arguments[param.name] = np.arange(span).astype(elements(param.dtype))
     count = interface.cluster_blocks

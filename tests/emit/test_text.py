@@ -299,6 +299,8 @@ def names_in_functions() -> set[str]:
         )
         for members in re.findall(r"\b(?:config|overlap)\.([\w.]+)", text):
             found |= set(members.split("."))
+        for pre_pass in text.split('extern "C" __global__')[2:]:
+            found |= names(pre_pass.partition("\n}\n")[0])
         constants = re.findall(r"\bconstexpr int ([^;]*);", above)
         found |= names(above) - set(re.findall(r"(\w+) = ", " ".join(constants)))
     return found

@@ -45,6 +45,9 @@ def wanted() -> set[Said]:
     for spec in VOCABULARY.specs:
         found.add((spec.name,))
         for argument in spec.arguments:
+            follows = {value for _, value in argument.usual}  # no canonical schedule has these
+            if argument.follows and {x for group in groups(argument) for x in group} <= follows:
+                continue
             for word in argument.choices or ("",):
                 if word != argument.identity and groups(argument) != ((argument.identity,),):
                     found.add((spec.name, argument.name, word))

@@ -331,7 +331,7 @@ gemm(int M, int N, int K,
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-gemm_split(int rows, int columns,
+gemm_split_rows(int rows, int columns,
     const float *__restrict__ x, int ldx, unsigned short *__restrict__ planes,
     float *__restrict__ scales)
 {
@@ -496,7 +496,7 @@ cudaError_t launch_gemm(int M, int N, int K,
         {B_parts, {N, K, 2}, {2LL * B_pitch, 2LL * B_plane}}, {BN, BK, 1}, gg_SWIZZLE_128B);
     if (error != cudaSuccess) return error;
     if (K > 0)
-        gemm_split<<<static_cast<unsigned>((long long)M), 256, 0, stream>>>(
+        gemm_split_rows<<<static_cast<unsigned>((long long)M), 256, 0, stream>>>(
             M, K, A, lda, A_parts, A_scales);
     if (K > 0)
         gemm_split_columns<<<static_cast<unsigned>((long long)((N - 1) / 16 +
