@@ -160,7 +160,7 @@ def scratch_lines(interface: Interface) -> list[str]:
         lines.append(line)
     if lines:
         *first, last = (p.name for p in interface.scratch)
-        names = f"{', '.join(first)} and {last}" if first else last
+        names = f"{f', {SOFT}'.join(first)} {SOFT}and {last}" if first else last
         lines.append(f"concurrent launches need separate {names}")
     return lines
 

@@ -71,8 +71,10 @@ def _arguments(
         if argument is not None and dice.chance(_SHORT) and _may_be_left_out(slot, spec, fact):
             continue
         if argument is None and _is_harmless(spec) and dice.chance(_WRITTEN):
-            assert spec.identity is not None
-            argument = Argument(spelt(spec.name, letters(gemm)), spec.identity)
+            value = spec.identity
+            assert value is not None
+            value = spelt(value, letters(gemm)) if isinstance(value, str) else value
+            argument = Argument(spelt(spec.name, letters(gemm)), value)
         found += [argument] if argument else []
     return tuple(dice.shuffled(found) if dice.chance(_WRITTEN) else found)
 

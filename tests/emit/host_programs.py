@@ -21,7 +21,7 @@ from gemmgen.ir.dtypes import RAW
 from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
-from gemmgen.ir.planes import PRE_PASS, Planes
+from gemmgen.ir.planes import COLUMNS_PRE_PASS, Planes
 from gemmgen.ir.tensor_map import TensorMap
 from gemmgen.pipeline import Emitted, compile_source
 
@@ -276,11 +276,21 @@ def _sum_of_parts(param: Param, planes: Planes, source: Param) -> str:
 
 def _splitting(emitted: Emitted) -> Iterator[str]:
     """The pre-pass: each term is the rest after the previous ones, rounded."""
-    for param in emitted.interface.split[:1]:
+    known: set[str] = set()
+    for param, launch in zip(emitted.interface.split, emitted.interface.before, strict=True):
+        name = launch.interface.name
+        if name in known:
+            continue
+        known.add(name)
         assert param.planes is not None
-        yield f"void {PRE_PASS.format(kernel=emitted.name)}_defined("
-        yield "    int rows, int columns, const float *source, int ld, unsigned short *planes) {"
+        scaled = ", float *scales" if param.planes.scaled_by else ""
+        yield f"void {name}_defined("
+        yield "    int rows, int columns, const float *source, int ld, unsigned short *planes"
+        yield f"    {scaled}) {{"
         yield "const long long pitch = (columns + 7) / 8 * 8;"
+        if scaled:  # the host multiplies numbers of f16's range: all scales are 1
+            count = "columns" if name == COLUMNS_PRE_PASS.format(kernel=emitted.name) else "rows"
+            yield f"for (int i = 0; i < {count}; ++i) scales[i] = 1.0f;"
         yield "for (int i = 0; i < rows; ++i) for (int j = 0; j < columns; ++j) {"
         yield "float left = source[1LL * i * ld + j];"
         yield f"for (int part = 0; part < {param.planes.count}; ++part) {{"
