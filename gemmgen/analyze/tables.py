@@ -14,6 +14,7 @@ from gemmgen.analyze.section import Section
 from gemmgen.analyze.shared_strips import SharedStrips
 from gemmgen.base.units import numeral
 from gemmgen.gpu.gpus import GPC
+from gemmgen.ir.decompositions import DECOMPOSITIONS
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.edit import copies
 from gemmgen.ir.tensor_core_rules import SumRule
@@ -124,11 +125,17 @@ def _accuracy(e: Explanation) -> Iterator[tuple[str, str]]:
     """The error bound of split f32, at this K."""
     arithmetic, problem = e.kernel.lowered.interface.arithmetic, e.kernel.program.problem.written
     if arithmetic.products > 1:
-        units = arithmetic.split_share(e.shape[2]) * 2**24
+        units, (a, b) = arithmetic.split_share(e.shape[2]) * 2**24, (problem.a, problem.b)
+        beyond = ""
+        if arithmetic.into and DECOMPOSITIONS[arithmetic.into].scaled:
+            beyond = (
+                f", and {e.shape[2]:,} * 2^-38 of the largest |{a.name}| of its {problem.m} times "
+                f"the largest |{b.name}| of its {problem.n}"
+            )
         yield (
             "accuracy",
             f"split f32, promoted every {arithmetic.terms} terms: an error is at most {units:,.0f} "
-            f"* 2^-24 of the sum of |{problem.a.name} * {problem.b.name}|",
+            f"* 2^-24 of the sum of |{a.name} * {b.name}|{beyond}",
         )
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import cast
 
-from gemmgen.base.errors import CallError
+from gemmgen.base.errors import CallError, UsageError
 from gemmgen.base.memo import Memo
 from gemmgen.base.once import made_once
 from gemmgen.base.record import record
@@ -28,7 +28,7 @@ from gemmgen.functions.problems import (
     problem_types,
 )
 from gemmgen.gpu.gpus import Gpu
-from gemmgen.ir.decompositions import Fast
+from gemmgen.ir.decompositions import Fast, allowed_terms
 from gemmgen.ir.dtypes import DTYPES, DType
 from gemmgen.pipeline import Emitted
 from gemmgen.torch.choosing import ChosenKernel, OperatorCall, choose
@@ -88,7 +88,8 @@ class DirectCall:
         numbers = {name: value for name, value in values if name not in tensors}
         whole = (a, b, *own.values())
         asked = checked_letters(same_bits)
-        return DirectCall(arrays, text, read, numbers, bool(fast), asked, names, whole, transposed)
+        split = checked_fast(fast)
+        return DirectCall(arrays, text, read, numbers, split, asked, names, whole, transposed)
 
     def shown(self, name: str) -> str:
         """The caller's name of a tensor."""
@@ -97,6 +98,17 @@ class DirectCall:
     @property
     def kind(self) -> Kind:
         return kind_of({self.shown(name): value for name, value in self.arrays.items()})
+
+
+def checked_fast(fast: object) -> Fast:
+    """``fast`` as a call means it; ``CallError`` for a type that terms do not have."""
+    if not isinstance(fast, str):
+        return bool(fast)
+    try:
+        allowed_terms(fast)
+    except UsageError as error:
+        raise CallError(str(error)) from None
+    return cast(Fast, fast)
 
 
 @record

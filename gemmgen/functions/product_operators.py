@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from gemmgen.calling.scalars import number
 from gemmgen.functions.problems import MatmulProblem
-from gemmgen.ir.decompositions import Fast
+from gemmgen.ir.decompositions import Fast, allowed_terms
 from gemmgen.ir.param import Param
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.torch.operator import Defined, define
@@ -16,7 +16,9 @@ NAMESPACE = "gemmgen"
 
 
 def operator_of(problem: MatmulProblem, fast: Fast) -> Defined:
-    """The operator, defined when a problem is first multiplied."""
+    """The operator, defined when a problem is first multiplied; raises ``UsageError`` for a
+    ``fast`` that terms do not have."""
+    allowed_terms(fast)
     text = format_schedule(problem.schedule)
     digest = hashlib.sha256(f"{fast} {text}".encode()).hexdigest()[:16]
     return define(f"{NAMESPACE}::matmul_{digest}", problem.schedule, own=False, fast=fast)

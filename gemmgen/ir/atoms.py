@@ -243,7 +243,7 @@ ATOMS: dict[Atom, AtomTraits] = {
     "m8n8k4_f64": _of_doubles(1, 1),
     "m16n8k16_f32": _OF_PARTS,
     "m64nNk16": _of_a_warpgroup(16, _OF_HALVES),
-    # f32 as terms, each of which is a separate tile in shared memory.
+    # f32 as terms; every term has a tile of its own in shared memory.
     "m64nNk16_f32": _of_a_warpgroup(
         16, tuple(reversed(_OF_HALVES)), splits="f32", mn_major=(*HALVES, "f32")
     ),

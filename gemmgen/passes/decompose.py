@@ -13,7 +13,7 @@ Tensor cores truncate where f32 rounds, which adds up along k, so ``tensor_core`
 ``promote``: every 64 terms, say, its accumulator is added to one in f32.  The error is then at most
 (18 promote + K / promote + 1) 2^-24 of the sum of |A * B|; the header of an emitted file has it.
 
-``into=f16`` has two terms and computes three of their four products, which is twice as fast and
+``into=f16`` has two terms and computes three of their four products, nearly twice as fast and
 less accurate: a pre-pass multiplies each row of A and column of B by a power of two, so that its
 largest element is near the end of f16's range, and the accumulators are multiplied by the inverses.
 It needs ``via=wgmma``; the header states the bound.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
+from gemmgen import explain_matmul, matmul
+from gemmgen.base.errors import CallError, UsageError
 from gemmgen.base.source import Source
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest import suggest
@@ -74,3 +77,25 @@ def test_what_has_no_parts_is_refused(options: tuple[str, ...], said: str) -> No
 def test_the_command_takes_the_flag() -> None:
     result = gemmgen("suggest", "--shape", "2048x2048x2048", "--fast")
     assert result.exit_code == 0 and "\ndecompose" in result.stdout
+
+
+def test_f16_terms_are_asked_for_by_name() -> None:
+    """By ``suggest``, by the command, and by a call on arrays."""
+    found = suggest(NT, (4096, 4096, 4096), fast="f16")
+    assert "into=f16" in found.text and "(f16x3)" in " ".join(found.reasons)
+    assert "into=bf16" in suggest(NT, (4096, 4096, 4096), fast=True).text
+    result = gemmgen("suggest", "--shape", "2048x2048x2048", "--fast=f16")
+    assert result.exit_code == 0 and "into=f16" in result.stdout
+    a = np.zeros((2048, 2048), np.float32)
+    assert "(f16x3)" in explain_matmul(a, a.T, gpu="H200", fast="f16")
+    assert "(bf16x3)" in explain_matmul(a, a.T, gpu="H200", fast=True)
+
+
+def test_other_terms_are_refused() -> None:
+    a = np.zeros((64, 64), np.float32)
+    with pytest.raises(UsageError, match='it is True, False, "bf16" or "f16"'):
+        suggest(NT, (64, 64, 64), fast="f8")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(CallError, match='it is True, False, "bf16" or "f16"'):
+        matmul(a, a, fast="f8")
+    result = gemmgen("suggest", "--shape", "64x64x64", "--fast=f8")
+    assert result.exit_code == 2 and "f8" in result.stderr and not result.stdout

@@ -49,7 +49,7 @@ def suggest(
     for those that are not dense; the schedule is legal for them.  ``fast``:
     f32 may be multiplied on tensor cores as products of bf16 terms (``decompose``), if that is
     estimated to be faster; needs wgmma (sm_90).  ``fast="f16"``: as products of two f16 terms,
-    twice as fast, with a larger error (the header of the kernel states its bound).
+    nearly twice as fast, with a larger error (the header of the kernel states its bound).
     ``same_bits``: letters of C (``"m"``) whose extents the bits of an element must not depend on:
     all shapes that differ in these get schedules with one summation order (batch invariance).
     ``measured``: results that ``gemmgen tune`` stored on this machine and those that ship with
