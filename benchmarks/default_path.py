@@ -5,12 +5,12 @@
     python benchmarks/default_path.py --update docs/performance.md
 
 ``count`` shapes are drawn, extents log-uniform from 32 to 8192 in multiples of 8, with a storage
-order each, and the named ones of ``NAMED`` come first; with ``--few-rows`` the shapes are those of
-``FEW_ROWS`` alone, and the share of the memory's bandwidth is printed.  Both sides are replayed
-from a CUDA graph, at least 20 ms after 15 ms of themselves, in an order drawn anew each round; the
-result is the median ratio of the rounds.  Outputs are compared with a product in f32.
-``--update`` measures
-nothing: it writes the table of ``docs/data/default_path_*.json`` into a page.
+order each (of e4m3 and i8 16 to 8192 rows, multiples of 16, A[m, k] * B[n, k]), and the named ones
+of ``NAMED`` come first; with ``--few-rows`` the shapes are those of ``FEW_ROWS`` alone, and the
+share of the memory's bandwidth is printed.  Both sides are replayed from a CUDA graph, at least 20
+ms after 15 ms of themselves, in an order drawn anew each round; the result is the median ratio of
+the rounds.  Outputs are compared with a product in f32.  ``--update`` measures nothing: it writes
+the table of ``docs/data/default_path_*.json`` into a page.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
+
+from vendors import TYPES, drawn, most_error, stated, vendor_call
 
 from gemmgen.base.source import Source
 from gemmgen.gpu.gpu_names import gpu_named
@@ -50,8 +52,6 @@ ORDERS["TT"] = "A[k, m] * B[n, k]"
 """The storage orders, by the letters of a column-major library."""
 WARM, TIMED, ROUNDS = 15.0, 20.0, 3
 """Milliseconds."""
-MOST_ERROR = 4e-3
-"""Of a result of 16 bits, relative to its norm."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,14 @@ class Row:
     schedule: str
 
 
-def cases(seed: int, count: int) -> list[tuple[tuple[int, int, int], str]]:
-    draw = random.Random(seed)
+def cases(seed: int, count: int, dtype: str = "bf16") -> list[tuple[tuple[int, int, int], str]]:
+    draw, bytes_ = random.Random(seed), dtype in ("e4m3", "i8")
     found = [(shape, "TN") for shape in NAMED]
     for _ in range(count):
-        m, n, k = (int(2 ** draw.uniform(5, 13)) // 8 * 8 for _ in range(3))
-        found.append(((m, n, k), draw.choice(list(ORDERS))))
+        low, step = (4, 16) if bytes_ else (5, 8)
+        m = int(2 ** draw.uniform(low, 13)) // step * step
+        n, k = (int(2 ** draw.uniform(low + 1 if bytes_ else 5, 13)) // step * step for _ in "nk")
+        found.append(((m, n, k), "TN" if bytes_ else draw.choice(list(ORDERS))))
     return found
 
 
@@ -80,7 +82,7 @@ def compiled(case: tuple[tuple[int, int, int], str], dtype: str) -> None:
     from gemmgen.gpu import device, store
 
     shape, order = case
-    emitted = suggest(f"C[m, n] = {ORDERS[order]}", shape, dtype=dtype).emitted
+    emitted = suggest(f"C[m, n] = {ORDERS[order]}", shape, dtype=TYPES[dtype]).emitted
     store.stored(emitted.text, device.arch_for(emitted.target, *device.capability(0)))
 
 
@@ -125,17 +127,16 @@ def measured(case: tuple[tuple[int, int, int], str], dtype: str, draw: random.Ra
     from gemmgen.torch.operator import define
 
     (m, n, k), order = case
-    kind = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}[dtype]
-    a = torch.randn((m, k) if order in ("TN", "NN") else (k, m), device="cuda").to(kind)
-    b = torch.randn((n, k) if order in ("TN", "TT") else (k, n), device="cuda").to(kind)
+    a = drawn((m, k) if order in ("TN", "NN") else (k, m), dtype)
+    b = drawn((n, k) if order in ("TN", "TT") else (k, n), dtype)
     left = a if order in ("TN", "NN") else a.t()
     right = b.t() if order in ("TN", "TT") else b
-    text = f"gemm C[m, n] = {ORDERS[order]}\ndtype A={dtype} B={dtype} C={dtype}\n"
+    text = f"gemm C[m, n] = {ORDERS[order]}\ndtype {stated(dtype)}\n"
     name = f"bench::{order.lower()}_{dtype}"
     op = gemmgen.torch.op(text, name=name)
     guess = 2 * m * n * k / 6e8 + 2
     sides = {
-        "torch": graph(lambda: torch.mm(left, right), guess),
+        "torch": graph(vendor_call(left, right, dtype), guess),
         "ours": graph(lambda: op(a, b), guess),
     }
     ratios, times = list[float](), {name: list[float]() for name in sides}
@@ -161,8 +162,11 @@ def bandwidth(row: Row, asked: argparse.Namespace) -> str:
     """The share of the memory's bandwidth, if each matrix is moved once."""
     if not asked.few_rows:
         return ""
-    (m, n, k), size = row.shape, 4 if asked.dtype == "f32" else 2
-    moved = size * (m * k + n * k + m * n)
+    (m, n, k), size = (
+        row.shape,
+        {"f32": (4, 4), "e4m3": (1, 2), "i8": (1, 4)}.get(asked.dtype, (2, 2)),
+    )
+    moved = size[0] * (m * k + n * k) + size[1] * m * n
     return f" {moved / (row.ours_us * 1e-6) / gpu_named('H200').memory:.0%} of memory bandwidth"
 
 
@@ -225,7 +229,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--dtype", choices=("bf16", "f16", "f32"), default="bf16")
+    parser.add_argument("--dtype", choices=tuple(TYPES), default="bf16")
     parser.add_argument("--few-rows", action="store_true")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--update", type=Path)
@@ -235,7 +239,10 @@ def main() -> None:
         asked.update.write_text(updated(page), encoding="utf-8")
         return
     few = [(shape, "TN") for shape in FEW_ROWS]
-    began, drawn = time.monotonic(), few if asked.few_rows else cases(asked.seed, asked.count)
+    began, drawn = (
+        time.monotonic(),
+        few if asked.few_rows else cases(asked.seed, asked.count, asked.dtype),
+    )
     with ProcessPoolExecutor(16, multiprocessing.get_context("spawn")) as pool:
         for each in [pool.submit(compiled, case, asked.dtype) for case in drawn]:
             each.result()
@@ -244,7 +251,7 @@ def main() -> None:
     for case in drawn:
         row = measured(case, asked.dtype, draw)
         rows.append(row)
-        right = "" if row.error < MOST_ERROR else f"  WRONG: {row.error:.1e}"
+        right = "" if row.error < most_error(asked.dtype) else f"  WRONG: {row.error:.1e}"
         print(
             f"{'x'.join(map(str, row.shape)):>16} {row.order} torch {row.torch_us:8.2f} us, ours "
             f"{row.ours_us:8.2f} us, {row.share:.3f}{bandwidth(row, asked)}  {row.schedule}{right}",
@@ -254,9 +261,8 @@ def main() -> None:
     print(f"named, {summary(rows[:named])}")
     if rows[named:]:
         print(f"drawn, {summary(rows[named:])}")
-    print(
-        f"wrong: {sum(row.error >= MOST_ERROR for row in rows)}; {time.monotonic() - began:.0f} s"
-    )
+    wrong = sum(row.error >= most_error(asked.dtype) for row in rows)
+    print(f"wrong: {wrong}; {time.monotonic() - began:.0f} s")
     if asked.json:
         found = {**about(asked), "rows": [asdict(row) for row in rows]}
         asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -6,7 +6,8 @@ fits the cost model to.
     python benchmarks/warpgroup_data.py --dtype e4m3 --json FILE
 
 With ``--named`` the shapes are the named ones of ``default_path.py``, with ``--few-rows`` those of
-few rows there, with ``--rows`` C has up to so many.  Otherwise shapes and storage orders are drawn
+few rows there, with ``--rows`` C has up to so many; ``--slow`` adds those of a run of
+``default_path.py`` that are slower than PyTorch.  Otherwise shapes and storage orders are drawn
 as by ``default_path.py``.  Of each shape the ``--first`` plans that ``suggest`` ranks first, and as
 many with swapped operands, are timed, since a choice among thousands finds the plans whose
 estimates err most, and others at random among those that it expects to take up to ``--within``
@@ -35,7 +36,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from default_path import FEW_ROWS, MOST_ERROR, NAMED, ORDERS, graph, microseconds
+from default_path import FEW_ROWS, NAMED, ORDERS, graph, microseconds
+from vendors import TYPES, drawn, most_error, vendor_call
 
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plan import WarpgroupPlan
@@ -51,12 +53,10 @@ PLANS = (
 )
 CODE = 2
 """The version of the emitted code (``shipped_results.py``)."""
+SLOW = 0.92
+"""A share of PyTorch's speed below which ``--slow`` takes a shape."""
 PIECE = 6
 """Plans between two readings of PyTorch."""
-TYPES = {x: x for x in ("bf16", "f16")} | {"e4m3": "A=e4m3 B=e4m3 C=bf16", "i8": "A=i8 B=i8 C=i32"}
-"""What ``dtype`` says in a schedule."""
-BYTES_ERROR = 1e-2
-"""The error of products of e4m3, whose accumulators have 13 bits, relative to the result's norm."""
 
 
 def varied(plan: WarpgroupPlan, draw: random.Random) -> WarpgroupPlan:
@@ -128,30 +128,6 @@ def compiled(text: str) -> bool:
     return True
 
 
-def drawn(shape: tuple[int, int], dtype: str) -> Any:
-    """Random normal numbers on the GPU; of i8 those of one digit."""
-    import torch
-
-    kinds = {"bf16": torch.bfloat16, "f16": torch.float16, "e4m3": torch.float8_e4m3fn}
-    if dtype == "i8":
-        return torch.randint(-9, 10, shape, dtype=torch.int8, device="cuda")
-    return torch.randn(shape, device="cuda").to(kinds[dtype])
-
-
-def vendor_call(left: Any, right: Any, dtype: str) -> Any:
-    """PyTorch's product, to be captured in a graph."""
-    import torch
-
-    if dtype == "i8":
-        return lambda: torch._int_mm(left, right)
-    if dtype == "e4m3":
-        one = torch.ones((), device="cuda")
-        return lambda: torch._scaled_mm(
-            left, right, one, one, out_dtype=torch.bfloat16, use_fast_accum=True
-        )
-    return lambda: torch.mm(left, right)
-
-
 def timed(
     request: Request, order: str, plans: list[WarpgroupPlan], rounds: int, draw: random.Random
 ) -> dict[str, Any] | None:
@@ -176,7 +152,7 @@ def timed(
     for plan in plans:
         op = gemmgen.torch.op(plan.text, name=f"bench::warpgroups_{next(_NUMBERS)}")
         error = float((op(a, b).float() - wanted).norm() / wanted.norm())
-        if error > (BYTES_ERROR if dtype == "e4m3" else MOST_ERROR):
+        if error > most_error(dtype):
             print(f"WRONG: {error:.1e}\n{plan.text}", flush=True)
             continue
         calls.append((plan, graph(lambda op=op: op(a, b), guess)))
@@ -202,6 +178,10 @@ def shapes(
     if asked.named or asked.few_rows:
         yield from ((shape, "TN") for shape in (NAMED if asked.named else FEW_ROWS))
         return
+    if asked.slow:
+        rows = json.loads(asked.slow.read_text(encoding="utf-8"))["rows"]
+        slow = sorted((row for row in rows if row["share"] < SLOW), key=lambda row: row["share"])
+        yield from ((tuple(row["shape"]), row["order"]) for row in slow)
     orders, step = (list(ORDERS), 8) if asked.dtype in ("bf16", "f16") else (["TN"], 16)
     for _ in range(asked.count if asked.rows else 0):
         m = int(2 ** draw.uniform(math.log2(step), math.log2(asked.rows))) // step * step
@@ -221,6 +201,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=120)
     parser.add_argument("--named", action="store_true")
     parser.add_argument("--few-rows", action="store_true")
+    parser.add_argument("--slow", type=Path, help="first the slow ones of a run of default_path.py")
     parser.add_argument("--rows", type=int, help="C has up to this many rows, and n, k to 16384")
     parser.add_argument("--dtype", choices=tuple(TYPES), default="bf16")
     parser.add_argument("--plans", type=int, default=22)

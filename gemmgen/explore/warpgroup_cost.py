@@ -40,6 +40,8 @@ CLOCK = 1.98e9
 """Of the GPU that the constants were fitted to."""
 POWER = 600 / 700
 """The share of the power limit that arithmetic and data movement may use."""
+SWIZZLED = 32
+"""Bytes that rows of a swizzled tile are a multiple of."""
 F32 = 4
 """Bytes of an element."""
 KEPT = 40e6 / (60 * MIB)
@@ -103,6 +105,11 @@ class WarpgroupSizes:
         if not self.swapped:
             return self.slices * self.consumers * SLICE * columns * self.item[1]
         return self.slices * (1 + self.pingpong) * self.slice_rows * rows * self.item[1]
+
+    @property
+    def swizzled(self) -> bool:
+        """Whether the staged C is swizzled: TMA swizzles rows of a multiple of 32 bytes."""
+        return self.tile[0 if self.swapped else 1] * self.item[1] % SWIZZLED == 0
 
     @property
     def slice_rows(self) -> int:

@@ -12,6 +12,7 @@ from math import ceil, prod
 
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plan import TARGET, WarpgroupForm, WarpgroupPlan
+from gemmgen.explore.suggest.warpgroup_tiles import ACCUMULATORS, reach, tiles
 from gemmgen.explore.warpgroup_cost import (
     ATOM_BYTES,
     GROUP,
@@ -39,50 +40,43 @@ stages stay as many, and lose where few are left (measured on an NVIDIA H200).""
 PATTERN = 8
 """Rows after which the pattern of a swizzle repeats."""
 MOST_PARTS = 32
-ACCUMULATORS = 192
-"""The most registers of a thread for its accumulators and partial accumulators."""
-COOPERATIVE = {
-    (64, 1): (16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 256),
-    (128, 1): (64, 128),
-    (128, 2): (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256),
-    (192, 3): (32, 48, 64, 96, 128, 160, 192),
-    (256, 2): (64, 96, 128, 160, 192),
-}
-"""Columns by rows and consumers: each consumer computes an equal share of the rows."""
-SNUG = ((64, 1, False), (128, 2, False), (128, 1, False), (64, 2, True), (128, 2, True))
-"""Rows, consumers and whether they alternate, of tiles whose columns follow from the matrix."""
-SHARES = (1, 2, 3, 4)
-NARROWEST, WIDEST = 8, 256
-"""Columns of a tile."""
-FEW_COLUMNS = 512
-"""Columns of C up to which tiles are considered whose columns follow from the matrix."""
-FEW_ROWS = 512
-"""Rows of C up to which plans with swapped operands are considered; a single one has lanes."""
-PINGPONG = {64: (64, 96, 128, 192, 256), 128: (64, 80, 96, 112, 128, 144, 160, 176, 192)}
-"""Columns by rows: each of two consumers computes a whole tile."""
+BEHIND = 1.6
+"""How much longer than the fastest one a plan may take by the cost model, before clusters."""
 
 
 def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
-    """The plans for a request that TMA and wgmma can take, estimates and legality aside."""
+    """The plans for a request that TMA and wgmma can take, legality aside.  Clusters are considered
+    of those that the cost model does not rank too far behind without one."""
     if not takes_warpgroups(request):
         return
-    if request.along["c"] == "n":
-        yield from _plans(request, False)
-    if 1 < request.shape[0] <= FEW_ROWS or request.along["c"] == "m":
-        yield from _plans(request, True)
+    rows_of_m = [_alone(request, False)] if request.along["c"] == "n" else []
+    several = request.shape[0] > 1 or request.along["c"] == "m"  # of a single row lanes take care
+    rows_of_n = [_alone(request, True)] if several else []
+    alone = [plan for plans in (*rows_of_m, *rows_of_n) for plan in plans]
+    most = BEHIND * min((plan.modeled for plan in alone), default=0)
+    for plan in alone:
+        if plan.modeled <= most:
+            yield from _with_clusters(plan)
 
 
-def _plans(asked: Request, swapped: bool) -> Iterator[WarpgroupPlan]:
-    """Those with the rows of C, or its columns if the operands are ``swapped``, along the rows of
-    the instructions."""
+def _alone(asked: Request, swapped: bool) -> Iterator[WarpgroupPlan]:
+    """Those without clusters, with the rows of C, or its columns if the operands are ``swapped``,
+    along the rows of the instructions."""
     request = asked.exchanged if swapped else asked
     m, n, depth, *batches = request.shape
     elements = ATOM_BYTES // BYTES[_operands(request)[0]]
-    tiles = () if swapped else _tiles(m, n)
-    snug = _snug_tiles(request) if swapped or n <= FEW_COLUMNS else ()
-    for rows, columns, consumers, pingpong in dict.fromkeys((*tiles, *snug)):
-        count = ceil(m / rows) * ceil(n / columns) * prod(batches)
-        many = count > request.gpu.sms
+    sms, matrices = request.gpu.sms, prod(batches)
+    traits = atoms_of_warpgroups(request)[0]
+    lines = PATTERN
+    if request.along["b"] == "n":  # its rows in shared memory are whole sectors
+        lines = max(lines, 2 * VECTOR // BYTES[_operands(request)[1]])
+    for rows, columns, consumers, pingpong in tiles(
+        m, n, matrices, sms=sms, traits=traits, lines=lines
+    ):
+        count = ceil(m / rows) * ceil(n / columns) * matrices
+        many = count > sms
+        if pingpong and not many:
+            continue
         for atom_columns in ATOM_COLUMNS[:1] if request.terms else ATOM_COLUMNS:
             if atom_columns > 1 and atom_columns * elements > depth:
                 continue
@@ -91,21 +85,20 @@ def _plans(asked: Request, swapped: bool) -> Iterator[WarpgroupPlan]:
             sizes = _settled(form, request, many)
             if sizes is None:
                 continue
-            for cluster in _clusters(form.tile, request) if many or not pingpong else ():
-                yield WarpgroupPlan(
-                    replace(form, cluster=cluster),
-                    asked,
-                    sizes if cluster == (1, 1) else replace(sizes, cluster=cluster),
-                )
+            yield WarpgroupPlan(form, asked, sizes)
             if not pingpong and not many and asked.problem.same_bits is None:
-                for parts in _parts(count, ceil(depth / form.tile[2]), request.gpu.sms):
-                    for cluster in _clusters(form.tile, request):
-                        if prod(cluster) <= MOST_SPLIT:
-                            yield WarpgroupPlan(
-                                replace(form, parts=parts, cluster=cluster),
-                                asked,
-                                replace(sizes, parts=parts, cluster=cluster),
-                            )
+                for parts in _parts(count, ceil(depth / tile[2]), sms):
+                    split = replace(sizes, parts=parts)
+                    yield WarpgroupPlan(replace(form, parts=parts), asked, split)
+
+
+def _with_clusters(plan: WarpgroupPlan) -> Iterator[WarpgroupPlan]:
+    """The plan, and with each cluster."""
+    form, sizes = plan.form, plan.sizes
+    for cluster in _clusters(form.tile, plan.oriented):
+        if form.parts == 1 or prod(cluster) <= MOST_SPLIT:
+            shared = replace(sizes, cluster=cluster)
+            yield WarpgroupPlan(replace(form, cluster=cluster), plan.request, shared)
 
 
 def takes_warpgroups(request: Request) -> bool:
@@ -137,48 +130,15 @@ def _operands(request: Request) -> tuple[DType, DType]:
     )
 
 
-def _tiles(m: int, n: int) -> Iterator[tuple[int, int, int, bool]]:
-    """Rows, columns, consumers and whether they alternate, of tiles not much larger than the
-    matrix."""
-    most = _reach(m), _reach(n)
-    cooperative = ((*key, False, sides) for key, sides in COOPERATIVE.items())
-    pingpong = ((rows, 2, True, sides) for rows, sides in PINGPONG.items())
-    for rows, consumers, alternate, sides in (*cooperative, *pingpong):
-        if rows <= most[0]:
-            yield from ((rows, side, consumers, alternate) for side in sides if side <= most[1])
-
-
-def _snug_tiles(request: Request) -> Iterator[tuple[int, int, int, bool]]:
-    """The same where the columns, in steps of 8, are n or an equal share of it."""
-    m, n, *_ = request.shape
-    (traits, *_), columns = atoms_of_warpgroups(request), set[int]()
-    for count in SHARES:
-        side = -(-ceil(n / count) // PATTERN) * PATTERN
-        row = side * BYTES[_operands(request)[1]]  # in shared memory, if B is contiguous along n
-        narrow = request.along["b"] == "n" and row % (2 * VECTOR)
-        side += PATTERN if traits.columns(side) < side or narrow else 0
-        columns |= {side} if NARROWEST <= side <= WIDEST else set()
-    for rows, consumers, alternate in SNUG:
-        if rows <= _reach(m):
-            for side in sorted(columns):
-                if rows // (1 if alternate else consumers) * side // THREADS <= ACCUMULATORS:
-                    yield rows, side, consumers, alternate
-
-
 def _clusters(tile: tuple[int, int, int], request: Request) -> Iterator[tuple[int, int]]:
     """Blocks along m and n whose tiles are not much larger than the matrix, and whose shares of a
     tile are whole rows of the swizzle's pattern, 8 of them."""
     (rows, columns, _), (m, n) = tile, request.shape[:2]
-    most = _reach(m) // rows, _reach(n) // columns
+    most = reach(m) // rows, reach(n) // columns
     for along_m, along_n in CLUSTERS:
         divides = rows % (PATTERN * along_n) == 0 and columns % (PATTERN * along_m) == 0
         if divides and along_m <= most[0] and along_n <= most[1]:
             yield along_m, along_n
-
-
-def _reach(size: int) -> int:
-    """The most rows or columns of a tile, or of a cluster's tiles, for a matrix with ``size``."""
-    return max(GROUP, 2 * size)
 
 
 def _settled(form: WarpgroupForm, request: Request, many: bool) -> WarpgroupSizes | None:
@@ -186,7 +146,7 @@ def _settled(form: WarpgroupForm, request: Request, many: bool) -> WarpgroupSize
     is not hidden: two stages or fewer, where each is of whole operands."""
     item = BYTES[request.dtype["c"]]
     row = form.tile[0 if form.swapped else 1] * item
-    wide = request.width["c"] * item >= VECTOR and row % (2 * VECTOR) == 0
+    wide = request.width["c"] * item >= VECTOR and row % VECTOR == 0
     sizes = sizes_of(form, request, persistent=many, staged=wide)
     left = TARGETS[TARGET].shared - sizes.shared - BARRIERS
     stages = min(MOST_STAGES, left // sizes.stage_bytes)
@@ -233,6 +193,7 @@ def sizes_of(
     item = BYTES[_operands(request)[0]], BYTES[request.dtype["c"]]
     across = GROUP // _width(columns)
     across_c = GROUP // _width(rows) if form.swapped else across
+    whole = columns * item[1] % (2 * VECTOR) == 0  # else C is not swizzled
     return WarpgroupSizes(
         tile=(rows, columns),
         atom_columns=k * item[0] // ATOM_BYTES,
@@ -243,7 +204,7 @@ def sizes_of(
         stages=stages,
         parts=form.parts,
         persistent=persistent,
-        narrow=(1 if request.along["b"] == "k" else across, across_c),
+        narrow=(1 if request.along["b"] == "k" else across, across_c if whole else 1),
         staged=staged,
         item=item,
         odd=not request.whole_sectors,

@@ -12,7 +12,7 @@ from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plan import WarpgroupPlan
 from gemmgen.explore.suggest.warpgroup_plans import warpgroup_plans
 
-MOST, NEAR = 72, 1.6
+MOST, NEAR = 120, 1.6
 """Plans that are corrected, and by how much longer than the first the last of them takes, by the
 cost model, at most."""
 
