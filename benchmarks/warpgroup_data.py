@@ -47,9 +47,9 @@ from gemmgen.ir.target import TARGETS
 MOST_RANKED = 400
 """Plans that the others are drawn from."""
 PLANS = (
-    "tile rows columns k, consumers, pingpong, cluster rows columns, parts, persistent, staged, "
-    "stages, 1 if operands are swapped, 1 if split K is beside a producer, 1 if C has two slices, "
-    "us"
+    "tile rows columns k, consumers, pingpong, cluster rows columns, parts, persistent, staged "
+    "(2: not swizzled), stages, 1 if operands are swapped, 1 if split K is beside a producer, 1 if "
+    "C has two slices, us"
 )
 CODE = 2
 """The version of the emitted code (``shipped_results.py``)."""
@@ -107,7 +107,7 @@ def row(plan: WarpgroupPlan, us: float) -> list[int | float]:
         *form.cluster,
         form.parts,
         int(sizes.persistent),
-        int(sizes.staged),
+        sizes.staged + sizes.plain,
         sizes.stages,
         *(map(int, flags) if any(flags) else ()),
         round(us, 2),

@@ -60,6 +60,7 @@ def timed_sizes(request: Request, row: Sequence[Any]) -> WarpgroupSizes:
         own,
         persistent=bool(many),
         staged=bool(staged),
+        plain=staged == 2,
         stages=stages,
         slices=1 + twice,
     )

@@ -40,8 +40,6 @@ CLOCK = 1.98e9
 """Of the GPU that the constants were fitted to."""
 POWER = 600 / 700
 """The share of the power limit that arithmetic and data movement may use."""
-SWIZZLED = 32
-"""Bytes that rows of a swizzled tile are a multiple of."""
 F32 = 4
 """Bytes of an element."""
 KEPT = 40e6 / (60 * MIB)
@@ -61,7 +59,8 @@ class WarpgroupSizes:
     ``item``: bytes of an element of A and B, and of C.  ``odd``: rows of C do not begin at
     multiples of 32 bytes.  ``planes``: tiles of each operand in a stage, one for each bf16 term of
     its elements (``decompose``); ``products``: the pairs of terms that are multiplied.
-    ``slices``: of the staged C, in shared memory at a time (``double_buffer C``).
+    ``slices``: of the staged C, in shared memory at a time (``double_buffer C``); ``plain``: they
+    are not swizzled.
     ``swapped``: C's rows are the columns of the instructions; m, n, A and B are then n, m, B and A
     in all that is said here.
     """
@@ -83,6 +82,7 @@ class WarpgroupSizes:
     products: int = 1
     swapped: bool = False
     slices: int = 1
+    plain: bool = False
 
     @property
     def stage_bytes(self) -> int:
@@ -105,11 +105,6 @@ class WarpgroupSizes:
         if not self.swapped:
             return self.slices * self.consumers * SLICE * columns * self.item[1]
         return self.slices * (1 + self.pingpong) * self.slice_rows * rows * self.item[1]
-
-    @property
-    def swizzled(self) -> bool:
-        """Whether the staged C is swizzled: TMA swizzles rows of a multiple of 32 bytes."""
-        return self.tile[0 if self.swapped else 1] * self.item[1] % SWIZZLED == 0
 
     @property
     def slice_rows(self) -> int:

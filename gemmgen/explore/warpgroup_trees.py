@@ -107,7 +107,7 @@ def features(
         sizes.item[1],
         sizes.swapped,
         sizes.slices,
-        sizes.staged,
+        sizes.staged + sizes.plain,
     )
 
 

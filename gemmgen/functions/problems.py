@@ -9,7 +9,7 @@ from gemmgen.base.record import record
 from gemmgen.base.source import Source, value_shown
 from gemmgen.functions.arrangement import Letters
 from gemmgen.ir.dtypes import DTYPES, FP8, DType, sums_of
-from gemmgen.ir.target import DEFAULT_TARGET, SINCE, has
+from gemmgen.ir.target import default_target
 from gemmgen.language import parse_schedule
 from gemmgen.schedule.model import Schedule
 from gemmgen.torch.schema import Signature
@@ -46,12 +46,10 @@ def problem_of(
     a, b, c = (", ".join(each) for each in letters)
     known = dict(types)
     acc: DType = "f64" if known["A"] == "f64" else sums_of(known["A"], known["B"])
-    since = max(SINCE.get(dtype, 0) for dtype in known.values())
-    target = DEFAULT_TARGET if has(DEFAULT_TARGET, since) else f"sm_{since}"
     lines = [
         f"gemm C[{c}] = A[{a}] * B[{b}]",
         f"dtype {' '.join(f'{name}={dtype}' for name, dtype in types)} acc={acc}",
-        f"target {target}",
+        f"target {default_target(known.values())}",
     ]
     if same_bits is not None:
         lines.append(f"require same_bits over {same_bits}")

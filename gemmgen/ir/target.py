@@ -9,8 +9,10 @@ specifications per compute capability.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gemmgen.base.record import record
-from gemmgen.ir.dtypes import DTYPES, OLDEST
+from gemmgen.ir.dtypes import DTYPES, OLDEST, DType
 
 STATIC_SHARED = 48 * 1024
 """Bytes of shared memory a kernel may declare statically, on every architecture."""
@@ -115,6 +117,14 @@ class Target:
 
 
 DEFAULT_TARGET = "sm_80"
+
+
+def default_target(dtypes: Iterable[DType]) -> str:
+    """The target of a schedule that states none: the first from ``DEFAULT_TARGET`` on that has the
+    element types."""
+    since = max((SINCE.get(dtype, 0) for dtype in dtypes), default=0)
+    return DEFAULT_TARGET if has(DEFAULT_TARGET, since) else f"sm_{since}"
+
 
 TARGETS = {
     target.name: target

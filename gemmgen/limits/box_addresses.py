@@ -93,15 +93,16 @@ def _copied(
         divisors.of(index) * step * size
         for index, step in zip(place.indices, _steps(array), strict=False)
     ]
-    apart = gcd(*terms)
     kind = f"a box with swizzled rows of {one.swizzle} bytes" if one.swizzle else "a box"
-    if apart % least:
-        yield Unfit(
-            one.tensor,
-            f"{kind} starts at a multiple of {least} bytes",
-            f"{format_expression(place)}: starts are {apart} bytes apart, and "
-            f"{remainder(apart, least)}",
-        )
+    whole, whole_kind = gcd(*terms[:-2], *terms[-1:]), f"a tile of {kind.removeprefix('a ')}"
+    for apart, lands, what in ((gcd(*terms), LANDS_AT, kind), (whole, least, whole_kind)):
+        if apart % lands:
+            yield Unfit(
+                one.tensor,
+                f"{what} starts at a multiple of {lands} bytes",
+                f"{format_expression(place)}: starts are {apart} bytes apart, and "
+                f"{remainder(apart, lands)}",
+            )
     begin = _begin_of(kernel, array)
     if array.aligned % least or begin % least:
         yield Unfit(

@@ -25,13 +25,14 @@ from typing import ClassVar
 from gemmgen.base.errors import Refusal
 from gemmgen.base.record import record
 from gemmgen.base.source import remainder
-from gemmgen.ir.boxes import box_of, lands_at
+from gemmgen.ir.boxes import box_of
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.clusters import MOST_BLOCKS, along, share_of, shared_along
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import changed_by, edit_main, pipeline_of
 from gemmgen.ir.nodes import Kernel, Program
 from gemmgen.ir.target import MULTICASTS, SINCE, has
+from gemmgen.ir.tensor_map import LANDS_AT
 from gemmgen.passes.base import Stated, tile_with
 from gemmgen.schedule.formatting import format_sizes
 from gemmgen.schedule.model import Gemm
@@ -173,18 +174,16 @@ class Cluster:
         share = share_of(kernel.work, tile)
         row = tile.row * BYTES[tile.dtype]
         size = share.extent(outer) * row
-        lands = lands_at(tile)
-        if size % lands or box_of(share) is None:
-            of_rows = "a swizzled box" if tile.swizzle else "a box"
+        if size % LANDS_AT or box_of(share) is None:
             raise Refusal(
-                f"cluster: a share of {tile.name} is not a multiple of {lands} bytes, at which "
-                f"{of_rows} lands",
+                f"cluster: a share of {tile.name} is not a multiple of {LANDS_AT} bytes, at which "
+                "a box lands",
                 at=span,
                 notes=(
                     f"{rows} / {blocks} rows of {tile.row} x {BYTES[tile.dtype]} bytes "
-                    f"= {size} bytes, and {remainder(size, lands)}",
+                    f"= {size} bytes, and {remainder(size, LANDS_AT)}",
                 ),
-                hint=self._longer(kernel, outer, rows, blocks * (lands // gcd(lands, row))),
+                hint=self._longer(kernel, outer, rows, blocks * (LANDS_AT // gcd(LANDS_AT, row))),
             )
 
     def _longer(self, kernel: Kernel, outer: str, rows: int, multiple: int) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 from gemmgen.base.errors import Mistakes
 from gemmgen.base.source import Source, Span
 from gemmgen.ir.dtypes import DType, computed_in
-from gemmgen.ir.target import DEFAULT_TARGET
+from gemmgen.ir.target import default_target
 from gemmgen.schedule.assume_lines import assume_key, check_assume
 from gemmgen.schedule.canonical import canonical
 from gemmgen.schedule.contents import Contents, read_contents
@@ -94,7 +95,7 @@ class _Checker:
             self.scope.gemm,
             kernel,
             dtypes,
-            self._target(),
+            self._target(dict(dtypes)),
             self._assumes(),
             self._requires(),
             directives,
@@ -125,12 +126,12 @@ class _Checker:
             check_default_kernel(DEFAULT_KERNEL, self.scope)
         return DEFAULT_KERNEL
 
-    def _target(self) -> str:
+    def _target(self, dtypes: Mapping[str, DType]) -> str:
         target = self._once("target", self.contents.targets)
         with self.mistakes.caught():
             if target:
                 return check_target(target[0])
-        return DEFAULT_TARGET
+        return default_target(dtypes.values())
 
     def _assumes(self) -> tuple[Assume, ...]:
         found: dict[tuple[str, bool], Assume] = {}

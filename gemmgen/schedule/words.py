@@ -58,7 +58,8 @@ HEADS = {
         Elsewhere("a tensor's type", "type types accumulate accumulator acc"),
     ),
     "target": Head(
-        f"the oldest architecture that must run it; {DEFAULT_TARGET} if it is left out",
+        f"the oldest architecture that must run it; if it is left out {DEFAULT_TARGET}, or the "
+        "first that has the element types (sm_89 for FP8)",
         f"target {DEFAULT_TARGET}",
         Elsewhere("--arch", "arch sm gpu"),
     ),

@@ -122,7 +122,7 @@ class WarpgroupPlan:
         yield f"tensor_core via=wgmma{rows_of}{promote}"
         if self.request.width["c"] > 1 and self.oriented.along["c"] == "n":
             yield f"vectorize {c} width=2"
-        yield f"swizzle {tiles if self.sizes.swizzled else f'{a} {b}'}"
+        yield f"swizzle {f'{a} {b}' if self.sizes.plain else tiles}"
         yield f"double_buffer {a} {b} stages={self.sizes.stages}"
         if self.sizes.slices > 1:
             yield f"double_buffer {c} stages={self.sizes.slices}"

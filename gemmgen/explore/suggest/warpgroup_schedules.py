@@ -41,6 +41,7 @@ def plan_of(schedule: Schedule, request: Request) -> WarpgroupPlan | None:
     sides = tile[0], tile[1], tile[2]
     form = WarpgroupForm(sides, consumers, pingpong, cluster, max(1, parts), swapped)
     copied = stated["async_copy"].operands if "async_copy" in stated else ()
+    swizzled = stated["swizzle"].operands if "swizzle" in stated else ()
     sizes = sizes_of(
         form,
         request,
@@ -48,6 +49,7 @@ def plan_of(schedule: Schedule, request: Request) -> WarpgroupPlan | None:
         staged=any(x.tensor == c for x in copied),
         stages=_stages(schedule, a) or 2,
         slices=_stages(schedule, c) or 1,
+        plain=all(x.tensor != c for x in swizzled),
     )
     if sizes.atom_columns * ATOM_BYTES != tile[2] * sizes.item[0] or sizes.atom_columns == 0:
         return None
