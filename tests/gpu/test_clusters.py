@@ -58,3 +58,30 @@ def test_persistent_clusters_run_all_at_once(cluster: str) -> None:
     held = run._planner._held * blocks
     room = device.multiprocessors(run.device)
     assert room // 2 <= held and held <= 2048 // run.interface.threads * room
+
+
+SWIZZLED = """\
+gemm            C[m, n] = A[m, k] * B[n, k]
+dtype           A=bf16 B=bf16 C=f32
+target          sm_90a
+tile            m=128 n=184 k=64
+cache_shared    A B
+warp_tile       m=64 n=184
+tensor_core     via=wgmma
+swizzle         A B
+double_buffer   A B stages=3
+async_copy      A B via=tma
+warp_specialize producers=1 consumers=2
+"""
+
+
+@pytest.mark.parametrize("cluster", ("m=2", "m=4", "m=8", "m=4 n=2"))
+def test_shares_of_swizzled_rows_begin_anywhere_in_the_pattern(cluster: str) -> None:
+    """TMA permutes by bits of addresses: shares of 92, 46 or 23 rows of 128 bytes lie as the whole
+    tile does, though the pattern repeats after 8 rows."""
+    run = Kernel.of(compile_source(Source(f"{SWIZZLED}cluster {cluster}\n")))
+    draw = np.random.default_rng(7)
+    for m, n, k in ((128, 184, 64), (1100, 740, 328), (65, 190, 136)):
+        a, b = (draw.integers(-4, 5, (rows, k)).astype(np.float32) for rows in (m, n))
+        bits = (cp.asarray((x.view(np.uint32) >> 16).astype(np.uint16)) for x in (a, b))
+        assert (run(*bits).get() == a @ b.T).all(), (m, n, k)
