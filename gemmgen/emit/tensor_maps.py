@@ -20,7 +20,7 @@ def map_lines(interface: Interface) -> list[str]:
     return [
         "tensor maps (cuTensorMapEncodeTiled; the innermost dimension first, strides in bytes):",
         *(f"    {_line(interface, one)}" for one in interface.maps),
-        f"    {_plain(interface)}, ↵L2 promotion 256B, element strides 1, zeros outside",
+        f"    {_plain(interface)}, ↵L2 promotion 128B, element strides 1, zeros outside",
     ]
 
 

@@ -42,8 +42,7 @@ POWER = 600 / 700
 """The share of the power limit that arithmetic and data movement may use."""
 F32 = 4
 """Bytes of an element."""
-KEPT = 40e6 / (60 * MIB)
-"""The share of the L2 cache that stays from one launch to the next."""
+KEPT = 40e6 / (60 * MIB)  # the share of the L2 cache that stays from one launch to the next
 
 
 @record
@@ -59,8 +58,8 @@ class WarpgroupSizes:
     ``item``: bytes of an element of A and B, and of C.  ``odd``: rows of C do not begin at
     multiples of 32 bytes.  ``planes``: tiles of each operand in a stage, one for each bf16 term of
     its elements (``decompose``); ``products``: the pairs of terms that are multiplied.
-    ``slices``: of the staged C, in shared memory at a time (``double_buffer C``); ``plain``: they
-    are not swizzled.
+    ``slices``: of the staged C, in shared memory at a time (``double_buffer C``), not swizzled if
+    ``plain``.
     ``swapped``: C's rows are the columns of the instructions; m, n, A and B are then n, m, B and A
     in all that is said here.
     """

@@ -20,12 +20,13 @@ STRIDE_BOUND = 2**40
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 """The numbers of ``CU_TENSOR_MAP_SWIZZLE_*`` by the bytes of a box's row; 0: not swizzled."""
 REPEATS = 8
-"""Rows of a swizzled box after which its pattern begins again.  It is one of addresses in shared
-memory, so a box begins at a multiple of this many rows, else another row would be the first one."""
+"""Rows of a swizzled tile after which its pattern begins again.  It is one of addresses in shared
+memory, so a tile begins at a multiple of this many rows, else another row would be the first one;
+a box may begin at any of the tile's rows that is a multiple of ``LANDS_AT`` bytes."""
 L2_PROMOTION = 2
-"""``CU_TENSOR_MAP_L2_PROMOTION_L2_128B``: what is read through L2 at a time.  With 256 bytes kernels
-took up to 1.14 times as long where rows do not begin at multiples of 128 bytes, and as long where
-they do (bf16, measured on an NVIDIA H200)."""
+"""``CU_TENSOR_MAP_L2_PROMOTION_L2_128B``: what is read through L2 at a time.  With 256 bytes a
+kernel took up to 1.14 times as long where rows do not begin at multiples of 128 bytes, and as long
+where they do (bf16, measured on an NVIDIA H200)."""
 
 
 def map_name(tensor: str) -> str:

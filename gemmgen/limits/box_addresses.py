@@ -94,15 +94,16 @@ def _copied(
         for index, step in zip(place.indices, _steps(array), strict=False)
     ]
     kind = f"a box with swizzled rows of {one.swizzle} bytes" if one.swizzle else "a box"
-    whole, whole_kind = gcd(*terms[:-2], *terms[-1:]), f"a tile of {kind.removeprefix('a ')}"
-    for apart, lands, what in ((gcd(*terms), LANDS_AT, kind), (whole, least, whole_kind)):
+    tiles = gcd(*terms[:-2], *terms[-1:])  # the pattern is one of addresses, so any row will do
+    for apart, lands in ((tiles, least), (gcd(*terms), LANDS_AT)):
         if apart % lands:
             yield Unfit(
                 one.tensor,
-                f"{what} starts at a multiple of {lands} bytes",
+                f"{kind} starts at a multiple of {lands} bytes",
                 f"{format_expression(place)}: starts are {apart} bytes apart, and "
                 f"{remainder(apart, lands)}",
             )
+            break
     begin = _begin_of(kernel, array)
     if array.aligned % least or begin % least:
         yield Unfit(

@@ -171,7 +171,7 @@ extern "C" void *gg_make_map(void *address, const GgMapped *mapped) {
     steps[i] = 1;
   }
   const int error = encode_tiled(&map, mapped->type, mapped->rank, address, sizes, strides,
-                                 mapped->box, steps, 0, mapped->swizzle, 3, 0);
+                                 mapped->box, steps, 0, mapped->swizzle, 2, 0);
   if (error != 0) fault("cuTensorMapEncodeTiled: %s", refusal);
   return keep_map(&map);
 }

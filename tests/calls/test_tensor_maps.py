@@ -18,8 +18,8 @@ from .driver import counter
 from .stub import ndarray
 
 MAPS = TensorMap("A", (8, 16)), TensorMap("B", (16, 8))
-MODES = (7, 2, 1, 1, 0, 0, 3, 0, 0, 0)
-"""Type, rank, steps, no interleaving, no swizzle, 256 bytes through L2, zeros outside."""
+MODES = (7, 2, 1, 1, 0, 0, 2, 0, 0, 0)
+"""Type, rank, steps, no interleaving, no swizzle, 128 bytes through L2, zeros outside."""
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@
 // tensor maps (cuTensorMapEncodeTiled; the innermost dimension first, strides in bytes):
 //     A: FLOAT32, M x K, strides 4 * lda, box 32 x 4
 //     B: FLOAT32, N x K, strides 4 * ldb, box 64 x 4
-//     neither interleaved nor swizzled, L2 promotion 256B, element strides 1, zeros outside
+//     neither interleaved nor swizzled, L2 promotion 128B, element strides 1, zeros outside
 // requires (leading dimensions count elements):
 //     lda >= M, ldb >= N, ldc >= N
 //     M <= 2147483567, N <= 2147483503, K <= 2147483607
@@ -292,9 +292,9 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     for (long long &size : given.sizes)
         if (size == 0) given.address = &map, size = 1;
     const unsigned steps[] = {1, 1, 1, 1, 1};
-    // not interleaved (0), not swizzled (0), through L2 256 bytes at a time (3), zeros outside (0)
+    // not interleaved (0), not swizzled (0), through L2 128 bytes at a time (2), zeros outside (0)
     const int error = encode(&map, type, RANK, given.address, given.sizes, given.strides,
-                             box, steps, 0, 0, 3, 0);
+                             box, steps, 0, 0, 2, 0);
     if (error == 0) kept = {map, tensor};
     return static_cast<cudaError_t>(error);
 }

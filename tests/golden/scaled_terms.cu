@@ -23,7 +23,7 @@
 // tensor maps (cuTensorMapEncodeTiled; the innermost dimension first, strides in bytes):
 //     A_parts: FLOAT16, K x M x 2, strides 2 * A_pitch, 2 * A_plane, box 32 x 64 x 1, swizzle 64B
 //     B_parts: FLOAT16, N x K x 2, strides 2 * B_pitch, 2 * B_plane, box 64 x 32 x 1, swizzle 128B
-//     not interleaved, L2 promotion 256B, element strides 1, zeros outside
+//     not interleaved, L2 promotion 128B, element strides 1, zeros outside
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
 //     M <= 2147483567, N <= 2147483567, K <= 2147483567
@@ -459,9 +459,9 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     for (long long &size : given.sizes)
         if (size == 0) given.address = &map, size = 1;
     const unsigned steps[] = {1, 1, 1, 1, 1};
-    // not interleaved (0), through L2 256 bytes at a time (3), zeros outside (0)
+    // not interleaved (0), through L2 128 bytes at a time (2), zeros outside (0)
     const int error = encode(&map, type, RANK, given.address, given.sizes, given.strides,
-                             box, steps, 0, swizzle, 3, 0);
+                             box, steps, 0, swizzle, 2, 0);
     if (error == 0) kept = {map, tensor};
     return static_cast<cudaError_t>(error);
 }

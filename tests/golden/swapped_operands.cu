@@ -25,7 +25,7 @@
 //     A: FLOAT16, K x M, strides 2 * lda, box 32 x 24, swizzle 64B
 //     B: FLOAT16, N x K, strides 2 * ldb, box 64 x 32, swizzle 128B
 //     C: FLOAT16, N x M, strides 2 * ldc, box 64 x 8, swizzle 128B
-//     not interleaved, L2 promotion 256B, element strides 1, zeros outside
+//     not interleaved, L2 promotion 128B, element strides 1, zeros outside
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= N, ldc >= N
 //     N <= 2147483503, M <= 2147483607, K <= 2147483567
@@ -401,9 +401,9 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     for (long long &size : given.sizes)
         if (size == 0) given.address = &map, size = 1;
     const unsigned steps[] = {1, 1, 1, 1, 1};
-    // not interleaved (0), through L2 256 bytes at a time (3), zeros outside (0)
+    // not interleaved (0), through L2 128 bytes at a time (2), zeros outside (0)
     const int error = encode(&map, type, RANK, given.address, given.sizes, given.strides,
-                             box, steps, 0, swizzle, 3, 0);
+                             box, steps, 0, swizzle, 2, 0);
     if (error == 0) kept = {map, tensor};
     return static_cast<cudaError_t>(error);
 }

@@ -24,7 +24,7 @@
 //     B: FLOAT16, K x N, strides 2 * ldb, box 32 x 16, swizzle 64B
 //     C: FLOAT16, N x M, strides 2 * ldc, box 16 x 8
 //     neither interleaved nor otherwise swizzled,
-//         L2 promotion 256B, element strides 1, zeros outside
+//         L2 promotion 128B, element strides 1, zeros outside
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= K, ldc >= N
 //     M <= 2147483503, N <= 2147483615, K <= 2147483535
@@ -332,9 +332,9 @@ cudaError_t gg_encode_map(gg_kept_map<RANK> &kept, int type, const gg_tensor<RAN
     for (long long &size : given.sizes)
         if (size == 0) given.address = &map, size = 1;
     const unsigned steps[] = {1, 1, 1, 1, 1};
-    // not interleaved (0), through L2 256 bytes at a time (3), zeros outside (0)
+    // not interleaved (0), through L2 128 bytes at a time (2), zeros outside (0)
     const int error = encode(&map, type, RANK, given.address, given.sizes, given.strides,
-                             box, steps, 0, swizzle, 3, 0);
+                             box, steps, 0, swizzle, 2, 0);
     if (error == 0) kept = {map, tensor};
     return static_cast<cudaError_t>(error);
 }

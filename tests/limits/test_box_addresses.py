@@ -62,6 +62,11 @@ def test_a_right_kernel_breaks_no_rule(text: str) -> None:
     assert bool(kernel.interface.dynamic_shared) == (text is not ATOM_COLUMNS)
 
 
+def test_a_box_begins_at_any_row_of_128_bytes() -> None:
+    """The pattern is one of addresses: what begins amid 8 rows lies as the whole tile does."""
+    assert not list(box_addresses.unfit(in_boxes(kernel_of(STAGES), any_row)))
+
+
 def in_array(kernel: LoweredKernel, name: str, **changes: Any) -> LoweredKernel:
     arrays = (replace(a, **changes) if a.name == name else a for a in kernel.shared)
     return replace(kernel, shared=tuple(arrays))
@@ -102,6 +107,10 @@ def begins_anywhere(node: Any) -> Any:
     return replace(node, operands=(*before, Var("threadIdx.x"), row))
 
 
+def any_row(node: Any) -> Any:
+    return place_at(node, Int(0), Var("threadIdx.x"), Int(0))
+
+
 PLANTS: dict[str, tuple[str, Callable[[LoweredKernel], LoweredKernel], str]] = {
     "atom columns of four rows": (
         ATOM_COLUMNS,
@@ -111,17 +120,22 @@ PLANTS: dict[str, tuple[str, Callable[[LoweredKernel], LoweredKernel], str]] = {
     "stages of seven rows": (
         STAGES,
         lambda k: in_array(k, "C_shared", sizes=(2, 31, 64)),
-        "starts are 128 bytes apart",
+        "starts are 3968 bytes apart, and 3968 % 1024 = 896",
     ),
     "stages of padded rows": (
         STAGES,
         lambda k: in_array(k, "A_shared", sizes=(3, 64, 72)),
         "A_shared has rows of 72 elements",
     ),
-    "a warp's rows apart": (
+    "a box amid a row": (
         STAGES,
-        lambda k: in_boxes(k, lambda node: place_at(node, Int(0), Var("threadIdx.x"), Int(0))),
-        "starts are 128 bytes apart",
+        lambda k: in_boxes(k, lambda node: place_at(node, Int(0), Int(0), Var("threadIdx.x"))),
+        "starts are 2 bytes apart",
+    ),
+    "any row of 64 bytes": (
+        STAGES,
+        lambda k: in_boxes(in_array(k, "C_shared", sizes=(2, 64, 32)), any_row),
+        "starts are 64 bytes apart, and 64 % 128 = 64",
     ),
     "an array that starts anywhere": (
         ATOM_COLUMNS,

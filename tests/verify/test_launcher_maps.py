@@ -143,7 +143,7 @@ def test_the_numbers_are_those_of_cuda(tmp_path: Path) -> None:
     prefix = "CU_TENSOR_MAP"
     types = (traits.tensor_map for traits in DTYPES.values())
     known = {f"{prefix}_DATA_TYPE_{name}": number for number, name in types}
-    known |= {f"{prefix}_L2_PROMOTION_L2_256B": L2_PROMOTION, "sizeof(CUtensorMap)": MAP_BYTES}
+    known |= {f"{prefix}_L2_PROMOTION_L2_128B": L2_PROMOTION, "sizeof(CUtensorMap)": MAP_BYTES}
     known |= {
         f"{prefix}_INTERLEAVE_NONE": 0,
         f"{prefix}_SWIZZLE_NONE": 0,

@@ -12,7 +12,7 @@ from math import ceil, prod
 
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plan import TARGET, WarpgroupForm, WarpgroupPlan
-from gemmgen.explore.suggest.warpgroup_tiles import ACCUMULATORS, reach, tiles
+from gemmgen.explore.suggest.warpgroup_tiles import ACCUMULATORS, PATTERN, reach, tiles
 from gemmgen.explore.warpgroup_cost import (
     ATOM_BYTES,
     GROUP,
@@ -37,23 +37,21 @@ MOST_SPLIT = 4
 ENOUGH = 4
 """Stages that a persistent block has at least if C has two slices: they gain 1 to 5% where the
 stages stay as many, and lose where few are left (measured on an NVIDIA H200)."""
-PATTERN = 8
-"""Rows after which the pattern of a swizzle repeats."""
 MOST_PARTS = 32
-BEHIND = 1.6
+SLOWEST = 1.6
 """How much longer than the fastest one a plan may take by the cost model, before clusters."""
 
 
 def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
     """The plans for a request that TMA and wgmma can take, legality aside.  Clusters are considered
-    of those that the cost model does not rank too far behind without one."""
+    of those that are not much slower than the fastest one without, by the cost model."""
     if not takes_warpgroups(request):
         return
     rows_of_m = [_alone(request, False)] if request.along["c"] == "n" else []
     several = request.shape[0] > 1 or request.along["c"] == "m"  # of a single row lanes take care
     rows_of_n = [_alone(request, True)] if several else []
     alone = [plan for plans in (*rows_of_m, *rows_of_n) for plan in plans]
-    most = BEHIND * min((plan.modeled for plan in alone), default=0)
+    most = SLOWEST * min((plan.modeled for plan in alone), default=0)
     for plan in alone:
         if plan.modeled <= most:
             yield from _with_clusters(plan)

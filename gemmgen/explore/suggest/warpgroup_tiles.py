@@ -13,6 +13,7 @@ from math import ceil
 
 from gemmgen.explore.warpgroup_cost import GROUP, HELD, THREADS, WHOLE
 from gemmgen.ir.atoms import AtomTraits
+from gemmgen.ir.occupancy import BESIDE_WGMMA, registers_at_launch
 
 ACCUMULATORS = 192
 """The most registers of a thread for its accumulators and partial accumulators."""
@@ -37,6 +38,9 @@ FITTING = (
 )
 """Rows, consumers and whether they alternate, of tiles whose columns follow from the matrix."""
 SHARES, WAVES = (1, 2, 3, 4), (1, 2, 3, 4)
+PATTERN = 8
+"""Columns of an instruction come in steps of these, and the pattern of a swizzle repeats after as
+many rows."""
 NARROWEST, WIDEST = 8, 256
 """Columns of a tile."""
 
@@ -80,8 +84,16 @@ def _fitting(
         counts = {waves * most // bands for waves in WAVES for most in places}
         for side in sorted({_columns(n, count, traits, lines) for count in {*SHARES, *counts}}):
             own = rows // (1 if alternate else consumers)
-            if NARROWEST <= side <= WIDEST and own * side // THREADS <= ACCUMULATORS:
+            most = min(WIDEST, _most_columns(consumers))
+            if NARROWEST <= side <= most and own * side // THREADS <= ACCUMULATORS:
                 yield rows, side, consumers, alternate
+
+
+def _most_columns(consumers: int) -> int:
+    """The most columns of one instruction whose accumulators each thread has at the launch, beside
+    a producer."""
+    had = registers_at_launch(THREADS * (consumers + 1), 1) - BESIDE_WGMMA
+    return had * THREADS // GROUP // PATTERN * PATTERN
 
 
 def _columns(n: int, count: int, traits: AtomTraits, lines: int) -> int:
