@@ -57,7 +57,8 @@ def test_a_campaign_takes_its_budget(jobs: int) -> None:
 @pytest.mark.parametrize("seconds", [0.03, 0.3, pytest.param(6.0, marks=pytest.mark.proof)])
 def test_an_interruption_prints_one_line(seconds: float) -> None:
     """During imports, while processes begin, and while they work.  All of a terminal's processes
-    are interrupted together."""
+    are interrupted together.  Python drops an exception in a weakref's callback, such as those of
+    its import system: once in some hundred runs a second Ctrl-C is needed."""
     # Before `run` is called an interruption is Python's: so it says that it begins.
     # A shell's background jobs ignore interruptions, which their children would inherit.
     hear = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
@@ -75,6 +76,10 @@ def test_an_interruption_prints_one_line(seconds: float) -> None:
         process.stdout.readline()
         time.sleep(seconds)
         os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        try:
+            _, said = process.communicate(timeout=15)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGINT)
+            _, said = process.communicate(timeout=15)
     lines = [line for line in said.splitlines() if " schedules, " not in line]
     assert (process.returncode, lines) == (130, ["gemmgen: interrupted"])
