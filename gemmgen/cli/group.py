@@ -35,6 +35,7 @@ COMMANDS = {
     "ladder": "Time a ladder of schedules, as a table.",
     "suggest": "Write a schedule for a shape, with the reasons.",
     "tune": "Find the fastest schedule for shapes or of a search space, by measuring.",
+    "library": "Write kernels for a set of products, with a dispatcher, for CMake.",
     "cache": "List, explain, export, import and clear measured results.",
     "explain": "Count a schedule's memory accesses, and report what bounds it.",
     "draw": "Draw a schedule: its tiles, its threads, their registers.",

@@ -66,7 +66,14 @@ def calls_of(command: str, schedule: str) -> list[list[str]]:
 
 
 def test_all_that_take_schedules_are_known() -> None:
-    assert set(group.COMMANDS) - set(TAKING) == {"fuzz", "suggest", "cache", "help", "example"}
+    assert set(group.COMMANDS) - set(TAKING) == {
+        "fuzz",
+        "suggest",
+        "library",
+        "cache",
+        "help",
+        "example",
+    }
 
 
 @pytest.mark.by_default("emit", "draw")

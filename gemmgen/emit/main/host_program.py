@@ -7,27 +7,28 @@ from itertools import cycle
 from pathlib import PurePath
 
 from gemmgen.base.record import record
-from gemmgen.emit.ctext import c_double, c_float, c_text
+from gemmgen.emit.ctext import c_double, c_float
 from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import laid_out
 from gemmgen.emit.main.comparison import arguments, epilogue_view, names, rounding_view, wide
 from gemmgen.emit.main.layout import (
     OWN,
-    chain,
     element_types,
     elements,
     number_type,
     place,
+    scratch_count,
+    scratch_type,
     steps,
+    tile_count,
 )
 from gemmgen.emit.main.rival import data_type, has_call, rival
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
 from gemmgen.ir.dtypes import INTEGERS, RAW, DType
-from gemmgen.ir.expr import Expr, Int, Var, Wide
+from gemmgen.ir.expr import Var
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
-from gemmgen.ir.planes import unit
 from gemmgen.ir.problem import Problem, Tensor, default_epilogue
 from gemmgen.ir.requirement import Equal, MultipleOf
 from gemmgen.ir.target import nvcc_flag
@@ -137,11 +138,10 @@ def _main(wanted: MainProgram) -> View:
         "tensors": tensors,
         "scalars": _scalars(interface),
         "tiles": [
-            c_text(chain("*", *_tiles(interface)))
-            for _ in [p for p in interface.scratch if not p.is_prepared][:1]
+            tile_count(interface) for _ in [p for p in interface.scratch if not p.is_prepared][:1]
         ],
         "scratch": [
-            {"type": _scratch_type(param), "name": param.name, "count": _scratch_count(param)}
+            {"type": scratch_type(param), "name": param.name, "count": scratch_count(param)}
             for param in interface.scratch
         ],
         "arguments": [
@@ -161,16 +161,6 @@ def _main(wanted: MainProgram) -> View:
 def _reach(problem: Problem) -> int:
     """The bound of random integers: small ones where C has a byte, which would saturate."""
     return 4 if problem.c.dtype == "i8" else 128
-
-
-def _scratch_count(param: Param) -> str:
-    """The elements of scratch memory, as C."""
-    if param.scales is not None:
-        return param.scales.extent
-    if param.planes is None:
-        return f"tiles * {param.per_tile}"
-    own, row = param.planes, unit(param.dtype)
-    return f"{own.count}LL * {own.rows} * (({own.columns} + {row - 1}) / {row} * {row})"
 
 
 def _requirements(interface: Interface) -> list[str]:
@@ -211,22 +201,6 @@ def _literal(value: float, dtype: DType) -> str:
     if dtype in INTEGERS:
         return str(int(value if value.is_integer() else 4 * value))
     return c_double(value) if dtype == "f64" else c_float(value)
-
-
-def _tiles(interface: Interface) -> list[Expr]:
-    """How many tiles, or clusters, cover each extent of C, how many matrices there are, and the
-    tiles of a cluster."""
-    sides = interface.cluster or (1,) * len(interface.tiles)
-    found: list[Expr] = []
-    for (name, size), blocks in zip(interface.tiles, sides, strict=True):
-        last = Var(name) - 1
-        found.append(last / (size * blocks) + Wide(Int(1)))
-    several = [Int(interface.cluster_blocks)] if interface.cluster else []
-    return [*found, *(Var(name) for _, name in interface.batches), *several]
-
-
-def _scratch_type(param: Param) -> str:
-    return "unsigned" if param.kind == "counter" else STORED[param.dtype]
 
 
 def _race(interface: Interface, problem: Problem) -> View:

@@ -7,6 +7,7 @@ from functools import reduce
 
 from gemmgen.base.record import record
 from gemmgen.emit.ctext import c_text
+from gemmgen.emit.ctypes import STORED
 from gemmgen.emit.line_breaks import WIDTH
 from gemmgen.emit.printing import printed
 from gemmgen.emit.views import View
@@ -14,6 +15,7 @@ from gemmgen.ir.dtypes import DTYPES, RAW, ROUNDED, DType
 from gemmgen.ir.expr import Binary, BinaryOp, Expr, Int, Var, Wide
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
+from gemmgen.ir.planes import unit
 
 OWN = (*RAW, *ROUNDED)
 """Types with a type of their own on the host; a kernel takes their bits."""
@@ -95,3 +97,34 @@ def _rounded(size: Expr, divisor: int) -> str:
     by = Int(divisor)
     up = (size + (divisor - 1)) / by
     return c_text(up * by)
+
+
+def tile_count(interface: Interface) -> str:
+    """How many tiles C has, those that complete clusters included, as C."""
+    return c_text(chain("*", *_tiles(interface)))
+
+
+def _tiles(interface: Interface) -> list[Expr]:
+    """How many tiles, or clusters, cover each extent of C, how many matrices there are, and the
+    tiles of a cluster."""
+    sides = interface.cluster or (1,) * len(interface.tiles)
+    found: list[Expr] = []
+    for (name, size), blocks in zip(interface.tiles, sides, strict=True):
+        last = Var(name) - 1
+        found.append(last / (size * blocks) + Wide(Int(1)))
+    several = [Int(interface.cluster_blocks)] if interface.cluster else []
+    return [*found, *(Var(name) for _, name in interface.batches), *several]
+
+
+def scratch_count(param: Param) -> str:
+    """The elements of scratch memory, as C."""
+    if param.scales is not None:
+        return param.scales.extent
+    if param.planes is None:
+        return f"tiles * {param.per_tile}"
+    own, row = param.planes, unit(param.dtype)
+    return f"{own.count}LL * {own.rows} * (({own.columns} + {row - 1}) / {row} * {row})"
+
+
+def scratch_type(param: Param) -> str:
+    return "unsigned" if param.kind == "counter" else STORED[param.dtype]

@@ -1,0 +1,108 @@
+"""The kernels of a library: for each shape a schedule, and each kernel once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gemmgen.base.errors import GemmgenError, UsageError
+from gemmgen.base.record import record
+from gemmgen.base.source import Source
+from gemmgen.base.units import duration
+from gemmgen.explore.suggest import suggest
+from gemmgen.ir.launch_shape import Shape
+from gemmgen.library.spec import LibrarySpec, ProductSpec
+from gemmgen.pipeline import Emitted, compile_source
+from gemmgen.schedule.formatting import format_schedule
+from gemmgen.torch.siblings import plain
+
+_NAMES = """
+    kernel workspace workspace_bytes stream tried fits error refused known launch nearest distance
+    ratio found least far one partial counts partial_bytes counter_bytes workspace_of wanted bytes
+    right agree check encoded decoded bits_of stored KERNELS PLAIN COUNTERS CHECK
+"""
+OWN = frozenset(_NAMES.split())
+"""Names of ``emit.library``'s templates."""
+
+
+@record
+class LibraryKernel:
+    """A kernel of a product, and the shapes that it is launched for."""
+
+    name: str
+    emitted: Emitted
+    shapes: tuple[Shape, ...]
+    whys: tuple[str, ...]
+    """Of each shape: measured or estimated, and the time."""
+
+
+@record
+class ProductKernels:
+    """A product's kernels; the last one is plain: it requires nothing, and no shape is its own."""
+
+    spec: ProductSpec
+    kernels: tuple[LibraryKernel, ...]
+
+    @property
+    def plain(self) -> LibraryKernel:
+        return self.kernels[-1]
+
+
+def kernels_of(spec: LibrarySpec) -> Iterator[ProductKernels]:
+    """The products' kernels; raises ``GemmgenError`` for a product that has no schedule."""
+    for product in spec.products:
+        try:
+            yield _product(spec, product)
+        except UsageError as wrong:
+            raise UsageError(f"product.{product.name}: {wrong}") from None
+
+
+def _product(spec: LibrarySpec, product: ProductSpec) -> ProductKernels:
+    by_text: dict[str, list[tuple[Shape, str]]] = {}
+    for shape in product.shapes:
+        found = suggest(
+            product.gemm, shape, dtype=product.dtype, epilogue=product.epilogue, gpu=spec.gpu
+        )
+        known = found.chosen.measured
+        how = "measured" if known is not None and known.exact else "estimated"
+        text = format_schedule(replace(found.schedule, assumes=()))
+        why = f"{how}, {duration(found.chosen.seconds)}"
+        by_text.setdefault(text, []).append((shape, why))
+    prefix = f"{spec.name}_{product.name}"
+    kernels = [
+        LibraryKernel(
+            f"{prefix}_{number}",
+            _named(text, f"{prefix}_{number}"),
+            tuple(shape for shape, _ in own),
+            tuple(why for _, why in own),
+        )
+        for number, (text, own) in enumerate(by_text.items(), 1)
+    ]
+    _check_names(kernels[0].emitted)
+    last = kernels[0].emitted.schedule
+    text = plain(replace(last, kernel="gemm"), (1024, 1024, 1024), True)
+    kernels.append(LibraryKernel(f"{prefix}_plain", _named(text, f"{prefix}_plain"), (), ()))
+    _check_arguments(kernels)
+    return ProductKernels(product, tuple(kernels))
+
+
+def _named(text: str, name: str) -> Emitted:
+    schedule = compile_source(Source(text)).schedule
+    return compile_source(Source(format_schedule(replace(schedule, kernel=name))))
+
+
+def _check_names(kernel: Emitted) -> None:
+    """Names of the formula are variables of the dispatcher and of the self-test."""
+    for param in kernel.interface.params:
+        if param.name in OWN and not param.is_scratch:
+            raise UsageError(f"the dispatcher has a variable {param.name} of its own; rename it")
+
+
+def _check_arguments(kernels: list[LibraryKernel]) -> None:
+    """All kernels of a product are called alike."""
+    *others, last = kernels
+    wanted = [(p.name, p.kind) for p in last.emitted.interface.params if not p.is_scratch]
+    for one in others:
+        own = [(p.name, p.kind) for p in one.emitted.interface.params if not p.is_scratch]
+        if own != wanted or any(p.is_prepared for p in one.emitted.interface.scratch):
+            raise GemmgenError(f"{one.name} takes other arguments than {last.name}")

@@ -1,0 +1,96 @@
+"""The files of a library, by their paths in its folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from gemmgen import __version__, host_texts
+from gemmgen.host_texts import KnownShape, LibraryProduct
+from gemmgen.library.chosen_kernels import LibraryKernel, ProductKernels
+from gemmgen.library.spec import LibrarySpec
+from gemmgen.schedule.roles import batches, roles
+
+KERNELS = "kernels"
+RAGGED = 3
+"""The shape that the self-test runs besides the known ones has this many elements fewer."""
+
+
+def files_of(spec: LibrarySpec, products: Sequence[ProductKernels]) -> dict[str, str]:
+    """The text of each file, by its path."""
+    views = [_view(product) for product in products]
+    files = {
+        f"{KERNELS}/{kernel.name}.cu": kernel.emitted.text
+        for product in products
+        for kernel in product.kernels
+    }
+    kernels = [*files]
+    for view in views:
+        files[f"{view.name}.cu"] = host_texts.product_source(spec.name, view)
+    sources = [*(f"{view.name}.cu" for view in views), *kernels]
+    arch = architecture(products)
+    files[f"{spec.name}.h"] = host_texts.library_header(spec.name, views)
+    files["selftest.cu"] = host_texts.selftest(spec.name, views)
+    files["CMakeLists.txt"] = host_texts.cmake_lists(spec.name, sources, arch)
+    files["Makefile"] = host_texts.makefile(spec.name, sources, arch)
+    files["manifest.json"] = _manifest(spec, products, arch)
+    assert not any(PurePosixPath(path).is_absolute() for path in files)
+    return files
+
+
+def architecture(products: Sequence[ProductKernels]) -> str:
+    """The newest target of the kernels, ``90a``: what all of them are compiled for."""
+    targets = {kernel.emitted.target for product in products for kernel in product.kernels}
+    newest = max(targets, key=lambda target: (int(target.removeprefix("sm_").rstrip("a")), target))
+    return newest.removeprefix("sm_")
+
+
+def _view(product: ProductKernels) -> LibraryProduct:
+    interfaces = tuple(kernel.emitted.interface for kernel in product.kernels)
+    shapes = tuple(
+        KnownShape(_extents(kernel, shape), number, why)
+        for number, kernel in enumerate(product.kernels)
+        for shape, why in zip(kernel.shapes, kernel.whys, strict=True)
+    )
+    ragged = tuple(max(1, extent - RAGGED) for extent in shapes[0].extents)
+    tested = tuple(dict.fromkeys((*(one.extents for one in shapes), ragged)))
+    formula = host_texts.formula(product.plain.emitted)
+    return LibraryProduct(product.spec.name, formula, interfaces, shapes, tested)
+
+
+def _extents(kernel: LibraryKernel, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape in the order of the launcher's extents."""
+    interface, gemm = kernel.emitted.interface, kernel.emitted.schedule.gemm
+    by_name = {
+        interface.extent(letter): size
+        for letter, size in zip((*roles(gemm), *batches(gemm)), shape, strict=True)
+    }
+    return tuple(by_name[p.name] for p in interface.params if p.kind == "extent")
+
+
+def _manifest(spec: LibrarySpec, products: Sequence[ProductKernels], arch: str) -> str:
+    """What each kernel is, for tools."""
+    rows = {
+        product.spec.name: {
+            "gemm": product.spec.gemm,
+            "dtype": product.spec.dtype,
+            "epilogue": product.spec.epilogue,
+            "kernels": [_row(kernel) for kernel in product.kernels],
+        }
+        for product in products
+    }
+    about = {"library": spec.name, "gemmgen": __version__, "gpu": spec.gpu.name, "arch": arch}
+    return json.dumps({**about, "products": rows}, indent=1) + "\n"
+
+
+def _row(kernel: LibraryKernel) -> dict[str, object]:
+    return {
+        "kernel": kernel.name,
+        "file": f"{KERNELS}/{kernel.name}.cu",
+        "schedule": kernel.emitted.schedule.text,
+        "shapes": {
+            "x".join(map(str, shape)): why
+            for shape, why in zip(kernel.shapes, kernel.whys, strict=True)
+        },
+    }
