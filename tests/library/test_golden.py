@@ -48,4 +48,4 @@ def library() -> dict[str, str]:
 )
 def test_a_file_is_what_is_kept(file: str, golden: Callable[[str, str], str]) -> None:
     text = library()[file]
-    assert text == golden(f"library/{file}", text)
+    assert text == golden(f"../library/goldens/{file}", text)

@@ -53,7 +53,7 @@ template <typename Stored> Stored stored(float number)
     return sign * (power ? std::ldexp(1 + part, power - bias) : std::ldexp(part, 1 - bias));
 }
 
-// A matrix on the GPU, of elements with that many bits of exponent and fraction; 0: a type of C.
+// A matrix on the GPU. Its elements are bits with EXPONENT and FRACTION bits, or, for 0, a C type.
 template <typename Stored, int EXPONENT, int FRACTION>
 struct Matrix {
     std::vector<Stored> here;
@@ -91,8 +91,8 @@ struct Matrix {
     }
 };
 
-// Whether two results of sums over K agree: rounding takes 2^-FRACTION of a result at most, and
-// the order of additions a share of the sum of magnitudes.
+// Whether two results agree: `unit` bounds the rounding of a result, relative to it, and kernels
+// add K products in different orders.
 bool agree(const std::vector<double> &found, const std::vector<double> &wanted, double unit, int K)
 {
     double error = 0, size = 0;
