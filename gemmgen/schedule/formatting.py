@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from gemmgen.base.source import indexed
 from gemmgen.ir.exprtext import format_expression
-from gemmgen.ir.target import default_target
 from gemmgen.schedule.roles import tensors
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def format_schedule(schedule: Schedule) -> str:
     types = [f"{n}={dtype}" for n, dtype in schedule.dtypes if dtype != "f32" or n not in known]
     if types:
         lines.append(f"dtype {' '.join(types)}")
-    if schedule.target != default_target(dict(schedule.dtypes).values()):
+    if schedule.target != plain.target:
         lines.append(f"target {schedule.target}")
     lines += [_assume(assume) for assume in schedule.assumes]
     lines += [_require(require) for require in schedule.requires]

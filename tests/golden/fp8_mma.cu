@@ -4,6 +4,7 @@
 // schedule (defaults left out):
 //     gemm            C[m, n] = A[m, k] * B[n, k]
 //     dtype           A=e4m3 B=e5m2 C=bf16
+//     target          sm_89
 //     tile            m=32 n=64 k=64
 //     cache_shared    A[m, k] B[n, k]
 //     warp_tile       m=16 n=32

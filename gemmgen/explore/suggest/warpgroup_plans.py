@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import ceil, prod
+from math import ceil, inf, prod
 
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plan import TARGET, WarpgroupForm, WarpgroupPlan
@@ -27,8 +27,11 @@ from gemmgen.ir.target import TARGETS
 VECTOR = 16
 """TMA requires rows of a multiple of these bytes."""
 MOST_STAGES = 16
-BARRIERS = 256
-"""Bytes of two mbarriers for each stage."""
+BARRIERS = 1024
+"""Bytes of two mbarriers for each stage, and up to where a swizzled tile begins."""
+FEW = 512
+"""Rows or columns of C up to which operands other than of 16 bits are swapped, and have columns
+that follow from the matrix: larger ones were not measured."""
 ATOM_COLUMNS = (1, 2, 4)
 """Widths of a tile along k, in units of 128 bytes: wide ones take fewer steps."""
 CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (8, 1), (1, 8), (4, 2), (2, 4))
@@ -48,7 +51,8 @@ def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
     if not takes_warpgroups(request):
         return
     rows_of_m = [_alone(request, False)] if request.along["c"] == "n" else []
-    several = request.shape[0] > 1 or request.along["c"] == "m"  # of a single row lanes take care
+    several = 1 < request.shape[0] <= (inf if _is_measured(request) else FEW)  # one row has lanes
+    several |= request.along["c"] == "m"
     rows_of_n = [_alone(request, True)] if several else []
     alone = [plan for plans in (*rows_of_m, *rows_of_n) for plan in plans]
     most = SLOWEST * min((plan.modeled for plan in alone), default=0)
@@ -68,8 +72,9 @@ def _alone(asked: Request, swapped: bool) -> Iterator[WarpgroupPlan]:
     lines = PATTERN
     if request.along["b"] == "n":  # its rows in shared memory are whole sectors
         lines = max(lines, 2 * VECTOR // BYTES[_operands(request)[1]])
+    fitting = "waves" if _is_measured(request) else "shares" if swapped or n <= FEW else "none"
     for rows, columns, consumers, pingpong in tiles(
-        m, n, matrices, sms=sms, traits=traits, lines=lines
+        m, n, matrices, sms=sms, traits=traits, lines=lines, fitting=fitting
     ):
         count = ceil(m / rows) * ceil(n / columns) * matrices
         many = count > sms
@@ -88,6 +93,11 @@ def _alone(asked: Request, swapped: bool) -> Iterator[WarpgroupPlan]:
                 for parts in _parts(count, ceil(depth / tile[2]), sms):
                     split = replace(sizes, parts=parts)
                     yield WarpgroupPlan(replace(form, parts=parts), asked, split)
+
+
+def _is_measured(request: Request) -> bool:
+    """Whether tiles that fill waves, of either operand, were measured with these types."""
+    return BYTES[_operands(request)[0]] == 2 and request.terms is None
 
 
 def _with_clusters(plan: WarpgroupPlan) -> Iterator[WarpgroupPlan]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil
+from typing import Literal
 
 from gemmgen.explore.warpgroup_cost import GROUP, HELD, THREADS, WHOLE
 from gemmgen.ir.atoms import AtomTraits
@@ -44,18 +45,29 @@ many rows."""
 NARROWEST, WIDEST = 8, 256
 """Columns of a tile."""
 
+Fitting = Literal["waves", "shares", "none"]
 Tile = tuple[int, int, int, bool]
 """Rows, columns, consumers, and whether they alternate (ping-pong)."""
 
 
 def tiles(
-    m: int, n: int, batches: int, *, sms: int, traits: AtomTraits, lines: int
+    m: int,
+    n: int,
+    batches: int,
+    *,
+    sms: int,
+    traits: AtomTraits,
+    lines: int,
+    fitting: Fitting = "waves",
 ) -> tuple[Tile, ...]:
     """The tiles for ``batches`` matrices of m x n; ``lines``: what columns must be multiples of,
-    as B is stored."""
-    fixed = _fixed(m, n)
-    fitting = _fitting(m, n, batches, sms=sms, traits=traits, lines=lines)
-    return tuple(dict.fromkeys((*fixed, *fitting)))
+    as B is stored; ``fitting``: whether columns follow from the matrix as equal shares, and from
+    the waves of blocks, too."""
+    found = [*_fixed(m, n)]
+    if fitting != "none":
+        waves = WAVES if fitting == "waves" else ()
+        found += _fitting(m, n, batches, waves, sms=sms, traits=traits, lines=lines)
+    return tuple(dict.fromkeys(found))
 
 
 def reach(size: int) -> int:
@@ -73,7 +85,14 @@ def _fixed(m: int, n: int) -> Iterator[Tile]:
 
 
 def _fitting(
-    m: int, n: int, batches: int, *, sms: int, traits: AtomTraits, lines: int
+    m: int,
+    n: int,
+    batches: int,
+    waves: tuple[int, ...],
+    *,
+    sms: int,
+    traits: AtomTraits,
+    lines: int,
 ) -> Iterator[Tile]:
     """Those whose columns follow from the matrix, and from the multiprocessors to fill."""
     for rows, consumers, alternate in FITTING:
@@ -81,7 +100,7 @@ def _fitting(
             continue
         bands = ceil(m / rows) * batches
         places = {sms * held // WHOLE for held in HELD.values()}
-        counts = {waves * most // bands for waves in WAVES for most in places}
+        counts = {wave * most // bands for wave in waves for most in places}
         for side in sorted({_columns(n, count, traits, lines) for count in {*SHARES, *counts}}):
             own = rows // (1 if alternate else consumers)
             most = min(WIDEST, _most_columns(consumers))
