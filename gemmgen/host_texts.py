@@ -6,33 +6,10 @@ from collections.abc import Mapping
 
 from gemmgen.emit import ELEMENT_TYPES, ElementTypes, emit, emit_header, names_of
 from gemmgen.emit.formula import formula_comment
-from gemmgen.emit.library import (
-    KnownShape,
-    LibraryProduct,
-    cmake_lists,
-    library_header,
-    makefile,
-    product_source,
-    selftest,
-)
 from gemmgen.limits.collisions import check_identifiers, check_program
 from gemmgen.pipeline import Emitted
 
-__all__ = [
-    "ELEMENT_TYPES",
-    "ElementTypes",
-    "KnownShape",
-    "LibraryProduct",
-    "cmake_lists",
-    "formula",
-    "header",
-    "host_program",
-    "library_header",
-    "makefile",
-    "product_source",
-    "selftest",
-    "with_types",
-]
+__all__ = ["ELEMENT_TYPES", "ElementTypes", "header", "host_program", "with_types"]
 
 
 def with_types(emitted: Emitted, types: ElementTypes) -> str:
@@ -60,8 +37,3 @@ def host_program(emitted: Emitted, extents: Mapping[str, int], file: str) -> str
     text = program_text(main, emitted.text)
     check_program(emitted.schedule, emitted.interface, is_own, names_of(text).repeated)
     return text
-
-
-def formula(emitted: Emitted) -> str:
-    """What a kernel computes, in one line, without its name."""
-    return formula_comment(emitted.program).removeprefix(f"{emitted.interface.name}: ")

@@ -31,7 +31,7 @@ def command(spec: str, output: str, check: bool) -> None:
     """
     from gemmgen.library.chosen_kernels import kernels_of
     from gemmgen.library.library_files import files_of
-    from gemmgen.library.spec import parse_spec
+    from gemmgen.library.library_spec import parse_spec
     from gemmgen.schedule.read import decode, read_bytes
 
     text = decode(read_bytes(spec, "; it is a TOML file"), shown_path(spec)).text

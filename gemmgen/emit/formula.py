@@ -10,12 +10,15 @@ from gemmgen.ir.problem import Problem
 def formula_comment(program: Program) -> str:
     """``gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of A[m, k] * B[k, n]
     (f32)``."""
-    problem = program.problem
+    return f"{program.main.name}: {formula_text(program.problem)}"
+
+
+def formula_text(problem: Problem) -> str:
+    """The same without the name."""
     value = format_expression(problem.epilogue)
     terms = " * ".join(factor.text for factor in problem.factors)
     return (
-        f"{program.main.name}: {problem.c.text} = {value}, "
-        f"acc = sum over {problem.k} of {terms} ({_types(problem)})"
+        f"{problem.c.text} = {value}, " f"acc = sum over {problem.k} of {terms} ({_types(problem)})"
     )
 
 

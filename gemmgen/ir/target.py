@@ -80,8 +80,13 @@ def has(target: str, since: int) -> bool:
     return _number(target) >= since
 
 
+def architecture(target: str) -> str:
+    """``90a`` of ``sm_90a``."""
+    return target.removeprefix("sm_")
+
+
 def _number(target: str) -> int:
-    return int(target.removeprefix("sm_").rstrip("a"))
+    return int(architecture(target).rstrip("a"))
 
 
 def fill_warps(threads: int) -> bool:

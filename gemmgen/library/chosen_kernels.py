@@ -11,7 +11,7 @@ from gemmgen.base.source import Source
 from gemmgen.base.units import duration
 from gemmgen.explore.suggest import suggest
 from gemmgen.ir.launch_shape import Shape
-from gemmgen.library.spec import LibrarySpec, ProductSpec
+from gemmgen.library.library_spec import LibrarySpec, ProductSpec
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.schedule.formatting import format_schedule
 from gemmgen.torch.siblings import plain
@@ -22,7 +22,7 @@ _NAMES = """
     right agree check encoded decoded bits_of stored KERNELS PLAIN COUNTERS CHECK
 """
 OWN = frozenset(_NAMES.split())
-"""Names of ``emit.library``'s templates."""
+"""Names of ``emit.library_texts``'s templates."""
 
 
 @record

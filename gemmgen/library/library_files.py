@@ -6,10 +6,13 @@ import json
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from gemmgen import __version__, host_texts
-from gemmgen.host_texts import KnownShape, LibraryProduct
+from gemmgen import __version__
+from gemmgen.emit import library_texts
+from gemmgen.emit.formula import formula_text
+from gemmgen.emit.library_texts import KnownShape, LibraryProduct
+from gemmgen.ir.target import TARGETS, architecture
 from gemmgen.library.chosen_kernels import LibraryKernel, ProductKernels
-from gemmgen.library.spec import LibrarySpec
+from gemmgen.library.library_spec import LibrarySpec
 from gemmgen.schedule.roles import batches, roles
 
 KERNELS = "kernels"
@@ -27,23 +30,22 @@ def files_of(spec: LibrarySpec, products: Sequence[ProductKernels]) -> dict[str,
     }
     kernels = [*files]
     for view in views:
-        files[f"{view.name}.cu"] = host_texts.product_source(spec.name, view)
+        files[f"{view.name}.cu"] = library_texts.product_source(spec.name, view)
     sources = [*(f"{view.name}.cu" for view in views), *kernels]
-    arch = architecture(products)
-    files[f"{spec.name}.h"] = host_texts.library_header(spec.name, views)
-    files["selftest.cu"] = host_texts.selftest(spec.name, views)
-    files["CMakeLists.txt"] = host_texts.cmake_lists(spec.name, sources, arch)
-    files["Makefile"] = host_texts.makefile(spec.name, sources, arch)
+    arch = architecture_of(products)
+    files[f"{spec.name}.h"] = library_texts.library_header(spec.name, views)
+    files["selftest.cu"] = library_texts.selftest(spec.name, views)
+    files["CMakeLists.txt"] = library_texts.cmake_lists(spec.name, sources, arch)
+    files["Makefile"] = library_texts.makefile(spec.name, sources, arch)
     files["manifest.json"] = _manifest(spec, products, arch)
     assert not any(PurePosixPath(path).is_absolute() for path in files)
     return files
 
 
-def architecture(products: Sequence[ProductKernels]) -> str:
+def architecture_of(products: Sequence[ProductKernels]) -> str:
     """The newest target of the kernels, ``90a``: what all of them are compiled for."""
     targets = {kernel.emitted.target for product in products for kernel in product.kernels}
-    newest = max(targets, key=lambda target: (int(target.removeprefix("sm_").rstrip("a")), target))
-    return newest.removeprefix("sm_")
+    return architecture(max(targets, key=[*TARGETS].index))
 
 
 def _view(product: ProductKernels) -> LibraryProduct:
@@ -55,7 +57,7 @@ def _view(product: ProductKernels) -> LibraryProduct:
     )
     ragged = tuple(max(1, extent - RAGGED) for extent in shapes[0].extents)
     tested = tuple(dict.fromkeys((*(one.extents for one in shapes), ragged)))
-    formula = host_texts.formula(product.plain.emitted)
+    formula = formula_text(product.plain.emitted.program.problem)
     return LibraryProduct(product.spec.name, formula, interfaces, shapes, tested)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from gemmgen.library.chosen_kernels import kernels_of
 from gemmgen.library.library_files import files_of
-from gemmgen.library.spec import parse_spec
+from gemmgen.library.library_spec import parse_spec
 
 from .specs import SMALL
 

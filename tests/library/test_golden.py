@@ -10,7 +10,7 @@ from gemmgen.base.source import Source
 from gemmgen.gpu.gpu_names import gpu_named
 from gemmgen.library.chosen_kernels import LibraryKernel, ProductKernels
 from gemmgen.library.library_files import files_of
-from gemmgen.library.spec import LibrarySpec, ProductSpec
+from gemmgen.library.library_spec import LibrarySpec, ProductSpec
 from gemmgen.pipeline import compile_source
 
 GEMM = "C[m, n] = A[m, k] * B[k, n]"

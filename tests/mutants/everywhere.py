@@ -140,8 +140,8 @@ def _maps(code: str) -> Iterator[Change]:
                 yield where, entry, f"2 * ({entry})"
         for found in re.finditer(r", (\d+)(?=[,)])", call[0]):
             yield at + found.start(1), found[1], str((int(found[1]) + 1) % 4)
-    for found in re.finditer(r"steps, 0, swizzle, 3, 0", code):
-        for other in ("steps, 1, swizzle, 3, 0", "steps, 0, 0, 3, 0", "steps, 0, swizzle, 3, 1"):
+    for found in re.finditer(r"steps, 0, swizzle, 2, 0", code):
+        for other in ("steps, 1, swizzle, 2, 0", "steps, 0, 0, 2, 0", "steps, 0, swizzle, 2, 1"):
             yield found.start(), found[0], other
     for found in re.finditer(r"(?<=bool same = )[^;]*(?=;)|(?<= same &= )[^;]*(?=;)", code):
         yield found.start(), found[0], "true"

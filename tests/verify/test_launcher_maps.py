@@ -45,7 +45,7 @@ PLANTED = {
     ),
     "another element type": ("B_map, gg_FLOAT32,", "B_map, 9,", "an element type of 9, not 7"),
     "a type of equal size": ("gg_FLOAT32 = 7;", "gg_FLOAT32 = 2;", "an element type of 2, not 7"),
-    "a swizzle": ("box, steps, 0, 0, 3", "box, steps, 0, 3, 3", "fill of 0 x 3 x 3 x 0"),
+    "a swizzle": ("box, steps, 0, 0, 2", "box, steps, 0, 3, 2", "fill of 0 x 3 x 2 x 0"),
     "elements apart": ("steps[] = {1, 1,", "steps[] = {1, 2,", "element strides of 1 x 2"),
     "no map": (ENCODED, "cudaSuccess", "B that was not encoded"),
     "an error dropped": (

@@ -12,6 +12,7 @@ shapes = ["1x2304x768", "2048x2304x768"]
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import cast
@@ -22,7 +23,6 @@ from gemmgen.base.record import record
 from gemmgen.explore.request import gemm_of
 from gemmgen.gpu.gpu_names import gpu_named
 from gemmgen.gpu.gpus import Gpu
-from gemmgen.ir.identifiers import NAME
 from gemmgen.ir.launch_shape import Shape
 from gemmgen.schedule.words import close
 from gemmgen.schedule.written_shapes import resolve, written_shape
@@ -32,6 +32,8 @@ PRODUCT_KEYS = ("gemm", "dtype", "epilogue", "shapes")
 TARGETS = ("all", "clean", "edit_cache", "help", "install", "package", "test")
 FILE = "selftest"
 """The name of a file that every library has."""
+PART, MOST_LETTERS = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*"), 40
+"""A part of C's names: no _ at its ends, since parts are joined by one."""
 MOST_SHAPES, MOST_PRODUCTS = 512, 64
 """Of a product, and of a library."""
 
@@ -135,9 +137,9 @@ def _text(given: Mapping[str, object], key: str, where: str, usual: str | None =
 
 def _name(text: str, where: str) -> str:
     """A part of C's names."""
-    if not NAME.fullmatch(text) or len(text) > 40 or text.startswith("_") or "__" in text:
+    if not PART.fullmatch(text) or len(text) > MOST_LETTERS:
         raise UsageError(
-            f"{where}: {value_shown(text)} becomes part of C's names: up to 40 letters, digits and "
-            "single _, a letter first"
+            f"{where}: {value_shown(text)} becomes part of C's names: up to {MOST_LETTERS} letters, "
+            "digits and single _, a letter first"
         )
     return text

@@ -6,7 +6,7 @@ import pytest
 
 from gemmgen.base.errors import GemmgenError, UsageError
 from gemmgen.library.chosen_kernels import kernels_of
-from gemmgen.library.spec import parse_spec
+from gemmgen.library.library_spec import parse_spec
 
 from .specs import SMALL
 
