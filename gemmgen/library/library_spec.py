@@ -139,7 +139,7 @@ def _name(text: str, where: str) -> str:
     """A part of C's names."""
     if not PART.fullmatch(text) or len(text) > MOST_LETTERS:
         raise UsageError(
-            f"{where}: {value_shown(text)} becomes part of C's names: up to {MOST_LETTERS} letters, "
-            "digits and single _, a letter first"
+            f"{where}: {value_shown(text)} becomes part of C's names: up to {MOST_LETTERS} "
+            "letters, digits and single _, a letter first"
         )
     return text
