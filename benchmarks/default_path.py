@@ -69,9 +69,8 @@ def cases(seed: int, count: int, dtype: str = "bf16") -> list[tuple[tuple[int, i
     draw, bytes_ = random.Random(seed), dtype in ("e4m3", "i8")
     found = [(shape, "TN") for shape in NAMED]
     for _ in range(count):
-        low, step = (4, 16) if bytes_ else (5, 8)
-        m = int(2 ** draw.uniform(low, 13)) // step * step
-        n, k = (int(2 ** draw.uniform(low + 1 if bytes_ else 5, 13)) // step * step for _ in "nk")
+        step, least = (16, (4, 5, 5)) if bytes_ else (8, (5, 5, 5))
+        m, n, k = (int(2 ** draw.uniform(low, 13)) // step * step for low in least)
         found.append(((m, n, k), "TN" if bytes_ else draw.choice(list(ORDERS))))
     return found
 
@@ -160,11 +159,9 @@ def bandwidth(row: Row, asked: argparse.Namespace) -> str:
     """The share of the memory's bandwidth, if each matrix is moved once."""
     if not asked.few_rows:
         return ""
-    (m, n, k), size = (
-        row.shape,
-        {"f32": (4, 4), "e4m3": (1, 2), "i8": (1, 4)}.get(asked.dtype, (2, 2)),
-    )
-    moved = size[0] * (m * k + n * k) + size[1] * m * n
+    m, n, k = row.shape
+    of_input, of_output = {"f32": (4, 4), "e4m3": (1, 2), "i8": (1, 4)}.get(asked.dtype, (2, 2))
+    moved = of_input * (m * k + n * k) + of_output * m * n
     return f" {moved / (row.ours_us * 1e-6) / gpu_named('H200').memory:.0%} of memory bandwidth"
 
 

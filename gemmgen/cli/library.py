@@ -42,7 +42,7 @@ def command(spec: str, output: str, check: bool) -> None:
         _compare(folder, files)
         return
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{shown_path(output)} is no folder")
+        raise UsageError(f"{shown_path(output)} is a file, not a folder")
     for path, content in files.items():
         there = folder / path
         there.parent.mkdir(parents=True, exist_ok=True)

@@ -49,12 +49,23 @@ class ProductKernels:
 
 
 def kernels_of(spec: LibrarySpec) -> Iterator[ProductKernels]:
-    """The products' kernels; raises ``GemmgenError`` for a product that has no schedule."""
+    """The products' kernels; raises ``GemmgenError`` for a product that has no schedule, or whose
+    function has the name of another one, or of a kernel."""
+    taken: dict[str, str] = {}
     for product in spec.products:
         try:
-            yield _product(spec, product)
+            found = _product(spec, product)
         except UsageError as wrong:
             raise UsageError(f"product.{product.name}: {wrong}") from None
+        function = f"{spec.name}_{product.name}"
+        for name in (function, f"{function}_workspace", *(x.name for x in found.kernels)):
+            if name in taken:
+                other = taken[name]
+                raise UsageError(
+                    f"product.{product.name}: {name} is a name of product.{other}, too; rename one"
+                )
+            taken[name] = product.name
+        yield found
 
 
 def _product(spec: LibrarySpec, product: ProductSpec) -> ProductKernels:

@@ -63,7 +63,7 @@ def parse_spec(text: str, file: str) -> LibrarySpec:
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as wrong:
-        raise UsageError(f"{file}: no TOML: {wrong}") from None
+        raise UsageError(f"{file}: not TOML: {wrong}") from None
     try:
         return _spec(found)
     except UsageError as wrong:
@@ -78,7 +78,7 @@ def _spec(found: Mapping[str, object]) -> LibrarySpec:
     gpu = gpu_named(_text(found, "gpu", "", "H200"))
     products = found.get("product")
     if not isinstance(products, dict) or not products:
-        raise UsageError("there is no product: add a table [product.NAME] with gemm and shapes")
+        raise UsageError("a product is missing: add a table [product.NAME] with gemm and shapes")
     tables = cast(dict[str, object], products)
     if len(tables) > MOST_PRODUCTS:
         raise UsageError(f"{len(tables)} products; a library has at most {MOST_PRODUCTS}")
@@ -91,7 +91,7 @@ def _product(key: str, table: object) -> ProductSpec:
     if _name(key, where) == FILE:
         raise UsageError(f"{where}: {FILE}.cu is the self-test; take another name")
     if not isinstance(table, dict):
-        raise UsageError(f"{where} is no table: write [{where}]")
+        raise UsageError(f"{where} must be a table: write [{where}]")
     given = cast(dict[str, object], table)
     _check_keys(given, PRODUCT_KEYS, f"{where}.")
     gemm = _text(given, "gemm", f"{where}.")
@@ -106,7 +106,7 @@ def _product(key: str, table: object) -> ProductSpec:
     for at, text in enumerate(texts):
         try:
             if not isinstance(text, str):
-                raise UsageError(f'{value_shown(text)} is no text "MxNxK"')
+                raise UsageError(f'{value_shown(text)} must be a text "MxNxK"')
             shape = resolve(written_shape(text), line)
             if min(shape) < 1:
                 raise UsageError("extents are at least 1")

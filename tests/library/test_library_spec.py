@@ -30,7 +30,7 @@ MISTAKES = {
     "a target of CMake": (SMALL.replace("mini", "install"), "a target of CMake's own"),
     "a name that is no text": (SMALL.replace('"mini"', "3"), "name is 3; it is a text"),
     "the self-test's file": (SMALL.replace("single", "selftest"), "is the self-test"),
-    "no TOML": ("name = ", "no TOML"),
+    "no TOML": ("name = ", "not TOML"),
     "another key": (f"gpus = 1\n{SMALL}", "gpus is unknown; did you mean gpu?"),
     "another key of a product": (SMALL.replace("dtype", "dtypes"), "product.linear.dtypes is unk"),
     "no product": ('name = "a"', "add a table [product.NAME]"),
@@ -42,7 +42,7 @@ MISTAKES = {
         "product.x.shapes lists shapes",
     ),
     "a shape that is none": (SMALL.replace("512x512x512", "512x"), "product.single.shapes[0]: "),
-    "a shape that is a number": (SMALL.replace('"512x512x512"', "512"), "is no text"),
+    "a shape that is a number": (SMALL.replace('"512x512x512"', "512"), "must be a text"),
     "an extent of 0": (SMALL.replace("512x512x512", "512x0x512"), "extents are at least 1"),
 }
 
@@ -61,6 +61,8 @@ def test_a_mistake_is_named_with_its_key(name: str) -> None:
         ("B[k, n]", "B[k, n", "gemm"),
         ("acc + bias[n]", "acc + ", "epilogue"),
         ('dtype = "bf16"', 'dtype = "bf17"', "bf17"),
+        ("product.single", "product.linear_1", "mini_linear_1 is a name of product.linear, too"),
+        ("product.single", "product.linear_workspace", "is a name of product.linear, too"),
         ("A[m, k] * B[k, n]", "tried[m, k] * B[k, n]", "a variable tried of its own; rename it"),
     ),
 )

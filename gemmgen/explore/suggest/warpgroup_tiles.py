@@ -46,6 +46,8 @@ NARROWEST, WIDEST = 8, 256
 """Columns of a tile."""
 
 Fitting = Literal["waves", "shares", "none"]
+"""What columns follow from: equal shares of the matrix and the waves of blocks, the shares alone,
+or neither."""
 Tile = tuple[int, int, int, bool]
 """Rows, columns, consumers, and whether they alternate (ping-pong)."""
 
@@ -61,8 +63,7 @@ def tiles(
     fitting: Fitting = "waves",
 ) -> tuple[Tile, ...]:
     """The tiles for ``batches`` matrices of m x n; ``lines``: what columns must be multiples of,
-    as B is stored; ``fitting``: whether columns follow from the matrix as equal shares, and from
-    the waves of blocks, too."""
+    as B is stored."""
     found = [*_fixed(m, n)]
     if fitting != "none":
         waves = WAVES if fitting == "waves" else ()

@@ -10,7 +10,7 @@
 // They return
 //     cudaSuccess                 a kernel was launched, or the result has no element
 //     cudaErrorInvalidValue       an extent is negative, or a leading dimension too small
-//     cudaErrorMisalignedAddress  a pointer is no multiple of its elements' size
+//     cudaErrorMisalignedAddress  a pointer is not aligned to its elements
 // or another error of the CUDA runtime or driver.
 #pragma once
 
