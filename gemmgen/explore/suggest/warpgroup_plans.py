@@ -53,7 +53,9 @@ def warpgroup_plans(request: Request) -> Iterator[WarpgroupPlan]:
     rows_of_m = [_alone(request, False)] if request.along["c"] == "n" else []
     several = 1 < request.shape[0] <= (inf if _is_measured(request) else FEW)  # one row has lanes
     several |= request.along["c"] == "m"
-    rows_of_n = [_alone(request, True)] if several else []
+    # Exchanged operands add the products of terms in another order.
+    one_order = request.terms is not None and request.problem.same_bits is not None
+    rows_of_n = [_alone(request, True)] if several and not one_order else []
     alone = [plan for plans in (*rows_of_m, *rows_of_n) for plan in plans]
     most = SLOWEST * min((plan.modeled for plan in alone), default=0)
     for plan in alone:
