@@ -26,3 +26,17 @@ def _described(folder: str) -> Iterator[str]:
                 yield f"{entry.path} {about.st_size} {about.st_mtime_ns}"
             elif entry.name != "__pycache__":
                 yield from _described(entry.path)
+
+
+@cache
+def sources() -> str:
+    """Of the texts of the package's modules and data: equal for equal copies on two machines."""
+    root = Path(__file__).parents[1]
+    paths = sorted(path for path in root.rglob("*") if path.is_file() and _is_source(path, root))
+    parts = (p for path in paths for p in (str(path.relative_to(root)), path.read_bytes()))
+    return caches.key(*parts)
+
+
+def _is_source(path: Path, root: Path) -> bool:
+    """Not what Python compiled, nor the examples, which are elsewhere in a clone."""
+    return {"__pycache__", "_examples"}.isdisjoint(path.relative_to(root).parts)
