@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
 
 from gemmgen.base.errors import UsageError
 from gemmgen.base.output_file import writable, write_file
-from gemmgen.cli import options
+from gemmgen.cli import cluster_option, options
 from gemmgen.cli.files import name_of, put
 from gemmgen.pipeline import Emitted, compile_schedule
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from gemmgen.prove.proof_report import ProofReport
 
 CODES = {"proved": 0, "refuted": 1, "unknown": 3}
+LOST = 3
 _COLORS = {"proved": "green", "refuted": "red", "unknown": "yellow"}
 
 
@@ -37,6 +39,8 @@ _COLORS = {"proved": "green", "refuted": "red", "unknown": "yellow"}
     help="Also ask the solver cvc5 each query that z3 answers; needs pip install '.[both]'.",
 )
 @click.option("-o", "--output", metavar="OUT", help="Also write a certificate: of one FILE.")
+@cluster_option.scheduler
+@cluster_option.task_seconds(3600.0, "a FILE")
 @options.arch
 @options.settings
 @options.as_json
@@ -45,6 +49,8 @@ def command(
     seconds: float,
     both: bool,
     output: str | None,
+    scheduler: str | None,
+    task_seconds: float,
     arch: str | None,
     settings: Sequence[options.Setting],
     as_json: bool,
@@ -62,8 +68,14 @@ def command(
     With --both, cvc5 is asked each query that z3 says cannot hold. What it confirms and what it
     does not know is reported; if it finds values for one, that is an error with exit code 1, the
     query is printed, and no certificate is written.
+
+    With --scheduler each FILE is a task of a Dask worker; the report is in the order of the files.
+    If a worker ends, its FILE is tried once on another one. A FILE that is then lost, or that takes
+    longer than --task-seconds, is reported as lost, with exit code 3.
     """
     from gemmgen.prove import second_solver, solver
+
+    cluster_option.check(scheduler)
 
     if math.isnan(seconds):
         raise UsageError("--seconds nan is not a number of seconds; 60 say")
@@ -77,40 +89,88 @@ def command(
     solver.version()
     if both:
         second_solver.version()
-    reports = [(name, one, _proved(name, one, seconds, both, as_json)) for name, one in emitted]
+    every = (
+        _here(emitted, seconds, both)
+        if scheduler is None
+        else _on_cluster(scheduler, emitted, seconds, both, task_seconds)
+    )
+    with closing(every):
+        found = [_shown(name, every, as_json) for name, _ in emitted]
     if as_json:
-        from gemmgen.prove.proof_report import as_json as all_of
-
-        put(
-            json.dumps([{"file": name, **all_of(own)} for name, _, own in reports], indent=2) + "\n"
-        )
-    if output is not None:
+        rows = [_row(name, one) for (name, _), one in zip(emitted, found, strict=True)]
+        put(json.dumps(rows, indent=2) + "\n")
+    (_, kernel), first = emitted[0], found[0]
+    if output is not None and not isinstance(first, str):
         from gemmgen.prove.certificate import certificate
 
-        (_, one, report), *_ = reports
-        write_file(output, certificate(one, report), *files)
-    codes = {CODES[report.proof.status] for _, _, report in reports}
+        write_file(output, certificate(kernel, first), *files)
+    codes = {LOST if isinstance(one, str) else CODES[one.proof.status] for one in found}
     click.get_current_context().exit(min(codes - {0}, default=0))
 
 
-def _proved(name: str, emitted: Emitted, seconds: float, both: bool, as_json: bool) -> ProofReport:
-    from gemmgen.prove import proof_report as reports
+def _here(
+    kernels: Sequence[tuple[str, Emitted]], seconds: float, both: bool
+) -> Generator[ProofReport | str]:
+    from gemmgen.prove import proof_report
+
+    for _, emitted in kernels:
+        yield proof_report.examine(emitted, seconds, both)
+
+
+def _on_cluster(
+    address: str,
+    kernels: Sequence[tuple[str, Emitted]],
+    seconds: float,
+    both: bool,
+    task_seconds: float,
+) -> Generator[ProofReport | str]:
+    """The reports in the order of ``kernels``; in the place of one, why its task was lost."""
+    from gemmgen.base.dask_client import connected
+    from gemmgen.prove.cluster_proofs import proofs
+
+    with (
+        connected(address) as cluster,
+        closing(proofs(cluster.outcomes, kernels, seconds, both, task_seconds)) as outcomes,
+    ):
+        for outcome in outcomes:
+            if outcome.error is not None:
+                raise outcome.error
+            yield outcome.lost if outcome.value is None else outcome.value
+
+
+def _shown(name: str, every: Iterator[ProofReport | str], as_json: bool) -> ProofReport | str:
+    """The next result, which is printed unless all are printed as JSON."""
     from gemmgen.prove.second_opinion import SolversDisagree
 
     try:
-        report = reports.examine(emitted, seconds, both)
+        found = next(every)
     except SolversDisagree as wrong:
-        found = {"file": name, "status": "disagreement", "about": wrong.about, "query": wrong.query}
-        put(json.dumps([found], indent=2) + "\n" if as_json else f"; {name}\n{wrong.query}")
+        row = {"file": name, "status": "disagreement", "about": wrong.about, "query": wrong.query}
+        put(json.dumps([row], indent=2) + "\n" if as_json else f"; {name}\n{wrong.query}")
         raise
-    if as_json:
-        return report
-    lines = [click.style(name, bold=True)]
-    lines.append(f"  assuming {', '.join(report.proof.assumed) or 'nothing'}")
-    for outcome in report.proof.outcomes:
+    if not as_json:
+        put("\n".join([click.style(name, bold=True), *_lines(found)]) + "\n")
+    return found
+
+
+def _lines(found: ProofReport | str) -> list[str]:
+    from gemmgen.prove import proof_report as reports
+
+    if isinstance(found, str):
+        return [f"  {click.style('lost', fg='red')}: {found}"]
+    lines = [f"  assuming {', '.join(found.proof.assumed) or 'nothing'}"]
+    for outcome in found.proof.outcomes:
         status = click.style(f"{outcome.status:<7}", fg=_COLORS[outcome.status])
         lines.append(f"  {outcome.fact:<15}  {status}  {reports.detail(outcome)}")
-        lines += [f"{'':28}{line}" for line in reports.evidence(report, outcome)]
-    lines.append(f"  {reports.summary(report)}")
-    put("\n".join(lines) + "\n")
-    return report
+        lines += [f"{'':28}{line}" for line in reports.evidence(found, outcome)]
+    lines.append(f"  {reports.summary(found)}")
+    return lines
+
+
+def _row(name: str, found: ProofReport | str) -> dict[str, object]:
+    """The JSON of a result."""
+    from gemmgen.prove.proof_report import as_json
+
+    if isinstance(found, str):
+        return {"file": name, "status": "lost", "reason": found}
+    return {"file": name, **as_json(found)}

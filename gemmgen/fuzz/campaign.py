@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count as numbers
 from itertools import islice
 
+from gemmgen.base.errors import CannotCheck
 from gemmgen.base.processes import interrupts_held, serve_quietly, worker_pool
 from gemmgen.base.record import record
 from gemmgen.fuzz.blame import blamed
@@ -44,8 +45,20 @@ class Judged:
 
     @property
     def replay(self) -> str:
-        """The argument of ``--replay``, and what the schedule was drawn with."""
-        return " ".join((f"{self.seed}:{self.index}", *(f"--without {w}" for w in self.without)))
+        return replay_of(self.seed, self.index, self.without)
+
+
+def replay_of(seed: int, index: int, without: Words) -> str:
+    """The argument of ``--replay``, and what the schedule was drawn with."""
+    return " ".join((f"{seed}:{index}", *(f"--without {word}" for word in without)))
+
+
+@record
+class LostTrial:
+    """A schedule that workers of a cluster did not answer for; ``replay`` is as ``Judged``'s."""
+
+    replay: str
+    reason: str
 
 
 @record
@@ -68,6 +81,9 @@ class Tally:
     unseen: set[Pair] = field(default_factory=lambda: set(EVERY_PAIR))
     """Pairs of classes, illegal ones among them."""
     found: list[Found] = field(default_factory=list[Found])
+    lost: list[LostTrial] = field(default_factory=list[LostTrial])
+    cause: KeyboardInterrupt | CannotCheck | None = None
+    """What ended a campaign on a cluster early."""
 
     @property
     def share_refused(self) -> float:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from gemmgen.base.source import counted
-from gemmgen.fuzz.campaign import Found, Tally
+from gemmgen.fuzz.campaign import Found, LostTrial, Tally
 from gemmgen.fuzz.factors import EVERY_PAIR, FACTORS
 from gemmgen.fuzz.trial import Failure
 
@@ -23,9 +23,17 @@ def summary(tally: Tally, seed: int) -> str:
         f"pairs of {len(FACTORS)} factors: {seen:,} of {len(EVERY_PAIR):,} seen, legal or not",
         f"refused: {tally.refused.total()} ({tally.share_refused:.1%})",
     ]
+    if tally.lost:
+        lines.append(f"lost on workers, not proved: {len(tally.lost)}")
+        lines += [lost_line(one) for one in tally.lost]
     for found in tally.found:
         lines += ["", *failure_lines(found)]
     return "\n".join(lines) + "\n"
+
+
+def lost_line(lost: LostTrial) -> str:
+    """The line that repeats a lost trial on this machine, with what became of it."""
+    return f"gemmgen fuzz --replay {lost.replay}   # lost: {lost.reason}"
 
 
 def coverage(tally: Tally) -> str:
@@ -46,6 +54,7 @@ def as_json(tally: Tally, seed: int) -> str:
             "unseen": [[a, b, x, y] for (a, x), (b, y) in sorted(tally.unseen)],
         },
         "refused": dict(tally.refused.most_common()),
+        "lost": [{"replay": one.replay, "reason": one.reason} for one in tally.lost],
         "failures": [
             {
                 "replay": f.trial.replay,

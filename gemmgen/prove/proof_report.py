@@ -46,9 +46,14 @@ def examine(
     ``gemmgen verify``.  Raises ``SolversDisagree``.
     """
     report = examine_program(emitted.lowered, emitted.program.problem, seconds, both, within)
+    keep_proof(report, emitted)
+    return report
+
+
+def keep_proof(report: ProofReport, emitted: Emitted) -> None:
+    """Keeps on this machine that the kernel is proved, if it is."""
     if report.proof.status == "proved":
         verdicts.keep(PROVED, *kept_key(emitted))
-    return report
 
 
 def kept_key(emitted: Emitted) -> tuple[object, ...]:

@@ -25,6 +25,10 @@ class SolversDisagree(GemmgenError):
             "Nothing is proved: one of the solvers has a bug. The query is on standard output"
         )
 
+    def __reduce__(self) -> tuple[type[SolversDisagree], tuple[str, str]]:
+        """Makes it picklable: workers raise it."""
+        return type(self), (self.about, self.query)
+
 
 @record
 class QueryLog:
