@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 from collections.abc import Generator, Iterable, Mapping
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from gemmgen.base.cluster_tasks import ClusterTask, TaskOutcome, TaskRun
-from gemmgen.base.dask_tasks import GPU, DaskService, module
+from gemmgen.base.dask_tasks import GPU, DaskService, module, quiet
 from gemmgen.base.errors import UsageError
 from gemmgen.base.source import shown
 
@@ -40,7 +39,7 @@ def connected(address: str, *, gpu: bool = False, within: float = WITHIN) -> Gen
     """
     check_address(address)
     distributed = module()
-    with _quiet():
+    with quiet():
         try:
             client = distributed.Client(
                 address, timeout=within, set_as_default=False, name="gemmgen"
@@ -55,18 +54,6 @@ def connected(address: str, *, gpu: bool = False, within: float = WITHIN) -> Gen
             yield cluster
         finally:
             client.close(timeout=CLOSE)
-
-
-@contextmanager
-def _quiet() -> Generator[None]:
-    """Dask's own reports of workers that end are not printed: each is an outcome here."""
-    log = logging.getLogger("distributed")
-    before = log.level
-    log.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        log.setLevel(before)
 
 
 class DaskCluster:
@@ -93,6 +80,10 @@ class DaskCluster:
                     f"--scheduler {self._address}: {worker} has no nanny, which ends it if a task "
                     "hangs: start it without --no-nanny"
                 )
+
+    def count(self) -> int:
+        """The workers that there are now."""
+        return len(self._workers())
 
     def outcomes(self, tasks: Iterable[ClusterTask[T]]) -> Generator[TaskOutcome[T]]:
         """The outcomes of ``tasks`` in the order of their arrival (``TaskRun.outcomes``)."""

@@ -10,6 +10,7 @@ Dask is imported here alone.
 from __future__ import annotations
 
 import importlib
+import logging
 import pickle
 import queue
 import threading
@@ -39,14 +40,26 @@ _one_at_a_time = threading.Lock()
 
 
 @cache
-def module() -> Any:
-    """Dask's package; raises ``UsageError`` if it is not installed."""
+def module(name: str = "distributed") -> Any:
+    """A package of Dask; raises ``UsageError`` if it is not installed."""
     try:
-        return importlib.import_module("distributed")
+        return importlib.import_module(name)
     except ImportError:
         raise UsageError(
             f"a cluster needs Dask, which is not installed: {install('cluster')}"
         ) from None
+
+
+@contextmanager
+def quiet() -> Generator[None]:
+    """Dask's own reports of workers that end are not printed: each is an outcome here."""
+    log = logging.getLogger("distributed")
+    before = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 class DaskService:

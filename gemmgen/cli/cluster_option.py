@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import os
+import re
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from gemmgen.base.errors import UsageError
+from gemmgen.base.source import shown
+
+if TYPE_CHECKING:
+    from gemmgen.base.dask_client import DaskCluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -16,6 +23,49 @@ scheduler = click.option(
     metavar="ADDRESS",
     help="Run on the workers of this Dask cluster, tcp://host:8786 say; pip install '.[cluster]'.",
 )
+
+gpus = click.option(
+    "--gpus",
+    metavar="all|LIST",
+    help="Measure on all GPUs of this machine, or on these: --gpus 0,1; pip install '.[cluster]'.",
+)
+_GPUS = re.compile(r"[0-9]{1,3}(,[0-9]{1,3})*", re.ASCII)
+
+
+def check_unmeasured(option: str) -> None:
+    """Raises ``UsageError`` if ``option``, which measures nothing, is given with a cluster."""
+    for other in written("scheduler", "gpus"):
+        raise UsageError(f"{option} measures nothing: leave {other} out")
+
+
+@contextmanager
+def gpu_workers(scheduler: str | None, gpus: str | None) -> Generator[DaskCluster | None]:
+    """The workers with a GPU of --scheduler, or of this machine's --gpus; None without both."""
+    if scheduler is None and gpus is None:
+        yield None
+        return
+    if scheduler is not None and gpus is not None:
+        raise UsageError("--scheduler and --gpus name workers, each of its own: leave one out")
+    from gemmgen.base.dask_client import connected
+    from gemmgen.base.local_gpus import local_gpus
+
+    with ExitStack() as stack:
+        if gpus is not None:
+            scheduler = stack.enter_context(local_gpus(_numbers(gpus)))
+        yield stack.enter_context(connected(scheduler or "", gpu=True))
+
+
+def _numbers(gpus: str) -> tuple[str, ...]:
+    """CUDA's numbers of the GPUs; those of CUDA_VISIBLE_DEVICES for ``all``."""
+    if gpus == "all":
+        from gemmgen.gpu import device
+
+        count, visible = device.count(), os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        return tuple(visible.split(",") if visible else map(str, range(count)))[:count]
+    numbers = tuple(gpus.split(","))
+    if not _GPUS.fullmatch(gpus) or len(set(numbers)) < len(numbers):
+        raise UsageError(f"--gpus: {shown(gpus)} is not a list of GPUs; write all, or 0,1")
+    return numbers
 
 
 def task_seconds(seconds: float, what: str) -> Callable[[F], F]:

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from gemmgen.base.errors import UsageError
 from gemmgen.base.source import shown
-from gemmgen.cli import gpu_option, options, request_options
+from gemmgen.cli import cluster_option, gpu_option, options, request_options
 from gemmgen.cli.files import name_of
 from gemmgen.cli.shape_option import HELP, METAVAR, shape
 from gemmgen.cli.tune_options import Given
@@ -105,6 +105,8 @@ def _budget(text: str) -> float:
     is_flag=True,
     help="With FILE: show the legal points, best estimate first.",
 )
+@cluster_option.scheduler
+@cluster_option.gpus
 @gpu_option.gpu
 @options.arch
 @options.settings
@@ -129,7 +131,13 @@ def command(ctx: click.Context, file: str | None, gemm: str | None, **given: Unp
 
     Each kernel is checked before it is timed; the best are timed again, interleaved with cuBLAS
     (cublasLt for FP8 and i8).  The winner is printed as an ordinary schedule with its
-    measurements.  Exit code 0 with a winner, 1 if no schedule was right, 3 without a GPU.
+    measurements.
+
+    With --scheduler kernels are compiled here and measured by the workers of a Dask cluster that
+    have a GPU; with --gpus by a worker for each of these GPUs here.  Checks and first timings are
+    shared among them.  A kernel that ends its worker, or does not end, is reported as crashed.
+
+    Exit code 0 with a winner, 1 if no schedule was right, 3 without a GPU.
     """
     written = {
         name: option.opts[0]
@@ -183,6 +191,7 @@ def _of_gemm(gemm: str | None, written: Mapping[str, str], given: Given) -> None
     )
     gpu = given["gpu"]
     if space_shown:
+        cluster_option.check_unmeasured("--show-space")
         show_space(problem, gpu)
         return
     tune_gemm(
@@ -191,6 +200,7 @@ def _of_gemm(gemm: str | None, written: Mapping[str, str], given: Given) -> None
         named="gpu" in written,
         budget=given["budget"] or BUDGET,
         jobs=given["jobs"],
+        cluster=(given["scheduler"], given["gpus"]),
         output=given["output"],
         store=given["store"],
         as_json=given["as_json"],

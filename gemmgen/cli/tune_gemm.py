@@ -84,11 +84,16 @@ def tune_gemm(
     named: bool,
     budget: float,
     jobs: int | None,
+    cluster: tuple[str | None, str | None],
     output: str | None,
     store: bool,
     as_json: bool,
 ) -> None:
-    """Tunes the shapes of ``problem``; writes the table, and a single shape's winner."""
+    """Tunes the shapes of ``problem``; writes the table, and a single shape's winner.
+
+    ``cluster``: the values of --scheduler and --gpus.
+    """
+    from gemmgen.cli.cluster_option import gpu_workers
     from gemmgen.cli.progress import Bar
     from gemmgen.explore.autotune.gpu_tuning import tune_here
     from gemmgen.explore.autotune.keeping import keeper
@@ -104,7 +109,12 @@ def tune_gemm(
             )
         writable(output)
 
-    with warnings_as_sentences(), Bar("starting", lines=True) as bar, sigterm_raises():
+    with (
+        warnings_as_sentences(),
+        gpu_workers(*cluster) as gpus,
+        Bar("starting", lines=True) as bar,
+        sigterm_raises(),
+    ):
         tuning = tune_here(
             lambda figures: problem.requests(shapes, figures),
             gpu,
@@ -112,6 +122,7 @@ def tune_gemm(
             budget=budget,
             named=named,
             jobs=jobs,
+            gpus=gpus,
             watch=lambda tuning: _watch(tuning, bar),
         )
     report(tuning, output, as_json)

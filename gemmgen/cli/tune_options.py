@@ -36,4 +36,6 @@ class Given(TypedDict):
     gpu: Gpu
     arch: str | None
     settings: tuple[tuple[str, str], ...]
+    scheduler: str | None
+    gpus: str | None
     as_json: bool

@@ -13,6 +13,7 @@ import click
 from gemmgen.base.errors import UsageError
 from gemmgen.base.output_file import shown_path, writable, write_file
 from gemmgen.base.units import numeral
+from gemmgen.cli import cluster_option
 from gemmgen.cli.files import name_of, put, read_schedule, warnings_as_sentences
 from gemmgen.cli.interruptions import interrupted_code, sigterm_raises
 from gemmgen.cli.shape_option import WrittenShape, resolve_all
@@ -21,6 +22,7 @@ from gemmgen.gpu.gpus import Gpu
 from gemmgen.schedule.model import Gemm
 
 if TYPE_CHECKING:
+    from gemmgen.explore.tune.cluster_runner import GpuWorkers
     from gemmgen.explore.tune.search import SearchProgress
     from gemmgen.explore.tune.trials import Trial
     from gemmgen.explore.tune.tuner import Task, Tuned
@@ -46,7 +48,10 @@ def tune_space(file: str, given: Given) -> None:
     if seconds < LEAST:
         least = f"the search of a space takes {numeral(LEAST)} s or more"
         raise UsageError(f"--budget {numeral(seconds)}: {least}")
-    if not given["listed"]:
+    cluster = given["scheduler"], given["gpus"]
+    if given["listed"]:
+        cluster_option.check_unmeasured("--list")
+    elif not any(cluster):
         require_gpu(space)
     with Workers(given["jobs"] or os.cpu_count() or 1) as workers:
         with Bar("counting the legal points") as bar:
@@ -57,7 +62,8 @@ def tune_space(file: str, given: Given) -> None:
         if given["listed"]:
             _show(task, given["gpu"], given["as_json"])
             return
-        tuned = _tuned(task, workers, trials, resume)
+        with cluster_option.gpu_workers(*cluster) as gpus:
+            tuned = _tuned(task, workers, trials, resume, gpus)
     if given["store"]:
         with warnings_as_sentences():
             keep_winner(tuned)
@@ -95,7 +101,9 @@ def _show(task: Task, gpu: Gpu, as_json: bool) -> None:
         put("\n".join(map(plain, listing.sections(task, gpu))))
 
 
-def _tuned(task: Task, workers: Workers, trials: str | None, resume: bool) -> Tuned:
+def _tuned(
+    task: Task, workers: Workers, trials: str | None, resume: bool, gpus: GpuWorkers | None
+) -> Tuned:
     from gemmgen.cli.progress import Bar
     from gemmgen.explore.tune.session import search
 
@@ -109,7 +117,7 @@ def _tuned(task: Task, workers: Workers, trials: str | None, resume: bool) -> Tu
 
     try:
         with Bar("starting", lines=True) as bar, sigterm_raises():
-            return search(task, workers, path, resume=resume, watch=watch)
+            return search(task, workers, path, resume=resume, gpus=gpus, watch=watch)
     except KeyboardInterrupt as ended:
         click.echo(_interrupted(best, trials), err=True)
         click.get_current_context().exit(interrupted_code(ended))

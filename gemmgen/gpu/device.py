@@ -92,6 +92,11 @@ def missing() -> str | None:
     return None
 
 
+def count() -> int:
+    """The GPUs that this process sees; raises ``CannotCheck`` if there is none."""
+    return cupy().cuda.runtime.getDeviceCount()
+
+
 @cache
 def capability(device: int) -> tuple[int, int]:
     """The compute capability of ``device``, (9, 0) say."""

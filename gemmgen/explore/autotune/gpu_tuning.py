@@ -12,6 +12,7 @@ from gemmgen.base.errors import UsageError
 from gemmgen.explore.autotune.judged_candidates import Judge, JudgingWorkers
 from gemmgen.explore.autotune.shape_tuning import Keeper, Lab, Tuning, Watch, tune_shapes
 from gemmgen.explore.request import Request
+from gemmgen.explore.tune.cluster_runner import ClusterRunner, GpuWorkers
 from gemmgen.explore.tune.cubins import CompilingBuilder
 from gemmgen.explore.tune.gpu_measuring import GpuRunner
 from gemmgen.explore.tune.measuring import DeviceInfo, Runner
@@ -30,11 +31,13 @@ Requests = Callable[[Gpu], tuple[Request, ...]]
 
 
 class GpuLab:
-    """The GPU of this machine: ``runner`` measures in one process for all requests."""
+    """The GPU of this machine: ``runner`` measures in one process for all requests; or those of the
+    workers ``gpus``."""
 
-    def __init__(self, first: Request, workers: Workers):
+    def __init__(self, first: Request, workers: Workers, gpus: GpuWorkers | None = None):
         self._workers = workers
-        self._remote = RemoteRunner(partial(GpuRunner, _problem(first), ()))
+        make = partial(GpuRunner, _problem(first), ())
+        self._remote = RemoteRunner(make) if gpus is None else ClusterRunner(gpus, make)
         self._builder: CompilingBuilder | None = None
 
     @property
@@ -76,9 +79,12 @@ def tune_here(
     budget: float,
     named: bool = False,
     jobs: int | None = None,
+    gpus: GpuWorkers | None = None,
     watch: Callable[[Tuning], Watch] = lambda tuning: lambda at, progress: None,
 ) -> Tuning:
     """Tunes the shapes of ``requests`` for ``budget`` seconds from now on.
+
+    Kernels are compiled here, and measured here or on the workers ``gpus``.
 
     ``guess``: the GPU that ``requests`` is called for before this one's figures are known; if it is
     ``named`` by the user it must be of this one's architecture, and its figures are used.  After
@@ -89,7 +95,7 @@ def tune_here(
     first = requests(guess)[0]
     with ExitStack() as stack:
         workers = stack.enter_context(Workers(jobs or os.cpu_count() or 1))
-        lab = GpuLab(first, workers)
+        lab = GpuLab(first, workers, gpus)
         stack.callback(lab.end)
         here = lab.device_info
         compiler()  # raises CannotCheck if there is none

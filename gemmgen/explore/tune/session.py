@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from gemmgen.base.errors import UsageError
+from gemmgen.explore.tune.cluster_runner import ClusterRunner, GpuWorkers
 from gemmgen.explore.tune.legal_points import CHUNK, Shape, census
 from gemmgen.explore.tune.search import SearchProgress
 from gemmgen.explore.tune.space import SearchSpace
@@ -56,9 +57,11 @@ def search(
     trials: Path | None = None,
     *,
     resume: bool = False,
+    gpus: GpuWorkers | None = None,
     watch: Callable[[SearchProgress], None] = lambda _: None,
 ) -> Tuned:
-    """Compiles, checks and times points of ``task`` until its end, and logs trials to ``trials``.
+    """Compiles, checks and times points of ``task`` until its end, and logs trials to ``trials``;
+    on the workers ``gpus``, if there are any.
 
     Raises ``CannotCheck`` without a GPU, CuPy, a compiler or Optuna.
     """
@@ -69,7 +72,8 @@ def search(
     from gemmgen.gpu.compiler import compiler
 
     require_optuna()
-    runner = RemoteRunner(partial(GpuRunner, task.census.legal[0].text, task.shapes))
+    make = partial(GpuRunner, task.census.legal[0].text, task.shapes)
+    runner = RemoteRunner(make) if gpus is None else ClusterRunner(gpus, make)
     log: Log | None = None
     try:
         device_info = runner.device_info
