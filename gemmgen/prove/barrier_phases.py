@@ -7,6 +7,7 @@ import numpy as np
 from gemmgen.ir.expr import Element, Expr, Unary, Var
 from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.target import WARP
+from gemmgen.numerics.operators import Ints
 from gemmgen.prove import condition_queries, conditions, symbolic_values, warp_clocks
 from gemmgen.prove.conditions import YES, Truth
 from gemmgen.prove.data import Data, Pick
@@ -29,7 +30,7 @@ def parts(state: WalkState) -> tuple[Clocks, BarrierStates]:
 def number_of(
     context: WalkContext, state: WalkState, scope: WalkScope, barrier: Expr
 ) -> int | None:
-    """The number of an mbarrier; None if it is outside its array."""
+    """The number of an mbarrier in its block; None if it is outside its array."""
     _, barriers = parts(state)
     assert isinstance(barrier, Element)
     (index,) = barrier.indices
@@ -39,6 +40,12 @@ def number_of(
     first, size = barriers.first[barrier.buffer]
     about = f"{barrier.buffer}[{own}], of {size}"
     return first + own if context.check(state, "barriers", not 0 <= own < size, about) else None
+
+
+def of_rank(context: WalkContext, state: WalkState, number: int, rank: int) -> int:
+    """The number of a block's mbarrier among those of all blocks of a cluster."""
+    _, barriers = parts(state)
+    return number + rank * (barriers.capacity // context.ranks)
 
 
 def execute(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
@@ -51,9 +58,17 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
         state = under(state, tested)
         if isinstance(tested, Truth) and tested.value is False:
             raise Unsupported("a test that no thread makes")
-    number = number_of(context, state, scope, node.operands[0])
-    if number is None:
+    own = number_of(context, state, scope, node.operands[0])
+    if own is None:
         return
+    for rank, here in context.by_rank(state):
+        _execute(context, node, here, scope, of_rank(context, state, own, rank))
+
+
+def _execute(
+    context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope, number: int
+) -> None:
+    """An instruction on one mbarrier."""
     if node.name == "init_barrier":
         count = symbolic_values.form(context, state, scope, node.operands[1]).number()
         _init(context, state, number, count)
@@ -61,12 +76,12 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
     check_begun(context, state, number, use=node.name)
     match node.name:
         case "arrive":
-            _arrive(context, state, number, 0)
+            arrive(context, state, number, 0)
         case "expect_bytes":
             count = symbolic_values.form(context, state, scope, node.operands[1]).number()
             if count is None:
                 raise Unsupported("expected bytes that are not known")
-            _arrive(context, state, number, count)
+            arrive(context, state, number, count)
         case "try_wait" | "test_wait":
             parity = symbolic_values.form(context, state, scope, node.operands[1]).number()
             if parity is None:
@@ -128,14 +143,26 @@ def guarded(state: WalkState, value: Data, otherwise: Data) -> Data:
     return value if guard is YES else Pick(guard, value, otherwise)
 
 
-def _arrive(context: WalkContext, state: WalkState, number: int, count: int) -> None:
+def early_warps(context: WalkContext, state: WalkState, number: int) -> Ints:
+    """The warps here that do not know that the phase before has ended."""
+    clocks, barriers = parts(state)
+    warps: Ints = np.unique(context.active(state) // WARP)
+    known = clocks.known[warps, barriers.timed + barriers.warps + number]
+    return warps[known < barriers.ended[number]]
+
+
+def arrive(
+    context: WalkContext, state: WalkState, number: int, count: int, loosely: bool = False
+) -> None:
+    """An arrival of each thread that is here, which expects ``count`` bytes; ``loosely``: it may
+    count for another phase."""
     clocks, barriers = parts(state)
     threads = context.active(state)
-    agent = barriers.warps + number
-    warps = np.unique(threads // WARP)
-    early = clocks.known[warps, agent] < barriers.ended[number]
+    early = not loosely and early_warps(context, state, number).size > 0
     about = "a thread arrives that does not know whether the phase before has ended"
-    context.check(state, "barriers", bool(early.any()), about)
+    context.check(state, "barriers", early, about)
+    if count and clocks.timed:
+        check_strict(state, number)
     for own in warp_clocks.of_warps(threads):
         passed_on = warp_clocks.arrive(clocks, state.traces, own)
         barriers.collected[number] = np.maximum(barriers.collected[number], passed_on)
@@ -146,6 +173,14 @@ def _arrive(context: WalkContext, state: WalkState, number: int, count: int) -> 
         settle(context, state, number)
     about = f"a phase expects more than {MOST_BYTES:,} bytes"
     context.check(state, "barriers", bool(barriers.bytes[number] > MOST_BYTES), about)
+
+
+def check_strict(state: WalkState, number: int) -> None:
+    """That each arrival counts for its own phase: only then do the bytes."""
+    _, barriers = parts(state)
+    barriers.counts[number] = 1
+    if barriers.loose[number]:
+        raise Unsupported("bytes that a phase expects whose arrivals have no order")
 
 
 def settle(context: WalkContext, state: WalkState, number: int) -> None:
@@ -168,16 +203,17 @@ def _wait(
     clocks, barriers = parts(state)
     threads = context.active(state)
     warps = np.unique(threads // WARP)
-    agent = barriers.warps + number
+    agent = barriers.timed + barriers.warps + number
     early = clocks.known[warps, agent] < barriers.before[number]
     about = "a thread waits that does not know whether the phase before the awaited one has ended"
     context.check(state, "barriers", bool(early.any()), about)
+    own = number % (barriers.capacity // context.ranks)
     if node.name == "test_wait":
         key = scope.key(node.result)
         scope.names[node.result] = VariableSlot(key)
-        barriers.tests[key] = number, parity
+        barriers.tests[key] = own, parity
         return
-    if node.predicate is not None and not _is_test(node.predicate, state, scope, number, parity):
+    if node.predicate is not None and not _is_test(node.predicate, state, scope, own, parity):
         raise Unsupported("a wait under a condition that does not test it")
     lacks = (
         f"the awaited phase lacks {barriers.pending[number]} arrivals and "
@@ -187,8 +223,10 @@ def _wait(
         for own in warp_clocks.of_warps(threads):
             warp = int(own[0]) // WARP
             warp_clocks.learn(clocks, own, barriers.passed[number])
-            barriers.waited[number, warp] = clocks.now[warp]
+            barriers.waited[number, warp] = clocks.now[barriers.timed + warp]
         barriers.open[number] = 0
+        if barriers.pending[number] == barriers.count[number] and not barriers.loose[number]:
+            barriers.remote[number] = 0
 
 
 def _is_test(predicate: Expr, state: WalkState, scope: WalkScope, number: int, parity: int) -> bool:

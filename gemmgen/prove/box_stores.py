@@ -14,6 +14,7 @@ from gemmgen.prove import (
     condition_queries,
     polynomials,
     products,
+    shared_accesses,
     shared_state,
     symbolic_values,
 )
@@ -34,6 +35,14 @@ STORES = (
 
 def store_box(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
     """TMA begins to copy a box to C; what is outside C it does not write."""
+    for rank, own in context.by_rank(state):
+        _store(context, node, own, scope, rank)
+
+
+def _store(
+    context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope, rank: int
+) -> None:
+    """The same in one block of a cluster."""
     of_map, source, *at = node.operands
     assert isinstance(source, Element) and isinstance(of_map, Var)
     threads = context.active(state)
@@ -50,6 +59,7 @@ def store_box(context: WalkContext, node: Instruction, state: WalkState, scope: 
     trace = state.cells[place.name].trace
     if cells is None:
         return
+    cells = shared_accesses.copy_of(context, place.name, cells, rank)
     if trace is None:
         raise Unsupported("a store of a box without mbarriers")
     clocks, _ = barrier_phases.parts(state)

@@ -9,9 +9,10 @@ import numpy as np
 
 from gemmgen.interpreter.boxes import permuted
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.expr import Element, Var
+from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.instruction import Instruction
 from gemmgen.ir.param import Param
+from gemmgen.ir.target import WARP
 from gemmgen.ir.tensor_map import ALIGNMENT, LANDS_AT, TensorMap
 from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import (
@@ -23,6 +24,7 @@ from gemmgen.prove import (
     shared_accesses,
     shared_state,
     symbolic_values,
+    warp_clocks,
 )
 from gemmgen.prove.data import Data, TensorElement, UnknownData
 from gemmgen.prove.integers import Unsupported
@@ -42,39 +44,84 @@ UNLOADED = UnknownData("an element that TMA does not load", certain=True)
 
 def load_box(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
     """TMA begins to copy a box; the mbarrier counts its bytes."""
+    for rank, own in context.by_rank(state):
+        _load(context, node, own, scope, rank)
+
+
+def _load(
+    context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope, rank: int
+) -> None:
+    """The same in one block of a cluster; a copy to several blocks is one to each of them."""
     target, of_map, barrier, *at = node.operands
     assert isinstance(target, Element) and isinstance(of_map, Var)
     threads = context.active(state)
     if threads.size != 1:
         raise Unsupported("a copy of a box by several threads")
-    thread = int(threads[0])
+    thread, ranks = int(threads[0]), [rank]
+    if node.name == "multicast_box":
+        ranks = _ranks(context, state, scope, at.pop(), thread)
     place = symbolic_values.located(context, state, scope, target)
     number = barrier_phases.number_of(context, state, scope, barrier)
     if not isinstance(place, SharedPlace) or number is None:
         raise Unsupported(f"a box in {target.buffer}")
-    clocks, barriers = barrier_phases.parts(state)
-    barrier_phases.check_begun(context, state, number)
-    seen = bool(barriers.fenced[number])
-    context.check(state, "barriers", not seen, "TMA may not see that the mbarrier is initialized")
     (found,) = (one for one in context.interface.maps if one.parameter == of_map.name)
     starts = [symbolic_values.form(context, state, scope, each) for each in at]
     value = _loaded(context, state, found, [polynomials.of_thread(s, thread) for s in starts])
     cells = cells_of(context, state, place, found, thread)
-    array = shared_accesses.array_of(context, place.name)
     if cells is None:
         return
-    trace = state.cells[place.name].trace
+    for one in ranks:
+        there = barrier_phases.of_rank(context, state, number, one)
+        own = shared_accesses.copy_of(context, place.name, cells, one)
+        _land(context, state, place.name, own, there, value)
+
+
+def _ranks(
+    context: WalkContext, state: WalkState, scope: WalkScope, blocks: Expr, thread: int
+) -> list[int]:
+    """The blocks that a box is copied to: a bit of ``blocks`` for each."""
+    form = symbolic_values.form(context, state, scope, blocks)
+    bits = polynomials.of_thread(form, thread).number()
+    if bits is None:
+        raise Unsupported("a copy of a box to blocks that are not known")
+    wrong = not 0 < bits < 1 << context.ranks
+    about = f"a box is copied to the blocks {bits:#b} of a cluster of {context.ranks}"
+    context.check(state, "barriers", wrong, about)
+    return [rank for rank in range(context.ranks) if bits >> rank & 1]
+
+
+def _land(
+    context: WalkContext, state: WalkState, name: str, cells: Ints, number: int, value: Data
+) -> None:
+    """A copy to these elements begins, which this mbarrier counts."""
+    clocks, barriers = barrier_phases.parts(state)
+    thread = int(context.active(state)[0])
+    place, array = state.cells[name], shared_accesses.array_of(context, name)
+    barrier_phases.check_begun(context, state, number)
+    seen = bool(barriers.fenced[number])
+    context.check(state, "barriers", not seen, "TMA may not see that the mbarrier is initialized")
+    early = barrier_phases.early_warps(context, state, number).size > 0
+    about = "a box is copied before the phase that counts it is known to have begun"
+    context.check(state, "barriers", early, about)
+    if clocks.timed:
+        barrier_phases.check_strict(state, number)
+        passed_on = warp_clocks.issue(clocks, thread // WARP)
+        barriers.collected[number] = np.maximum(barriers.collected[number], passed_on)
+    trace = place.trace
     assert trace is not None
     whys = async_accesses.begin_copy(clocks, trace, cells, thread, number)
-    report(context, state, place.name, cells, thread, whys, LOADS)
-    state.cells[place.name].writer_at[cells] = context.statement()
+    report(context, state, name, cells, thread, whys, LOADS)
+    place.writer_at[cells] = context.statement()
     shared_state.store(
-        state.cells[place.name],
+        place,
         context.events.add(barrier_phases.guarded(state, value, UNLOADED)),
         cells,
         np.arange(cells.size),
     )
     barriers.bytes[number] -= cells.size * BYTES[array.dtype]
+    about = f"a phase counts more than {barrier_phases.MOST_BYTES:,} bytes that it does not expect"
+    wrong = bool(barriers.bytes[number] < -barrier_phases.MOST_BYTES)
+    context.check(state, "barriers", wrong, about)
     barrier_phases.settle(context, state, number)
 
 

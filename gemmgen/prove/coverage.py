@@ -29,7 +29,7 @@ def check(context: WalkContext) -> None:
         return
     tile = _tile_indices(context)
     block_map.check(context, tile, context.stores[0].where)
-    offsets, sides = _offsets(context), [size for _, size in context.interface.tiles]
+    offsets, sides = _offsets(context), context.grid.sides
     count = int(np.prod(sides))
     owner = np.full(count, NO_THREAD, np.int64)
     storing: dict[int, list[int]] = {}
@@ -80,7 +80,7 @@ def _tile_indices(context: WalkContext) -> list[Polynomial]:
     """The index of the block's tile, by extent, then those of its matrix."""
     first = context.stores[0]
     found: list[Polynomial] = []
-    for letter, (_, size) in zip(_letters(context), context.interface.tiles, strict=True):
+    for letter, size in zip(_letters(context), context.grid.sides, strict=True):
         origin = _origin(first, letter)
         if any(np.any(np.asarray(value) % size != 0) for value in origin.terms.values()):
             raise Unsupported(f"a tile along {letter} that begins at {polynomials.text(origin)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gemmgen.numerics.operators import Ints
 from gemmgen.prove.data import UnknownData
 from gemmgen.prove.mbarriers import NEVER as NOT_SO
 from gemmgen.prove.mbarriers import BarrierStates
@@ -40,6 +41,11 @@ def _normalize_agent(state: WalkState, clocks: Clocks, barriers: BarrierStates, 
     thresholds = np.unique(np.concatenate(own))
     for each in own:
         each[:] = ranked(each, thresholds)
+    clocks.now[agent] = thresholds.size
+    if agent >= clocks.timed:
+        _normalize_phases(clocks, barriers, agent - clocks.timed, thresholds)
+    if clocks.timed and agent >= clocks.timed:
+        return
     for trace in state.traces:
         if agent < clocks.warps:
             read = trace.read_epoch[agent]
@@ -52,14 +58,20 @@ def _normalize_agent(state: WalkState, clocks: Clocks, barriers: BarrierStates, 
         known = written & (trace.write_epoch == 0) & alike
         trace.write_agent[known], trace.write_lane[known] = NO_AGENT, NO_LANE
     if agent < clocks.warps:
-        barriers.waited[:, agent] = ranked(barriers.waited[:, agent], thresholds)
         started = barriers.starter == agent
         barriers.begun[started] = ranked(barriers.begun[started], thresholds)
+
+
+def _normalize_phases(
+    clocks: Clocks, barriers: BarrierStates, agent: int, thresholds: Ints
+) -> None:
+    """The same for the epochs of an agent in which a warp has waited, or a phase has ended."""
+    if agent < clocks.warps:
+        barriers.waited[:, agent] = ranked(barriers.waited[:, agent], thresholds)
     else:
         at = agent - clocks.warps
         for name in ("ended", "before"):
             barriers.numbers[name][at] = ranked(barriers.numbers[name][at], thresholds)
-    clocks.now[agent] = thresholds.size
 
 
 def same_order(left: WalkState, right: WalkState) -> bool:
@@ -91,7 +103,9 @@ def joined_order(states: list[WalkState]) -> None:
         np.maximum(clocks.now, other.clocks.now, out=clocks.now)
         clocks.sharing &= other.clocks.sharing
         assert other.barriers is not None
-        np.maximum(first.barriers.open, other.barriers.open, out=first.barriers.open)
+        for name in ("open", "remote"):
+            own, theirs = first.barriers.numbers[name], other.barriers.numbers[name]
+            np.maximum(own, theirs, out=own)
     clocks.known[:] = clocks.now - 1
     for number, trace in enumerate(first.traces):
         others = [other.traces[number] for other in states[1:]]

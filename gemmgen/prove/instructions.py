@@ -13,6 +13,7 @@ from gemmgen.prove import (
     barrier_phases,
     box_stores,
     boxes,
+    clusters,
     condition_queries,
     conditions,
     element_accesses,
@@ -38,11 +39,11 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
         case "sync_block":
             _barrier(context, state)
         case "commit_group":
-            _uniform(context, state, "a group of copies is committed by some threads only")
+            uniform(context, state, "a group of copies is committed by some threads only")
             for cells in state.cells.values():
                 shared_state.commit(cells)
         case "wait_group":
-            _uniform(context, state, "some threads only wait for copies")
+            uniform(context, state, "some threads only wait for copies")
             pending = symbolic_values.form(context, state, scope, node.operands[0]).number()
             assert pending is not None
             for cells in state.cells.values():
@@ -54,7 +55,7 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
         case "fence_async":
             for trace in state.traces:
                 async_accesses.fence(trace, np.unique(context.active(state) // WARP))
-        case "load_box":
+        case "load_box" | "multicast_box":
             boxes.load_box(context, node, state, scope)
         case "store_box":
             box_stores.store_box(context, node, state, scope)
@@ -66,6 +67,11 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
             barrier_phases.execute(context, node, state, scope)
         case "try_wait" | "test_wait":
             barrier_phases.execute(context, node, state, scope)
+        case "arrive_at":
+            clusters.arrive_at(context, node, state, scope)
+        case "sync_cluster":
+            uniform(context, state, "some threads of the cluster do not come to its barrier")
+            clusters.meet(state)
         case "ldmatrix":
             lane_matrices.load(context, node, state, scope)
         case "stmatrix":
@@ -80,7 +86,7 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
             raise Unsupported(f"the instruction {node.name}")
 
 
-def _uniform(context: WalkContext, state: WalkState, about: str) -> None:
+def uniform(context: WalkContext, state: WalkState, about: str) -> None:
     """That all threads of the block, or none, are here."""
     context.check(state, "barriers", False, about)
     if state.mask is not None:
@@ -94,7 +100,8 @@ def _uniform(context: WalkContext, state: WalkState, about: str) -> None:
 
 
 def _barrier(context: WalkContext, state: WalkState) -> None:
-    _uniform(context, state, "some threads of the block do not come to this barrier")
+    clusters.check_whole(context, state)
+    uniform(context, state, "some threads of the block do not come to this barrier")
     if state.pending is not None:
         raise Unsupported("a barrier under a condition of each thread")
     for cells in state.cells.values():
@@ -102,7 +109,8 @@ def _barrier(context: WalkContext, state: WalkState) -> None:
     if context.partials is not None:
         context.partials.unordered = False
     if state.clocks is not None:
-        warp_clocks.meet(state.clocks, state.traces)
+        for warps in np.split(np.arange(state.clocks.warps), context.ranks):
+            warp_clocks.meet(state.clocks, state.traces, warps)
 
 
 def _copy(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:

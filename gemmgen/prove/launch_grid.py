@@ -7,10 +7,14 @@ from collections.abc import Mapping
 
 from gemmgen.base.record import record
 from gemmgen.ir.interface import Interface
+from gemmgen.numerics.operators import Ints
 from gemmgen.prove import conditions, polynomials
 from gemmgen.prove.integers import ONE, Unsupported, bound, divided, named, number_in
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.theory import Theory
+
+BLOCK, CLUSTER = "blockIdx.x", "cluster of blockIdx.x"
+"""The symbols of the number of the block, or of the cluster, that is walked."""
 
 
 @record
@@ -19,6 +23,9 @@ class LaunchGrid:
 
     ``block`` is a block's number, of ``blocks``.  ``tile`` is the number that a tile's indices are
     computed from: the block's own, unless a block has several tiles.
+
+    Where blocks are of clusters, all of that is so of clusters, and the tiles that the blocks of
+    one have, but for ``blocks``.  ``sides`` are those of such a tile, by extent.
     """
 
     counts: tuple[Polynomial, ...]
@@ -26,6 +33,12 @@ class LaunchGrid:
     block: Polynomial
     blocks: Polynomial
     tile: Polynomial
+    sides: tuple[int, ...]
+
+    def blocks_of(self, rank: Ints, ranks: int) -> Polynomial:
+        """The number of the block with each ``rank`` of the cluster."""
+        first = polynomials.scale(self.block, ranks)
+        return polynomials.add(first, polynomials.fixed(rank))
 
     def of_part(self, part: int) -> Polynomial:
         """The block of a tile's part: those of the first parts of all tiles come first."""
@@ -34,13 +47,19 @@ class LaunchGrid:
 
 def grid_of(interface: Interface, theory: Theory, sizes: Mapping[str, Polynomial]) -> LaunchGrid:
     """The grid of a launch, with what is known of it in ``theory``."""
-    if interface.cluster:
-        raise Unsupported("clusters: blocks that share tiles")
+    if interface.cluster and interface.resident:
+        raise Unsupported("clusters of persistent blocks")
+    if interface.cluster and interface.parts > 1:
+        raise Unsupported("split_k in clusters")
     if interface.parts > 1 and interface.resident:
         raise Unsupported("split_k of persistent blocks")
-    counts = [_count(theory, sizes[name], size, name) for name, size in interface.tiles]
+    along = interface.cluster or (1,) * len(interface.tiles)
+    sides = tuple(size * n for (_, size), n in zip(interface.tiles, along, strict=True))
+    named_sides = zip(interface.tiles, sides, strict=True)
+    counts = [_count(theory, sizes[name], side, name) for (name, _), side in named_sides]
     counts += [sizes[name] for _, name in interface.batches]
-    most, total = polynomials.fixed(interface.most_tiles // interface.parts), ONE
+    together = interface.parts * interface.cluster_blocks
+    most, total = polynomials.fixed(interface.most_tiles // together), ONE
     for i, count in enumerate(counts):
         total = polynomials.multiply(total, count)
         for each in counts[: i + 1]:
@@ -57,16 +76,18 @@ def grid_of(interface: Interface, theory: Theory, sizes: Mapping[str, Polynomial
         total = named(theory, total, "tiles")
         tile = _number(theory, "tile", total, most)
         blocks = polynomials.scale(total, interface.parts)
-        return LaunchGrid(tuple(counts), total, tile, blocks, tile)
+        return LaunchGrid(tuple(counts), total, tile, blocks, tile, sides)
     if not interface.resident:
-        block = _number(theory, "blockIdx.x", total, most)
-        return LaunchGrid(tuple(counts), total, block, total, block)
+        block = _number(theory, CLUSTER if interface.cluster else BLOCK, total, most)
+        blocks = polynomials.scale(total, interface.cluster_blocks)
+        return LaunchGrid(tuple(counts), total, block, blocks, block, sides)
     blocks = theory.symbol("gridDim.x")
     theory.known(blocks, conditions.at_least(blocks, ONE), conditions.at_least(most, blocks))
     theory.defined(blocks, conditions.at_least(total, blocks))
     _draw(theory, blocks, total, 1)
-    block = _number(theory, "blockIdx.x", blocks, most)
-    return LaunchGrid(tuple(counts), total, block, blocks, _number(theory, "tile", total, most))
+    block = _number(theory, BLOCK, blocks, most)
+    tile = _number(theory, "tile", total, most)
+    return LaunchGrid(tuple(counts), total, block, blocks, tile, sides)
 
 
 def _number(theory: Theory, name: str, count: Polynomial, most: Polynomial) -> Polynomial:

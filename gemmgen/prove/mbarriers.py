@@ -35,10 +35,17 @@ class BarrierStates:
     ``ended`` and ``before`` are the epochs of the last two ends of phases, ``waited`` those of the
     warps that have waited.  ``starter`` is the warp that initialized it, in its epoch ``begun``;
     ``fenced``: TMA sees it.  ``guards`` say in which calls all of that is so.  ``tests`` are the
-    mbarrier and the parity that a variable's test was of."""
+    mbarrier and the parity that a variable's test was of.
+
+    In a cluster: each block has its own mbarriers, in the order of ranks; ``timed`` as in
+    ``Clocks``.  ``remote``: another block has arrived since the cluster's last barrier, and the
+    own block has not waited for that phase.  ``loose``: an arrival may count for the phase before,
+    or after, in place of another one; ``counts``: it counts bytes."""
 
     warps: int
     capacity: int
+    agents: int
+    timed: int = 0
     first: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     numbers: dict[str, Ints] = field(default_factory=dict[str, Ints])
     guards: list[Data] = field(default_factory=list[Data])
@@ -55,6 +62,9 @@ class BarrierStates:
         "before",
         "starter",
         "open",
+        "remote",
+        "loose",
+        "counts",
     )
 
     def copy(self) -> BarrierStates:
@@ -62,6 +72,8 @@ class BarrierStates:
         return BarrierStates(
             self.warps,
             self.capacity,
+            self.agents,
+            self.timed,
             dict(self.first),
             numbers,
             list(self.guards),
@@ -72,7 +84,7 @@ class BarrierStates:
         """Adds an array of mbarriers."""
         capacity = self.capacity
         if not self.numbers:
-            agents = self.warps + capacity
+            agents = self.agents
             self.numbers = {name: np.zeros(capacity, np.int64) for name in self.FIELDS}
             self.numbers |= {
                 "collected": np.zeros((capacity, agents), np.int64),
@@ -94,17 +106,19 @@ class BarrierStates:
         not known to have ended, if there are any."""
         if self.pending[b] or self.bytes[b]:
             return None
-        agent = self.warps + b
-        self.before[b], self.ended[b] = self.ended[b], clocks.now[agent]
+        agent, timed = self.warps + b, self.timed
+        numbers = clocks.numbers_of(np.array([agent]))
+        self.before[b], self.ended[b] = self.ended[b], clocks.now[timed + agent]
         self.passed[b] = np.maximum(self.passed[b], self.collected[b])
-        self.passed[b, agent] = clocks.now[agent]
-        missing = np.flatnonzero(self.waited[b] > self.collected[b, : self.warps])
+        self.passed[b, numbers] = clocks.now[numbers]
+        known = self.collected[b, timed : timed + self.warps]
+        missing = np.flatnonzero(self.waited[b] > known)
         for trace in traces:
             landed = trace.flight == b
             self.open[b] |= int(landed.any())
             trace.write_agent[landed], trace.write_epoch[landed] = agent, clocks.now[agent]
             trace.flight[landed] = NO_AGENT
-        clocks.now[agent] += 1
+        clocks.now[numbers] += 1
         self.parity[b] ^= 1
         self.pending[b] = self.count[b]
         return missing

@@ -15,6 +15,7 @@ from gemmgen.proof.layers import PROVED
 from gemmgen.prove import replay, second_opinion, solver
 from gemmgen.prove.discharge import Counterexample, FactOutcome
 from gemmgen.prove.goals import FACTS, Fact
+from gemmgen.prove.launch_grid import BLOCK, CLUSTER
 from gemmgen.prove.prover import Proof, prove
 from gemmgen.prove.questions import Questions
 from gemmgen.prove.second_opinion import QueryLog, SecondOpinion
@@ -132,9 +133,16 @@ def place(report: ProofReport, finding: Counterexample) -> str:
     """``M = 33, K = 1, block 1, thread (5, 0)``."""
     sizes = [f"{name} = {value}" for name, value in sizes_of(report, finding).items()]
     x, _ = report.interface.block
-    block = finding.values.get("blockIdx.x", 0)
-    thread = f"thread ({finding.thread % x}, {finding.thread // x})"
-    return ", ".join([*sizes, f"block {block}", thread])
+    block, own = block_and_thread(report, finding)
+    return ", ".join([*sizes, f"block {block}", f"thread ({own % x}, {own // x})"])
+
+
+def block_and_thread(report: ProofReport, finding: Counterexample) -> tuple[int, int]:
+    """Their numbers; the threads of a cluster's blocks are walked together."""
+    rank, own = divmod(finding.thread, report.interface.threads)
+    if not report.interface.cluster:
+        return finding.values.get(BLOCK, 0), finding.thread
+    return finding.values.get(CLUSTER, 0) * report.interface.cluster_blocks + rank, own
 
 
 def sizes_of(report: ProofReport, finding: Counterexample) -> dict[str, int]:
@@ -187,10 +195,11 @@ def _fact(report: ProofReport, outcome: FactOutcome) -> dict[str, Any]:
     finding = outcome.finding
     if finding is not None and outcome.status == "refuted":
         shown, text = report.runs[outcome.fact]
+        block, thread = block_and_thread(report, finding)
         found["counterexample"] = {
             "sizes": sizes_of(report, finding),
-            "block": finding.values.get("blockIdx.x", 0),
-            "thread": finding.thread,
+            "block": block,
+            "thread": thread,
             "address": finding.address,
             "statement": finding.where.statement,
             "directives": list(finding.where.origins),

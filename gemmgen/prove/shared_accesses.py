@@ -75,6 +75,18 @@ def _indices(context: WalkContext, place: SharedPlace) -> list[Ints]:
     return [np.asarray(form.constant) for form in place.first]
 
 
+def own_copy(context: WalkContext, name: str, at: Ints) -> Ints:
+    """The numbers of each thread's element among those of all blocks of a cluster."""
+    if context.ranks == 1:
+        return at
+    return at + context.rank * int(np.prod(array_of(context, name).sizes))
+
+
+def copy_of(context: WalkContext, name: str, at: Ints, rank: int) -> Ints:
+    """The numbers of elements of one block among those of all blocks of a cluster."""
+    return at + rank * int(np.prod(array_of(context, name).sizes))
+
+
 def flat_inside(context: WalkContext, state: WalkState, name: str, at: Ints) -> Ints | None:
     """``at``, if all of it is inside the array; the rest of a row that begins inside may not be."""
     count = int(np.prod(array_of(context, name).sizes))
@@ -109,6 +121,7 @@ def load_cells(context: WalkContext, state: WalkState, name: str, at: Ints | Non
     """What each thread reads at its element ``at``; None: outside the array."""
     if at is None:
         return UnknownData("an element outside its array", certain=True)
+    at = own_copy(context, name, at)
     _note_access(context, state, name, at, "read")
     if state.pending and any(one.name == name for one in state.pending):
         raise Unsupported(f"a read of {name} under the condition of a store")
@@ -126,6 +139,7 @@ def save_cells(
     """Each thread writes its element ``at``; None: outside the array."""
     if at is None:
         return
+    at = own_copy(context, name, at)
     _note_access(context, state, name, at, "write", asynchronous)
     write = Write(name, at, value, state.mask, context.where)
     if state.pending is None:
@@ -160,12 +174,16 @@ def _note_access(
 
 
 def described(context: WalkContext, name: str, conflict: shared_state.Conflict) -> str:
-    sizes = next(one.sizes for one in context.kernel.shared if one.name == name)
-    index = "".join(f"[{i}]" for i in np.unravel_index(conflict.cell, sizes))
-    other = "another thread" if conflict.other < 0 else f"thread {conflict.other}"
+    sizes = array_of(context, name).sizes
+    rank, cell = divmod(conflict.cell, int(np.prod(sizes)))
+    index = "".join(f"[{i}]" for i in np.unravel_index(cell, sizes))
+    if context.ranks > 1:
+        index += f" of block {rank}"
+    other = "another thread" if conflict.other < 0 else context.thread_text(conflict.other)
     first = context.statements[conflict.first_at].statement if conflict.first_at >= 0 else ""
     where = f" in `{first}`" if first else ""
-    return f"{name}{index}: thread {conflict.thread} {conflict.what}; the other is {other}{where}"
+    own = context.thread_text(conflict.thread)
+    return f"{name}{index}: {own} {conflict.what}; the other is {other}{where}"
 
 
 def finish(context: WalkContext, state: WalkState, write: Write) -> None:

@@ -61,6 +61,7 @@ CONDITIONS = (
     conditions.Multiple,
 )
 
+BITS = 32
 LARGEST_SIDE = 64
 """Of a square whose places are exchanged."""
 
@@ -336,9 +337,9 @@ def _arithmetic(
         case "^":
             return integers.xor(x, y)
         case "<<":
-            by = y.number()
-            if by is not None and by >= 0:
-                return polynomials.scale(x, 2**by)
+            by = np.asarray(y.constant)
+            if y.concrete and np.all((by >= 0) & (by < BITS)):
+                return polynomials.scale(x, 2**y.constant)
         case _:
             pass
     raise Unsupported(f"the operator {op} of {polynomials.text(x)} and {polynomials.text(y)}")

@@ -81,6 +81,7 @@ NOT_FINITE = Flag("acc != finite")
 """That an accumulator is Inf or NaN: a rare path computes it again."""
 ORDERING = (
     "sync_block",
+    "sync_cluster",
     "sync_warp",
     "sync_warps",
     "commit_group",
@@ -124,6 +125,8 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
         case Invoke():
             return _invoke(context, node, state, scope)
         case Leave(condition):
+            if context.ranks > 1:
+                raise Unsupported("a return in a block of a cluster")
             test = symbolic_values.truth(context, state, scope, condition)
             return [_assumed(state, conditions.negated(test))]
         case Define(name, value, kind, _):

@@ -19,6 +19,7 @@ from gemmgen.prove import conditions, data, polynomials
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Place, ScalarArgument
 from gemmgen.prove.goals import Fact, Goal, KnownViolation, Ledger, Range, Where
+from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.launch_grid import grid_of
 from gemmgen.prove.mbarriers import BarrierStates, barrier_count, conditions_of
 from gemmgen.prove.partials import Partials
@@ -54,6 +55,9 @@ class WalkContext:
     ``periods`` has the step and the period of each such loop; ``stopped`` says why the walk
     did not come to the end.  Nothing is known of symbols in
     ``free`` but their range.  ``bounded``: it looks for violations of some trips, not for a proof.
+
+    The blocks of a cluster are walked as one block: ``threads`` are those of all of its ``ranks``,
+    ``block_threads`` those of one; ``rank`` is the block of each.
     """
 
     def __init__(
@@ -64,7 +68,8 @@ class WalkContext:
         questions: Questions,
     ):
         self.kernel, self.interface = kernel, kernel.interface
-        self.threads = self.interface.threads
+        self.block_threads, self.ranks = self.interface.threads, self.interface.cluster_blocks
+        self.threads = self.ranks * self.block_threads
         self.theory = Theory(self.threads, seconds, questions)
         self.ledger, self.events = Ledger(), Events()
         self.stores: list[OutputStore] = []
@@ -74,6 +79,7 @@ class WalkContext:
         self.exact, self.stopped = True, ""
         self.periods: list[tuple[int, int]] = []
         self.every = cast(Ints, np.arange(self.threads))
+        self.rank = self.every // self.block_threads
         self.aligned: dict[str, int] = {}
         self._permuted: dict[tuple[int, tuple[int, ...]], tuple[Data, Data]] = {}
         self.theory.samples = [*drawn(self.interface, given)]
@@ -91,6 +97,8 @@ class WalkContext:
         self.pairs = products_of(DECOMPOSITIONS[into].parts, count) if into else ()
         self.scales = {p.name for p in self.interface.params if p.scales is not None}
         self.grid = grid_of(self.interface, self.theory, self.sizes)
+        if self.ranks > 1 and self.block_threads % WARP:
+            raise Unsupported("clusters of blocks with a part of a warp")
         self.bounded = bool(given)
         parts = self.interface.parts
         self.partials = Partials(parts) if parts > 1 else None
@@ -145,10 +153,11 @@ class WalkContext:
             elif param.kind in ("tensor", "workspace", "counter"):
                 names[param.name] = GlobalPlace(param, polynomials.ZERO)
         x, _ = self.interface.block
+        thread = self.every % self.block_threads
         names |= {
-            "threadIdx.x": polynomials.fixed(self.every % x),
-            "threadIdx.y": polynomials.fixed(self.every // x),
-            "blockIdx.x": self.grid.block,
+            "threadIdx.x": polynomials.fixed(thread % x),
+            "threadIdx.y": polynomials.fixed(thread // x),
+            "blockIdx.x": self.grid.blocks_of(self.rank, self.ranks),
             "gridDim.x": self.grid.blocks,
         }
         names |= {one.name: polynomials.fixed(one.value) for one in self.kernel.constants}
@@ -156,15 +165,15 @@ class WalkContext:
         return WalkScope(names)
 
     def state(self) -> WalkState:
-        barriers = barrier_count(self.kernel.body)
+        barriers = self.ranks * barrier_count(self.kernel.body)
         warps = -(-self.threads // WARP) if barriers else 0
-        shared = self.kernel.shared
-        cells = {one.name: new_cells(int(np.prod(one.sizes)), warps) for one in shared}
+        counts = {one.name: self.ranks * int(np.prod(one.sizes)) for one in self.kernel.shared}
+        cells = {name: new_cells(count, warps) for name, count in counts.items()}
         if not barriers:
             return WalkState(cells)
-        return WalkState(
-            cells, clocks=new_clocks(warps, barriers), barriers=BarrierStates(warps, barriers)
-        )
+        clocks = new_clocks(warps, barriers, timed=self.ranks > 1)
+        own = BarrierStates(warps, barriers, clocks.now.size, clocks.timed)
+        return WalkState(cells, clocks=clocks, barriers=own)
 
     def extent(self, letter: str) -> Polynomial:
         return self.sizes[self.interface.extent(letter)]
@@ -200,6 +209,28 @@ class WalkContext:
     def active(self, state: WalkState) -> Ints:
         """The numbers of the threads that are here."""
         return self.every if state.mask is None else self.every[state.mask]
+
+    def by_rank(self, state: WalkState) -> list[tuple[int, WalkState]]:
+        """``state`` in the threads of each block of a cluster that are here."""
+        if self.ranks == 1:
+            return [(0, state)]
+        found: list[tuple[int, WalkState]] = []
+        for rank in np.unique(self.rank[self.active(state)]):
+            mine = cast(Bools, self.rank == rank)
+            found.append((int(rank), self.masked(state, mine)))
+        return found
+
+    def masked(self, state: WalkState, mask: Bools) -> WalkState:
+        """``state`` in those of its threads that are of ``mask``, with the same shared memory."""
+        own = state.branch()
+        own.mask = mask if state.mask is None else mask & state.mask
+        return own
+
+    def thread_text(self, thread: int) -> str:
+        if self.ranks == 1:
+            return f"thread {thread}"
+        rank, own = divmod(thread, self.block_threads)
+        return f"thread {own} of block {rank}"
 
     def claim(
         self,

@@ -79,14 +79,20 @@ def new_trace(warps: int, count: int) -> LastAccesses:
 @dataclass
 class Clocks:
     """``now`` is the epoch of each agent; ``sharing`` are the lanes of each warp that know what it
-    knows."""
+    knows.  In a cluster each agent ``a`` has a second number, ``timed + a``: a warp that knows of
+    an epoch of it knows that it is over, but may not see the accesses in it."""
 
     known: Ints
     now: Ints
     sharing: Bools
+    timed: int = 0
 
     def copy(self) -> Clocks:
-        return Clocks(self.known.copy(), self.now.copy(), self.sharing.copy())
+        return Clocks(self.known.copy(), self.now.copy(), self.sharing.copy(), self.timed)
+
+    def numbers_of(self, agents: Ints) -> Ints:
+        """The numbers of some agents: both, in a cluster."""
+        return np.concatenate([agents, agents + self.timed]) if self.timed else agents
 
     def equals(self, other: Clocks) -> bool:
         return (
@@ -104,12 +110,13 @@ class Clocks:
             raise Unsupported("lanes of a warp that have waited for different phases")
 
 
-def new_clocks(warps: int, barriers: int) -> Clocks:
-    agents = warps + barriers
+def new_clocks(warps: int, barriers: int, timed: bool = False) -> Clocks:
+    agents = (warps + barriers) * (2 if timed else 1)
     return Clocks(
         np.zeros((warps, agents), np.int64),
         np.ones(agents, np.int64),
         np.ones((warps, WARP), np.bool_),
+        warps + barriers if timed else 0,
     )
 
 
@@ -174,14 +181,15 @@ def unknown_read(clocks: Clocks, trace: LastAccesses, at: Ints, threads: Ints) -
 # ---- barriers ----
 
 
-def meet(clocks: Clocks, traces: list[LastAccesses]) -> None:
-    """All threads of the block wait for each other."""
-    clocks.known[:] = clocks.known.max(axis=0)
-    clocks.known[:, : clocks.warps] = clocks.now[: clocks.warps]
-    clocks.now[: clocks.warps] += 1
-    clocks.sharing[:] = True
+def meet(clocks: Clocks, traces: list[LastAccesses], warps: Ints) -> None:
+    """All threads of some warps wait for each other."""
+    numbers = clocks.numbers_of(warps)
+    clocks.known[warps] = clocks.known[warps].max(axis=0)
+    clocks.known[np.ix_(warps, numbers)] = clocks.now[numbers]
+    clocks.now[numbers] += 1
+    clocks.sharing[warps] = True
     for trace in traces:
-        lanes_meet(trace, np.arange(clocks.warps))
+        lanes_meet(trace, warps)
 
 
 def lanes_meet(trace: LastAccesses, warps: Ints) -> None:
@@ -193,10 +201,12 @@ def lanes_meet(trace: LastAccesses, warps: Ints) -> None:
 
 def arrive(clocks: Clocks, traces: list[LastAccesses], threads: Ints) -> Ints:
     """What the threads of one warp know that arrive at an mbarrier, their own accesses included."""
+    clocks.check_sharing(threads)
     warp, lanes = int(threads[0]) // WARP, threads % WARP
     known = clocks.known[warp].copy()
-    known[warp] = clocks.now[warp]
-    clocks.now[warp] += 1
+    numbers = clocks.numbers_of(np.array([warp]))
+    known[numbers] = clocks.now[numbers]
+    clocks.now[numbers] += 1
     if lanes.size < WARP:  # accesses by other lanes are not passed on
         for trace in traces:
             own = trace.read_lane[warp]
@@ -206,6 +216,16 @@ def arrive(clocks: Clocks, traces: list[LastAccesses], threads: Ints) -> Ints:
             lane = trace.write_lane
             left = (trace.write_agent == warp) & (lane != MET) & ~np.isin(lane, lanes)
             trace.write_epoch[left] = clocks.now[warp]
+    return known
+
+
+def issue(clocks: Clocks, warp: int) -> Ints:
+    """What is over, as far as a warp knows, when it issues a copy: the copy passes that on to the
+    mbarrier that counts it, but no accesses."""
+    known, first = clocks.known[warp].copy(), clocks.timed
+    known[:first] = 0
+    known[first + warp] = clocks.now[first + warp]
+    clocks.now[first + warp] += 1
     return known
 
 

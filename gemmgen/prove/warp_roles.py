@@ -92,11 +92,12 @@ class _Walker:
         return False
 
     def part(self, role: WarpRole[Node], scope: WalkScope) -> WalkedRole:
+        own = self.context.every % self.context.block_threads
         mask = np.zeros(self.context.threads, np.bool_)
         for first, _ in role.parts:
-            mask[first : first + role.threads] = True
-        own = WalkScope(dict(scope.names), scope.depth + 1, role.name)
-        return WalkedRole(role, own, mask, Where(None, role.origins))
+            mask |= (own >= first) & (own < first + role.threads)
+        inner = WalkScope(dict(scope.names), scope.depth + 1, role.name)
+        return WalkedRole(role, inner, mask, Where(None, role.origins))
 
     def _masked(
         self,

@@ -86,7 +86,7 @@ def _warps(context: WalkContext, state: WalkState) -> Ints:
 def _converge(context: WalkContext, state: WalkState) -> None:
     """That all threads of a warpgroup, or none, are here."""
     context.check(state, "barriers", False, NOT_ALL)
-    if state.clocks is None or context.threads % WARPGROUP:
+    if state.clocks is None or context.block_threads % WARPGROUP:
         raise Unsupported("wgmma without mbarriers, or of a part of a warpgroup")
     if state.mask is not None:
         rows = state.mask.reshape(-1, WARPGROUP)
@@ -203,6 +203,8 @@ def _operand(
         about = f"a matrix goes beyond the end of {array.name}"
         if not context.check(state, "shared bounds", outside, about):
             return None
+        rank = int(context.rank[threads[0]])
+        cells = shared_accesses.copy_of(context, array.name, cells, rank)
         _note_reads(context, state, array.name, cells.reshape(-1), threads)
         found.append(cells)
     return array.name, found

@@ -73,6 +73,12 @@ UNSEEN = (
     "a product of terms that the schedule leaves out",
     "the first product is lacking where accumulators are computed again",
     "accumulators that are computed again are not zeroed",
+    "a stage that one block's warps have to return",
+    "a stage that all warps of the cluster but one have to return",
+    "a share that begins with the tile's first row",
+    "mbarriers that another block may use before they are initialized",
+    "a block that exits before others arrive at its mbarriers",
+    "a block that waits for itself alone before it exits",
 )
 """Violations of other facts that it does not see: its numbers are finite and have few terms."""
 ALL = mistakes()
@@ -127,7 +133,7 @@ def test_a_planted_mistake_is_refuted_by_its_fact_alone(mistake: Mistake) -> Non
 def test_each_fact_refutes_a_mistake() -> None:
     """So that none can be removed."""
     assert {each.fact for each in ALL} == set(FACTS)
-    assert len({each.name for each in ALL}) == len(ALL) >= 158
+    assert len({each.name for each in ALL}) == len(ALL) >= 183
 
 
 def test_a_requirement_that_is_not_tight_is_not_needed() -> None:
