@@ -133,7 +133,7 @@ def test_a_race_is_not_confirmed_by_a_run(monkeypatch: pytest.MonkeyPatch) -> No
 def test_unknown_is_exit_code_3() -> None:
     result = gemmgen("prove", "hopper/cluster")
     assert result.exit_code == 3
-    assert "10 facts unknown" in result.stdout and "clusters: blocks" in result.stdout
+    assert "10 facts unknown" in result.stdout and "clusters of persistent blocks" in result.stdout
 
 
 def test_codes_of_several_files() -> None:

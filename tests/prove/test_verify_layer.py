@@ -53,7 +53,7 @@ def test_a_refuted_fact_fails_verify(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_not_covered_is_named_and_fails_nothing() -> None:
     outcome = check(of("hopper/cluster"), None)
     assert outcome.status == "skipped"
-    assert outcome.reason.startswith("not covered: clusters: ")
+    assert outcome.reason.startswith("not covered: clusters of ")
     held = tuple(passed(layer, "") for layer in layers.LAYERS)
     assert layers.exit_code((*held, outcome)) == 0
     assert layers.exit_code((*held, outcome), ("P",)) == 3
