@@ -152,6 +152,18 @@ class Ledger:
         mask = None if goal.mask is None else goal.mask.tobytes()
         self.goals.setdefault((goal.fact, conditions.signature(goal.claim), path, mask), goal)
 
+    def add(self, other: Ledger) -> None:
+        """Adds all that another one has."""
+        for violation in other.violations:
+            self.violated(violation)
+        if not self.quiet:
+            for key, goal in other.goals.items():
+                self.goals.setdefault(key, goal)
+            for key, one in other.ranges.items():
+                self.ranges.setdefault(key, one)
+            for fact, count in other.counted.items():
+                self.counted[fact] = self.counted.get(fact, 0) + count
+
     def count(self, fact: Fact) -> None:
         """One more check of a fact that was decided without the solver."""
         if not self.quiet:

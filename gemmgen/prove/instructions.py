@@ -18,6 +18,7 @@ from gemmgen.prove import (
     conditions,
     element_accesses,
     lane_matrices,
+    named_barriers,
     polynomials,
     shared_accesses,
     shared_state,
@@ -50,6 +51,8 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
                 shared_state.wait(cells, pending, context.statement())
         case "copy_async":
             _copy(context, node, state, scope)
+        case "sync_warps":
+            named_barriers.sync_warps(context, node, state, scope)
         case "sync_warp":
             warp_products.sync_warp(context, state)
         case "fence_async":

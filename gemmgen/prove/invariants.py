@@ -42,8 +42,14 @@ def guessed(
     context: WalkContext, heads: list[WalkState], r: int, period: int, trip: Polynomial
 ) -> WalkState:
     """The state before trip ``trip``, which is ``r`` modulo the period."""
-    first, second = heads[r + period], heads[r + 2 * period]
     since = polynomials.subtract(trip, polynomials.fixed(r + period))
+    return regular(context, heads[r + period], heads[r + 2 * period], period, since)
+
+
+def regular(
+    context: WalkContext, first: WalkState, second: WalkState, period: int, since: Polynomial
+) -> WalkState:
+    """The state ``since`` trips after ``first``, ``second`` being that after a period."""
 
     def grown(x: Polynomial, y: Polynomial) -> Polynomial | None:
         step = polynomials.subtract(y, x)

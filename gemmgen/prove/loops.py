@@ -265,14 +265,14 @@ class TripLoop:
         """One state for all ends of the loop, with only what they have in common."""
         for end in ends:
             self._forget_inner(end, entry)
-            self._complete(end)
+            self.complete(end)
         first, *others = ends
         for other in others:
             invariants.weaken(self.context, first, other, lambda form: form)
         first.path, first.broken, first.left = entry.path, False, entry.left
         return first
 
-    def _complete(self, end: WalkState) -> None:
+    def complete(self, end: WalkState) -> None:
         """Sums that go beyond the extent are sums over all of it: elements outside are zero.  A sum
         that ends where the loop does ends there by name."""
         if not self.context.contracted:

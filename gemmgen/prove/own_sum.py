@@ -38,7 +38,7 @@ from gemmgen.prove.walk_context import OutputStore, WalkContext
 def check(context: WalkContext, problem: Problem) -> None:
     """Adds the goals for all stores to C to the facts ``products`` and ``formula``."""
     formula = EpilogueFormula(context, problem)
-    for store in map(_of_its_threads, context.stores):
+    for store in map(_of_its_threads, (*context.stores, *context.later)):
         context.where = store.where
         flags = sorted(picked_values.flags_of(store.value))
         for sides in product((False, True), repeat=len(flags)):
@@ -84,6 +84,8 @@ class _Stored:
         """Whether there is no product where this is stored."""
         extent = self.context.extent(self.context.contracted[0])
         none = conditions.at_least(polynomials.ZERO, extent)
+        if condition_queries.is_stated(self.state.path, none):
+            return True
         return self.context.theory.holds(self.state.path, none, 1.0)
 
     def resolved(self, value: Data) -> Data:

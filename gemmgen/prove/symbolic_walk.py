@@ -365,6 +365,13 @@ def _invoke(
     context.where = Where(None, node.function.origins or outer.origins)
     found = run(context, node.function.body, [state], inner)
     context.where = outer
+    for name in node.function.results:
+        slot, key = inner.names[name], scope.key(name)
+        if not isinstance(slot, VariableSlot):
+            raise Unsupported(f"a result {name} that is no variable")
+        for each in found:
+            each.slots[key] = each.slots[slot.key]
+        scope.names[name] = VariableSlot(key)
     return found
 
 

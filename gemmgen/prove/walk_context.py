@@ -54,7 +54,9 @@ class WalkContext:
     ``exact``: no loop of unknown length came before, whose invariant may say less than is so;
     ``periods`` has the step and the period of each such loop; ``stopped`` says why the walk
     did not come to the end.  Nothing is known of symbols in
-    ``free`` but their range.  ``bounded``: it looks for violations of some trips, not for a proof.
+    ``free`` but their range.  ``named`` are the threads of each named barrier.  ``later`` are
+    stores to tiles that are not a block's first.  ``bounded``: it looks for violations of some
+    trips, not for a proof.
 
     The blocks of a cluster are walked as one block: ``threads`` are those of all of its ``ranks``,
     ``block_threads`` those of one; ``rank`` is the block of each.
@@ -73,6 +75,7 @@ class WalkContext:
         self.theory = Theory(self.threads, seconds, questions)
         self.ledger, self.events = Ledger(), Events()
         self.stores: list[OutputStore] = []
+        self.later: list[OutputStore] = []
         self.statements: list[Where] = []
         self.where = Where()
         self.free: dict[str, tuple[int, int] | None] = {}
@@ -81,6 +84,7 @@ class WalkContext:
         self.every = cast(Ints, np.arange(self.threads))
         self.rank = self.every // self.block_threads
         self.aligned: dict[str, int] = {}
+        self.named: dict[tuple[int, int], bytes] = {}
         self._permuted: dict[tuple[int, tuple[int, ...]], tuple[Data, Data]] = {}
         self.theory.samples = [*drawn(self.interface, given)]
         self.sizes = {p.name: self._size(p, given) for p in self.interface.params if _is_size(p)}

@@ -1,0 +1,117 @@
+"""Which tiles each role of a persistent block has: every ``gridDim.x``-th from its own number on.
+
+Other bounds than these are not covered.  Small grids show some of them to be wrong: there each
+block's tiles are listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gemmgen.base.record import record
+from gemmgen.prove import conditions, polynomials
+from gemmgen.prove.conditions import Condition
+from gemmgen.prove.integers import Unsupported
+from gemmgen.prove.polynomials import Polynomial
+from gemmgen.prove.state import WalkState
+from gemmgen.prove.walk_context import WalkContext
+
+MOST_BLOCKS, MOST_TILES = 3, 7
+"""The largest grid that is listed."""
+
+
+@record
+class TileBounds:
+    """A role's loop over the tiles of its block."""
+
+    start: Polynomial
+    stop: Polynomial
+    step: Polynomial
+
+
+def check(context: WalkContext, state: WalkState, roles: Sequence[TileBounds]) -> None:
+    """Claims that the last role has all tiles of its block, and the others the same ones.
+    Raises ``Unsupported``, if that is not a question of how many tiles there are."""
+    grid, own = context.grid, roles[-1]
+    for each in roles:
+        is_own = polynomials.same(each.start, grid.block)
+        if not (is_own and polynomials.same(each.step, grid.blocks)):
+            if len(roles) == 2:
+                _refute(context, state, roles)
+            raise Unsupported(
+                f"a role's loop over tiles from {polynomials.text(each.start)} by "
+                f"{polynomials.text(each.step)}"
+            )
+    context.claim(state, "coverage", _equal(own.stop, grid.tiles), "a tile has no block")
+    some = _some_products(context)
+    for other in roles[:-1]:
+        about = "a role waits for tiles that another role does not have"
+        context.claim(state, "barriers", _equal(other.stop, own.stop), about, path=some)
+
+
+def _equal(left: Polynomial, right: Polynomial) -> Condition:
+    return conditions.is_zero(polynomials.subtract(left, right))
+
+
+def _some_products(context: WalkContext) -> tuple[Condition, ...]:
+    """That there are products: else no role waits."""
+    extents = map(context.extent, context.contracted)
+    return tuple(conditions.less(polynomials.ZERO, each) for each in extents)
+
+
+def _refute(context: WalkContext, state: WalkState, roles: Sequence[TileBounds]) -> None:
+    """Looks for a small grid in which these loops are wrong."""
+    grid = context.grid
+    for blocks in range(1, MOST_BLOCKS + 1):
+        for tiles in range(blocks, MOST_TILES + 1):
+            listed = [_listed(context, each, blocks, tiles) for each in roles]
+            if not all(listed):
+                continue
+            here = state.branch()
+            here.path = (
+                *state.path,
+                *_some_products(context),
+                _equal(grid.blocks, polynomials.fixed(blocks)),
+                _equal(grid.tiles, polynomials.fixed(tiles)),
+            )
+            own = listed[-1]
+            every = sorted(tile for of_block in own for tile in of_block)
+            if every != [*range(tiles)]:
+                about = "a tile has no block, or several"
+                context.violated(here, "coverage", about)
+                return
+            for other in listed[:-1]:
+                if other != own:
+                    apart = [*map(len, other)] != [*map(len, own)]
+                    about = "a role has other tiles of its block than another role"
+                    context.violated(here, "barriers" if apart else "products", about)
+                    return
+
+
+def _listed(context: WalkContext, role: TileBounds, blocks: int, tiles: int) -> list[list[int]]:
+    """The tiles of each block; none if they are not numbers, or without end."""
+    grid, apart = context.grid, role.stop.constant
+    (block,), (count,) = grid.block.symbols, grid.blocks.symbols
+    all_tiles = _equal(role.stop, polynomials.add(grid.tiles, polynomials.fixed(apart)))
+    uniform = role.start.uniform and role.step.uniform and role.stop.uniform
+    is_number = (
+        uniform
+        and isinstance(apart, int)
+        and (role.start.symbols | role.step.symbols)
+        <= {
+            block,
+            count,
+        }
+    )
+    if not is_number or not context.theory.decided(
+        ("tiles", polynomials.signature(role.stop)), (), all_tiles
+    ):
+        return []
+    found: list[list[int]] = []
+    for number in range(blocks):
+        values = {block: number, count: blocks}
+        start, step = (int(polynomials.evaluated(form, values)) for form in (role.start, role.step))
+        if step <= 0:
+            return []
+        found.append([*range(start, tiles + int(apart), step)])
+    return found
