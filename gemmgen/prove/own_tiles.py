@@ -1,4 +1,4 @@
-"""Which tiles each role of a persistent block has: every ``gridDim.x``-th from its own number on.
+"""Which tiles each role has where a block has several: every ``gridDim.x``-th from its own on.
 
 Other bounds than these are not covered.  Small grids show some of them to be wrong: there each
 block's tiles are listed.

@@ -1,4 +1,4 @@
-"""Roles of a persistent block: their loops over the block's tiles are one loop.
+"""Roles of a block of several tiles: their loops over the block's tiles are one loop.
 
 A trip of it is what each role does before its loop along k, the common loop along k, and what each
 role does after it.  A *point* is the state before such a trip, before a trip along k, or after the

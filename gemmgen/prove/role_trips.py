@@ -1,4 +1,4 @@
-"""What roles of a persistent block do for one tile, walked part by part."""
+"""What roles of a block of several tiles do for one tile, walked part by part."""
 
 from __future__ import annotations
 
