@@ -22,10 +22,12 @@ class LaunchGrid:
     """``counts`` of tiles along each extent, then of matrices; ``tiles`` is their product.
 
     ``block`` is a block's number, of ``blocks``.  ``tile`` is the number that a tile's indices are
-    computed from: the block's own, unless a block has several tiles.
+    computed from: the block's own, unless a block has several tiles; the next one is ``step``
+    further.
 
-    Where blocks are of clusters, all of that is so of clusters, and the tiles that the blocks of
-    one have, but for ``blocks``.  ``sides`` are those of such a tile, by extent.
+    Where blocks are of clusters, of ``ranks`` blocks each, all of that is so of clusters, and the
+    tiles that the blocks of one have, but for ``blocks``.  ``sides`` are those of such a tile, by
+    extent.
     """
 
     counts: tuple[Polynomial, ...]
@@ -34,11 +36,15 @@ class LaunchGrid:
     blocks: Polynomial
     tile: Polynomial
     sides: tuple[int, ...]
+    step: Polynomial
+    ranks: int = 1
 
-    def blocks_of(self, rank: Ints, ranks: int) -> Polynomial:
-        """The number of the block with each ``rank`` of the cluster."""
-        first = polynomials.scale(self.block, ranks)
-        return polynomials.add(first, polynomials.fixed(rank))
+    def of_rank(self, number: Polynomial, rank: Ints) -> Polynomial:
+        """The number of the block, or of its tile, with each ``rank`` of the cluster, or of the
+        tiles of a cluster, that has this ``number``."""
+        if self.ranks == 1:
+            return number
+        return polynomials.add(polynomials.scale(number, self.ranks), polynomials.fixed(rank))
 
     def of_part(self, part: int) -> Polynomial:
         """The block of a tile's part: those of the first parts of all tiles come first."""
@@ -47,8 +53,6 @@ class LaunchGrid:
 
 def grid_of(interface: Interface, theory: Theory, sizes: Mapping[str, Polynomial]) -> LaunchGrid:
     """The grid of a launch, with what is known of it in ``theory``."""
-    if interface.cluster and interface.resident:
-        raise Unsupported("clusters of persistent blocks")
     if interface.cluster and interface.parts > 1:
         raise Unsupported("split_k in clusters")
     if interface.parts > 1 and interface.resident:
@@ -76,18 +80,21 @@ def grid_of(interface: Interface, theory: Theory, sizes: Mapping[str, Polynomial
         total = named(theory, total, "tiles")
         tile = _number(theory, "tile", total, most)
         blocks = polynomials.scale(total, interface.parts)
-        return LaunchGrid(tuple(counts), total, tile, blocks, tile, sides)
+        return LaunchGrid(tuple(counts), total, tile, blocks, tile, sides, blocks)
+    ranks = interface.cluster_blocks
+    name = CLUSTER if interface.cluster else BLOCK
     if not interface.resident:
-        block = _number(theory, CLUSTER if interface.cluster else BLOCK, total, most)
-        blocks = polynomials.scale(total, interface.cluster_blocks)
-        return LaunchGrid(tuple(counts), total, block, blocks, block, sides)
-    blocks = theory.symbol("gridDim.x")
-    theory.known(blocks, conditions.at_least(blocks, ONE), conditions.at_least(most, blocks))
-    theory.defined(blocks, conditions.at_least(total, blocks))
-    _draw(theory, blocks, total, 1)
-    block = _number(theory, BLOCK, blocks, most)
+        block = _number(theory, name, total, most)
+        blocks = polynomials.scale(total, ranks)
+        return LaunchGrid(tuple(counts), total, block, blocks, block, sides, total, ranks)
+    step = theory.symbol("clusters of gridDim.x" if interface.cluster else "gridDim.x")
+    theory.known(step, conditions.at_least(step, ONE), conditions.at_least(most, step))
+    theory.defined(step, conditions.at_least(total, step))
+    _draw(theory, step, total, 1)
+    block = _number(theory, name, step, most)
     tile = _number(theory, "tile", total, most)
-    return LaunchGrid(tuple(counts), total, block, blocks, tile, sides)
+    blocks = polynomials.scale(step, ranks)
+    return LaunchGrid(tuple(counts), total, block, blocks, tile, sides, step, ranks)
 
 
 def _number(theory: Theory, name: str, count: Polynomial, most: Polynomial) -> Polynomial:

@@ -86,19 +86,21 @@ def _over_tiles(
     there on.  Nothing is known of what a trip leaves but what holds before the first, too.
     """
     grid = context.grid
-    if not polynomials.same(start, grid.block):
+    tile = grid.of_rank(grid.tile, context.rank)
+    if not polynomials.same(start, grid.of_rank(grid.block, context.rank)):
         raise Unsupported(f"a loop over tiles from {polynomials.text(start)} on")
-    all_tiles = conditions.is_zero(polynomials.subtract(stop, grid.tiles))
+    every = polynomials.scale(grid.tiles, grid.ranks)
+    all_tiles = conditions.is_zero(polynomials.subtract(stop, every))
     context.claim(entry, "coverage", all_tiles, "a tile has no block")
     entry.slots = {key: own for key, own in entry.slots.items() if not scope.has_ended(key)}
 
     def once(head: WalkState) -> list[WalkState]:
         state = head.copy()
-        going = conditions.less(grid.tile, stop)
+        going = conditions.less(grid.tile, grid.tiles)
         state.path, state.left = (*state.path, going), False
-        context.ranged(state, polynomials.add(grid.tile, grid.blocks), ())
+        context.ranged(state, polynomials.add(tile, grid.blocks), ())
         inner = scope.inner()
-        inner.names[node.variable] = grid.tile
+        inner.names[node.variable] = tile
         return body([state], inner)
 
     if context.bounded:

@@ -15,6 +15,7 @@ import numpy as np
 from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import equal_orders
 from gemmgen.prove.integers import Unsupported
+from gemmgen.prove.mbarriers import BarrierStates
 from gemmgen.prove.state import WalkState
 from gemmgen.prove.warp_clocks import (
     NEVER,
@@ -28,6 +29,8 @@ MOST_EPOCHS = 1 << 20
 """More than a normalized state has of an agent."""
 CONCRETE = ("count", "pending", "bytes", "parity", "fenced", "starter")
 """What must be equal in both states of mbarriers."""
+FLAGS = ("open", "remote", "loose", "counts")
+"""What is so of an mbarrier if it is so in one of them: each lets fewer facts follow."""
 
 
 def is_joinable(known: WalkState, other: WalkState) -> bool:
@@ -88,10 +91,11 @@ def join(known: WalkState, other: WalkState) -> bool:
     for own, their in zip(known.traces, other.traces, strict=True):
         _join_accesses(own, their)
     clocks.sharing &= other.clocks.sharing
-    opened = other.barriers.open & ~barriers.open
-    np.maximum(barriers.open, other.barriers.open, out=barriers.open)
+    for name in FLAGS:
+        own = barriers.numbers[name]
+        np.maximum(own, other.barriers.numbers[name], out=own)
     equal_orders.normalize(known)
-    return bool(opened.any()) or not equal_orders.same_order(before, known)
+    return not equal_orders.same_order(before, known)
 
 
 # ---- epochs ----
@@ -175,6 +179,10 @@ def _events(known: WalkState, before: WalkState, other: WalkState, agent: int) -
     """All that has an epoch of ``agent``."""
     one, two, new = before.barriers, other.barriers, known.barriers
     assert one is not None and two is not None and new is not None
+    if agent >= one.timed:
+        yield from _phases(one, two, new, agent - one.timed)
+    if one.timed and agent >= one.timed:
+        return
     warps = one.warps
     for trace, own, their in zip(known.traces, before.traces, other.traces, strict=True):
         if agent < warps:
@@ -185,11 +193,18 @@ def _events(known: WalkState, before: WalkState, other: WalkState, agent: int) -
             yield _written(own, agent, where), _written(their, agent, where), _setter(
                 trace.write_epoch, (where,)
             )
+    started = np.flatnonzero(one.starter == agent)
+    if agent < warps and started.size:
+        yield one.begun[started], two.begun[started], _setter(new.begun, (started,))
+
+
+def _phases(
+    one: BarrierStates, two: BarrierStates, new: BarrierStates, agent: int
+) -> Iterator[Events]:
+    """The waits of a warp, or the ends of an mbarrier's phases."""
+    warps = one.warps
     if agent < warps:
         yield one.waited[:, agent], two.waited[:, agent], _setter(new.waited, (slice(None), agent))
-        started = np.flatnonzero(one.starter == agent)
-        if started.size:
-            yield one.begun[started], two.begun[started], _setter(new.begun, (started,))
         return
     at = slice(agent - warps, agent - warps + 1)
     yield one.ended[at], two.ended[at], _setter(new.ended, (at,))

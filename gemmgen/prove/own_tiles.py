@@ -33,8 +33,9 @@ def check(context: WalkContext, state: WalkState, roles: Sequence[TileBounds]) -
     """Claims that the last role has all tiles of its block, and the others the same ones.
     Raises ``Unsupported``, if that is not a question of how many tiles there are."""
     grid, own = context.grid, roles[-1]
+    first, every = grid.of_rank(grid.block, context.rank), polynomials.scale(grid.tiles, grid.ranks)
     for each in roles:
-        is_own = polynomials.same(each.start, grid.block)
+        is_own = polynomials.same(each.start, first)
         if not (is_own and polynomials.same(each.step, grid.blocks)):
             if len(roles) == 2:
                 _refute(context, state, roles)
@@ -42,7 +43,7 @@ def check(context: WalkContext, state: WalkState, roles: Sequence[TileBounds]) -
                 f"a role's loop over tiles from {polynomials.text(each.start)} by "
                 f"{polynomials.text(each.step)}"
             )
-    context.claim(state, "coverage", _equal(own.stop, grid.tiles), "a tile has no block")
+    context.claim(state, "coverage", _equal(own.stop, every), "a tile has no block")
     some = _some_products(context)
     for other in roles[:-1]:
         about = "a role waits for tiles that another role does not have"
@@ -71,12 +72,12 @@ def _refute(context: WalkContext, state: WalkState, roles: Sequence[TileBounds])
             here.path = (
                 *state.path,
                 *_some_products(context),
-                _equal(grid.blocks, polynomials.fixed(blocks)),
+                _equal(grid.step, polynomials.fixed(blocks)),
                 _equal(grid.tiles, polynomials.fixed(tiles)),
             )
             own = listed[-1]
             every = sorted(tile for of_block in own for tile in of_block)
-            if every != [*range(tiles)]:
+            if every != [*range(tiles * grid.ranks)]:
                 about = "a tile has no block, or several"
                 context.violated(here, "coverage", about)
                 return
@@ -89,20 +90,15 @@ def _refute(context: WalkContext, state: WalkState, roles: Sequence[TileBounds])
 
 
 def _listed(context: WalkContext, role: TileBounds, blocks: int, tiles: int) -> list[list[int]]:
-    """The tiles of each block; none if they are not numbers, or without end."""
+    """The tiles of each block, of as many clusters as there are ``blocks`` if there are clusters;
+    none if they are not numbers, or without end."""
     grid, apart = context.grid, role.stop.constant
-    (block,), (count,) = grid.block.symbols, grid.blocks.symbols
-    all_tiles = _equal(role.stop, polynomials.add(grid.tiles, polynomials.fixed(apart)))
-    uniform = role.start.uniform and role.step.uniform and role.stop.uniform
-    is_number = (
-        uniform
-        and isinstance(apart, int)
-        and (role.start.symbols | role.step.symbols)
-        <= {
-            block,
-            count,
-        }
-    )
+    (block,), (count,) = grid.block.symbols, grid.step.symbols
+    own = polynomials.scale(grid.tiles, grid.ranks)
+    all_tiles = _equal(role.stop, polynomials.add(own, polynomials.fixed(apart)))
+    used = role.start.symbols | role.step.symbols
+    uniform = role.step.uniform and role.stop.uniform
+    is_number = uniform and isinstance(apart, int) and used <= {block, count}
     if not is_number or not context.theory.decided(
         ("tiles", polynomials.signature(role.stop)), (), all_tiles
     ):
@@ -110,8 +106,11 @@ def _listed(context: WalkContext, role: TileBounds, blocks: int, tiles: int) -> 
     found: list[list[int]] = []
     for number in range(blocks):
         values = {block: number, count: blocks}
-        start, step = (int(polynomials.evaluated(form, values)) for form in (role.start, role.step))
+        step = int(polynomials.evaluated(role.step, values))
         if step <= 0:
             return []
-        found.append([*range(start, tiles + int(apart), step)])
+        for rank in range(grid.ranks):
+            first = polynomials.of_thread(role.start, rank * context.block_threads)
+            start = int(polynomials.evaluated(first, values))
+            found.append([*range(start, tiles * grid.ranks + int(apart), step)])
     return found

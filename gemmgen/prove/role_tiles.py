@@ -74,9 +74,9 @@ class _Tiles:
         assert self.entry.barriers is not None
         context.periods.append((self.trips.by, self.entry.barriers.capacity))
         context.exact = False
-        self.tile = grid.tile
+        self.tile = grid.of_rank(grid.tile, context.rank)
         self.inside = (*self.entry.path, conditions.less(grid.tile, grid.tiles))
-        context.ranged(self.entry, polynomials.add(grid.tile, grid.blocks), ())
+        context.ranged(self.entry, polynomials.add(self.tile, grid.blocks), ())
         self.entry = self.entry.copy()
         equal_orders.normalize(self.entry)
         self._arrive("tile", self.entry, self.entry.path)
@@ -98,14 +98,14 @@ class _Tiles:
             tile, count = grid.tile, len(context.stores)
             path = (conditions.less(tile, grid.tiles),)
             if number:
-                tile = polynomials.add(grid.block, polynomials.scale(grid.blocks, number))
+                tile = polynomials.add(grid.block, polynomials.scale(grid.step, number))
                 first = conditions.is_zero(polynomials.subtract(grid.tile, grid.block))
                 path = (first, conditions.less(tile, grid.tiles))
             after: list[WalkState] = []
             for state in states:
                 here = state.copy()
                 here.path = (*here.path, *path)
-                after += self.trips.whole_tile(here, tile)
+                after += self.trips.whole_tile(here, grid.of_rank(tile, context.rank))
             if number:
                 context.later += context.stores[count:]
                 del context.stores[count:]

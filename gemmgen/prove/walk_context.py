@@ -161,7 +161,7 @@ class WalkContext:
         names |= {
             "threadIdx.x": polynomials.fixed(thread % x),
             "threadIdx.y": polynomials.fixed(thread // x),
-            "blockIdx.x": self.grid.blocks_of(self.rank, self.ranks),
+            "blockIdx.x": self.grid.of_rank(self.grid.block, self.rank),
             "gridDim.x": self.grid.blocks,
         }
         names |= {one.name: polynomials.fixed(one.value) for one in self.kernel.constants}
