@@ -6,6 +6,7 @@ import numpy as np
 
 from gemmgen.numerics.operators import Ints
 from gemmgen.prove.data import UnknownData
+from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.mbarriers import NEVER as NOT_SO
 from gemmgen.prove.mbarriers import BarrierStates
 from gemmgen.prove.state import WalkState
@@ -120,6 +121,8 @@ def _join_traces(clocks: Clocks, trace: LastAccesses, others: list[LastAccesses]
         accessed |= other.read_lane != NO_LANE
         apart = trace.write_agent != other.write_agent
         new = trace.write_agent == NO_AGENT
+        if (apart & ~new & (other.write_agent != NO_AGENT)).any():
+            raise Unsupported("elements that one warp or another has written last")
         trace.write_agent[new] = other.write_agent[new]
         trace.write_lane[apart & (trace.write_agent != NO_AGENT)] = SEVERAL_LANES
         trace.write_lane[trace.write_lane != other.write_lane] = SEVERAL_LANES
@@ -130,6 +133,8 @@ def _join_traces(clocks: Clocks, trace: LastAccesses, others: list[LastAccesses]
         )
         trace.reading[later] = other.reading[later]
         new = trace.leaver == NO_AGENT
+        if (~new & (other.leaver != NO_AGENT) & (trace.leaver != other.leaver)).any():
+            raise Unsupported("elements that one thread or another stores")
         trace.leaver[new], trace.leaving[new] = other.leaver[new], other.leaving[new]
         np.minimum(trace.leaving, other.leaving, out=trace.leaving)
     trace.read_lane[accessed] = SEVERAL_LANES

@@ -21,6 +21,7 @@ from gemmgen.prove.shared_state import NEVER, NONE, Cells
 from gemmgen.prove.state import Value, WalkState
 from gemmgen.prove.walk_context import WalkContext
 
+CLAIMED = " as claimed"
 CHANGES = UnknownData("a value that differs from trip to trip in no regular way")
 Change = Callable[[Polynomial], Polynomial]
 
@@ -155,11 +156,13 @@ def _grown_cells(
 
 def weaken(context: WalkContext, known: WalkState, other: WalkState, change: Change) -> bool:
     """Forgets what ``known``, changed by ``change``, claims of ``other`` and is not so; whether it
-    forgot anything."""
+    forgot anything.  What it claims with a symbol of ``freed``, it claims of the value that the
+    symbol's variable has in ``other``."""
     forgot = False
+    change = _with_values(context, known, other, change)
     for key, value in known.slots.items():
-        if not _implied_value(context, other.slots.get(key), value, change):
-            known.slots[key] = _any(context, key, value, other.slots.get(key))
+        if not _implied_value(other.slots.get(key), value, change):
+            known.slots[key] = _any(context, known, key, value, other.slots.get(key))
             forgot = True
     for place, value in known.registers.items():
         found = other.registers.get(place)
@@ -179,7 +182,32 @@ def weaken(context: WalkContext, known: WalkState, other: WalkState, change: Cha
     return forgot
 
 
-def _any(context: WalkContext, key: str, value: Value, other: Value | None) -> Value:
+def _with_values(
+    context: WalkContext, known: WalkState, other: WalkState, change: Change
+) -> Change:
+    """``change``, then the values that the variables of ``known.freed`` have in ``other``."""
+    values: dict[str, Polynomial] = {}
+    for name, key in known.freed.items():
+        own, ends = other.slots.get(key), context.free[name]
+        if isinstance(own, Polynomial) and own.uniform:
+            number = own.number()
+            if ends is None or (number is not None and ends[0] <= number <= ends[1]):
+                values[name] = own
+
+    def changed(form: Polynomial) -> Polynomial:
+        form = change(form)
+        for name in values:  # first renamed, since a value may have another one of them
+            form = polynomials.substituted(form, name, polynomials.symbol(name + CLAIMED))
+        for name, own in values.items():
+            form = polynomials.substituted(form, name + CLAIMED, own)
+        return form
+
+    return changed if values else change
+
+
+def _any(
+    context: WalkContext, known: WalkState, key: str, value: Value, other: Value | None
+) -> Value:
     """A value that nothing is known of: an integer that all threads share stays one."""
     if (
         isinstance(value, Polynomial)
@@ -191,6 +219,7 @@ def _any(context: WalkContext, key: str, value: Value, other: Value | None) -> V
         (name,) = own.symbols
         low, high = value.number(), other.number()
         context.free[name] = None
+        known.freed[name] = key
         if low is not None and high is not None:
             least, most = context.free[name] = min(low, high), max(low, high)
             context.theory.known(
@@ -202,16 +231,9 @@ def _any(context: WalkContext, key: str, value: Value, other: Value | None) -> V
     return CHANGES
 
 
-def _implied_value(context: WalkContext, other: Value | None, value: Value, change: Change) -> bool:
+def _implied_value(other: Value | None, value: Value, change: Change) -> bool:
     if value is CHANGES:
         return True
-    if isinstance(value, Polynomial) and isinstance(other, Polynomial) and len(value.terms) == 1:
-        name = next(iter(value.symbols), "")
-        if name in context.free and value.terms.get((name,)) == 1:
-            ends, number = context.free[name], other.number()
-            if ends is None:
-                return other.uniform
-            return number is not None and ends[0] <= number <= ends[1]
     if isinstance(value, Polynomial):
         return isinstance(other, Polynomial) and polynomials.same(other, change(value))
     if other is None or not _is_data(value) or not _is_data(other):

@@ -103,7 +103,9 @@ class WalkState:
     was left early since the enclosing loop's body began.  ``guard``: the conditions on sizes under
     which this branch is, which end with it.  ``multiplying`` are the arrays of accumulators that
     are not the threads', and how many groups of wgmma were committed since.  ``clocks`` and
-    ``barriers`` are there if a kernel has mbarriers."""
+    ``barriers`` are there if a kernel has mbarriers.  ``freed`` are symbols of an invariant, each of
+    which stands for whatever its variable has; a walk from there takes them for fixed, so no copy
+    has them."""
 
     cells: dict[str, Cells]
     slots: dict[str, Value] = field(default_factory=dict[str, Value])
@@ -117,6 +119,7 @@ class WalkState:
     multiplying: dict[str, int] = field(default_factory=dict[str, int])
     clocks: Clocks | None = None
     barriers: BarrierStates | None = None
+    freed: dict[str, str] = field(default_factory=dict[str, str])
 
     def copy(self) -> WalkState:
         cells = {name: own.copy() for name, own in self.cells.items()}
