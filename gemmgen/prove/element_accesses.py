@@ -211,19 +211,21 @@ def register_number(
     """The flat index of an element; None if it is outside."""
     if len(place.first) != len(place.sizes):
         raise Unsupported(f"{len(place.first)} indices of {place.key}")
-    flat = 0
+    flat, last = 0, len(place.sizes) - 1
     for i, (form, size) in enumerate(zip(place.first, place.sizes, strict=True)):
-        own = form.number()
+        own = form.plain
         if own is None:
             raise Unsupported(
                 f"the index {polynomials.text(form)} of registers is not the same for all"
             )
-        own += e if i == len(place.sizes) - 1 else 0
+        own += e if i == last else 0
+        if 0 <= own < size:
+            context.ledger.count("register bounds")
+            flat = flat * size + own
+            continue
         name = place.key.partition("@")[0]
-        about = f"index {i} of {name} is {own}, of {size}"
-        if not context.check(state, "register bounds", not 0 <= own < size, about):
-            return None
-        flat = flat * size + own
+        context.check(state, "register bounds", True, f"index {i} of {name} is {own}, of {size}")
+        return None
     return flat
 
 

@@ -80,6 +80,10 @@ def integer(context: WalkContext, state: WalkState, scope: WalkScope, expr: Expr
 
 def form(context: WalkContext, state: WalkState, scope: WalkScope, expr: Expr) -> Polynomial:
     """An integer that is one form."""
+    if isinstance(expr, Var):  # most often a variable of an unrolled loop
+        known = scope.names.get(expr.name)
+        if isinstance(known, Polynomial):
+            return known
     found = integer(context, state, scope, expr)
     if not isinstance(found, Polynomial):
         raise Unsupported("an index that depends on a condition on sizes, other in each thread")
@@ -116,7 +120,7 @@ def binding(scope: WalkScope, name: str) -> Binding:
 def located(context: WalkContext, state: WalkState, scope: WalkScope, element: Element) -> Binding:
     """The place of an element: a tensor, a shared or a register array with all indices given."""
     base = binding(scope, element.buffer)
-    indices = tuple(form(context, state, scope, index) for index in element.indices)
+    indices = tuple([form(context, state, scope, index) for index in element.indices])
     match base:
         case GlobalPlace(param, offset):
             (index,) = indices or (polynomials.ZERO,)
@@ -282,11 +286,14 @@ def _binary(
     left, wide = _evaluated(context, state, scope, expr.left)
     right, also = _evaluated(context, state, scope, expr.right)
     op, wide = expr.op, wide or also
-    if op == "+" and data.ZERO in (left, right) and isinstance(right, Total | TermTotals | Number):
+    if isinstance(left, Polynomial) and isinstance(right, Polynomial):
+        if op not in COMPARED and left.plain is not None and right.plain is not None:
+            return _arithmetic(context, state, op, left, right), wide
+    elif op == "+" and data.ZERO in (left, right) and isinstance(right, Total | TermTotals | Number):
         return (right if left == data.ZERO else left), False
-    if op == "+" and _is_total(left) and (_is_total(right) or isinstance(right, UnknownData)):
+    elif op == "+" and _is_total(left) and (_is_total(right) or isinstance(right, UnknownData)):
         return products.joined(context, state, left, right), False
-    if op == "*" and _is_total(left) and isinstance(right, TensorElement):
+    elif op == "*" and _is_total(left) and isinstance(right, TensorElement):
         scaled = term_totals.scaled(left, right, context.scales)
         if scaled is not None:
             return scaled, False

@@ -68,7 +68,8 @@ class Theory:
         self.permutations = dict[str, Polynomial]()
         self._decided: dict[object, tuple[bool, Sequence[Condition]]] = {}
         self._digits: dict[bytes, tuple[Term, Ints]] = {}
-        self._ranges: dict[str, list[Term]] = {}
+        self._used: dict[bytes, None] = {}
+        self._made: dict[int, tuple[Condition, Term, tuple[bytes, ...]]] = {}
 
     # ---- symbols ----
 
@@ -143,6 +144,17 @@ class Theory:
     # ---- terms of the solver ----
 
     def term(self, condition: Condition) -> Term:
+        """A condition as a term, which is made once; it notes the vectors in it."""
+        known = self._made.get(id(condition))
+        if known is None:
+            outer, self._used = self._used, {}
+            known = condition, self._new_term(condition), tuple(self._used)
+            self._made[id(condition)], self._used = known, outer
+        _, term, vectors = known
+        self._used.update(dict.fromkeys(vectors))
+        return term
+
+    def _new_term(self, condition: Condition) -> Term:
         match condition:
             case Truth(value):
                 if isinstance(value, bool):
@@ -269,7 +281,7 @@ class Theory:
 
     def _terms(self, wanted: Sequence[Condition], deep: bool) -> list[Term]:
         """``wanted`` and what is known of its symbols and vectors."""
-        self._used: dict[bytes, None] = {}
+        self._used = {}
         terms = [self.term(one) for one in (*wanted, *self.cone(wanted, deep))]
         for digit, digits in (self._digits[key] for key in self._used):
             terms += [digit >= 0, digit <= int(digits.max())]
