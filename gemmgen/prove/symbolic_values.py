@@ -149,20 +149,20 @@ def _evaluated(
 ) -> tuple[Value, bool]:
     """The value, and whether it is a 64-bit integer."""
     match expr:
-        case Int(literal):
-            return polynomials.fixed(literal), False
-        case Float(literal):
-            return Number(literal), False
-        case Var(name):
+        case Var(name):  # the most frequent ones come first
             found = binding(scope, name)
             if isinstance(found, VariableSlot):
                 return state.slots[found.key], False
             return cast(Value, found), False
-        case Wide(operand):
-            return _evaluated(context, state, scope, operand)[0], True
         case Element():
             place = located(context, state, scope, expr)
             return element_accesses.load(context, state, place, 1)[0], False
+        case Int(literal):
+            return polynomials.fixed(literal), False
+        case Float(literal):
+            return Number(literal), False
+        case Wide(operand):
+            return _evaluated(context, state, scope, operand)[0], True
         case Select():
             return _select(context, state, scope, expr)
         case Binary("&&" | "||", _, _):

@@ -77,6 +77,7 @@ from gemmgen.prove.state import (
 )
 from gemmgen.prove.walk_context import WalkContext
 
+WITH_BODIES = (Block, For, If, Invoke, WarpRoles)
 NOT_FINITE = Flag("acc != finite")
 """That an accumulator is Inf or NaN: a rare path computes it again."""
 ORDERING = (
@@ -106,9 +107,13 @@ def run(
 
 
 def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -> list[WalkState]:
-    if not isinstance(node, Block | For | If | Invoke | WarpRoles):
+    if not isinstance(node, WITH_BODIES):
         context.where = Where(node, context.where.origins)
     match node:
+        case Assign(target, value):  # the most frequent ones come first
+            _assign(
+                context, state, scope, target, symbolic_values.value(context, state, scope, value)
+            )
         case Block():
             return _block(context, node, state, scope)
         case For():
@@ -134,10 +139,6 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
             if kind in ("float", "double", "i32"):
                 found = symbolic_values.as_data(found)
             _define(context, state, scope, name, found)
-        case Assign(target, value):
-            _assign(
-                context, state, scope, target, symbolic_values.value(context, state, scope, value)
-            )
         case AdvanceRing():
             for one in node.assignments:
                 found = symbolic_values.value(context, state, scope, one.value)
