@@ -11,7 +11,7 @@ from gemmgen.prove.goals import Fact
 from gemmgen.prove.prover import Proof, prove
 from tests.prove import needs_z3  # noqa: F401  # skips the file without the solver
 
-from .planting import EXAMPLES, HERE, Mistake, emitted, mistakes
+from .planting import HERE, Mistake, emitted, mistakes
 
 SHAPE = (HERE / "schedules" / "cluster.sched").read_text(encoding="utf-8")
 EXIT = "      sync_cluster []\n"
@@ -37,18 +37,18 @@ def test_tensor_cores_of_two_blocks_are_proved() -> None:
     assert proof.status == "proved", [one.reason for one in proof.outcomes]
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("hopper/cluster", "clusters of persistent blocks"),
-        ("hopper/split_k", "split_k in clusters"),
-    ],
-)
-def test_clusters_that_are_not_covered_are_unknown(name: str, said: str) -> None:
-    assert (EXAMPLES / f"{name}.sched").is_file()
-    kernel = emitted(name)
+def test_clusters_that_split_k_are_unknown() -> None:
+    kernel = emitted("hopper/split_k")
     proof = prove(kernel.lowered.kernels[0], kernel.program.problem, 60.0)
-    assert {(one.status, one.reason) for one in proof.outcomes} == {("unknown", said)}
+    found = {(one.status, one.reason) for one in proof.outcomes}
+    assert found == {("unknown", "split_k in clusters")}
+
+
+@pytest.mark.in_proof("m=2 n=2")
+@pytest.mark.parametrize("shape", ["m=2", "n=2", "m=4", "m=2 n=2"])
+def test_clusters_of_persistent_blocks_are_proved(shape: str) -> None:
+    proof = proof_of(SHAPE.replace("m=2 n=2", shape) + "persistent\n")
+    assert proof.status == "proved", [one.reason for one in proof.outcomes]
 
 
 @pytest.mark.parametrize(

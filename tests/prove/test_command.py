@@ -131,14 +131,14 @@ def test_a_race_is_not_confirmed_by_a_run(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_unknown_is_exit_code_3() -> None:
-    result = gemmgen("prove", "hopper/cluster")
+    result = gemmgen("prove", "hopper/split_k")
     assert result.exit_code == 3
-    assert "10 facts unknown" in result.stdout and "clusters of persistent blocks" in result.stdout
+    assert "10 facts unknown" in result.stdout and "split_k in clusters" in result.stdout
 
 
 def test_codes_of_several_files() -> None:
     assert command.CODES == {"proved": 0, "refuted": 1, "unknown": 3}
-    result = gemmgen("prove", "hopper/cluster", NAIVE)
+    result = gemmgen("prove", "hopper/split_k", NAIVE)
     assert result.exit_code == 3 and "proved for all sizes" in result.stdout
 
 
