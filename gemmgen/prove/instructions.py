@@ -19,6 +19,7 @@ from gemmgen.prove import (
     element_accesses,
     lane_matrices,
     named_barriers,
+    part_accesses,
     polynomials,
     shared_accesses,
     shared_state,
@@ -75,6 +76,8 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
         case "sync_cluster":
             uniform(context, state, "some threads of the cluster do not come to its barrier")
             clusters.meet(state)
+        case "add":
+            _add(context, node, state, scope)
         case "ldmatrix":
             lane_matrices.load(context, node, state, scope)
         case "stmatrix":
@@ -110,10 +113,20 @@ def _barrier(context: WalkContext, state: WalkState) -> None:
     for cells in state.cells.values():
         shared_state.meet(cells)
     if context.partials is not None:
-        context.partials.unordered = False
+        context.partials.meet()
     if state.clocks is not None:
         for warps in np.split(np.arange(state.clocks.warps), context.ranks):
             warp_clocks.meet(state.clocks, state.traces, warps)
+
+
+def _add(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
+    into, value = node.operands
+    assert isinstance(into, Element)
+    place = symbolic_values.located(context, state, scope, into)
+    if not isinstance(place, GlobalPlace):
+        raise Unsupported("an atomic addition to another memory")
+    own = symbolic_values.number(context, state, scope, value)
+    part_accesses.add(context, state, place, own)
 
 
 def _copy(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.param import Param
 from gemmgen.ir.problem import Problem
-from gemmgen.prove import block_end, coverage, own_sum, split_parts
+from gemmgen.prove import block_end, coverage, own_sum, part_accesses, split_parts
 from gemmgen.prove.discharge import Discharge, FactOutcome
 from gemmgen.prove.goals import FACTS, Fact, Goal
 from gemmgen.prove.integers import Unsupported
@@ -142,6 +142,7 @@ def _walk(context: WalkContext, problem: Problem) -> None:
     """Walks the kernel, and adds to the ledger what its end shows."""
     for state in _final_states(context):
         block_end.check(context, state)
+        part_accesses.check_left(context, state)
     context.theory.questions.about = "the facts products and formula"
     own_sum.check(context, problem)
     context.theory.questions.about = "the fact coverage"

@@ -103,9 +103,9 @@ class WalkState:
     was left early since the enclosing loop's body began.  ``guard``: the conditions on sizes under
     which this branch is, which end with it.  ``multiplying`` are the arrays of accumulators that
     are not the threads', and how many groups of wgmma were committed since.  ``clocks`` and
-    ``barriers`` are there if a kernel has mbarriers.  ``freed`` are symbols of an invariant, each of
-    which stands for whatever its variable has; a walk from there takes them for fixed, so no copy
-    has them."""
+    ``barriers`` are there if a kernel has mbarriers.  ``freed`` are symbols of an invariant that
+    stand for whatever their variables have; a walk from there takes them for fixed, so no copy has
+    them."""
 
     cells: dict[str, Cells]
     slots: dict[str, Value] = field(default_factory=dict[str, Value])

@@ -289,7 +289,9 @@ def _binary(
     if isinstance(left, Polynomial) and isinstance(right, Polynomial):
         if op not in COMPARED and left.plain is not None and right.plain is not None:
             return _arithmetic(context, state, op, left, right), wide
-    elif op == "+" and data.ZERO in (left, right) and isinstance(right, Total | TermTotals | Number):
+    elif (
+        op == "+" and data.ZERO in (left, right) and isinstance(right, Total | TermTotals | Number)
+    ):
         return (right if left == data.ZERO else left), False
     elif op == "+" and _is_total(left) and (_is_total(right) or isinstance(right, UnknownData)):
         return products.joined(context, state, left, right), False

@@ -104,8 +104,8 @@ class WalkContext:
         if self.ranks > 1 and self.block_threads % WARP:
             raise Unsupported("clusters of blocks with a part of a warp")
         self.bounded = bool(given)
-        parts = self.interface.parts
-        self.partials = Partials(parts) if parts > 1 else None
+        parts, added = self.interface.parts, not self.interface.ordered
+        self.partials = Partials(parts, self.interface.groups, added) if parts > 1 else None
 
     # ---- what is assumed ----
 
