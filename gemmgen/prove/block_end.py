@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gemmgen.prove import shared_state
+import numpy as np
+
+from gemmgen.prove import clusters, shared_state
 from gemmgen.prove.state import WalkState
 from gemmgen.prove.walk_context import WalkContext
 
@@ -19,6 +21,9 @@ def check(context: WalkContext, state: WalkState) -> None:
         if state.barriers.open.any():
             about = "a copy that no thread waits for may be in flight when the block ends"
             context.violated(state, "races", about)
+    if state.waiting is not None:
+        thread = int(np.argmin(state.waiting))
+        context.violated(state, "barriers", clusters.NOT_ALL, thread)
     if context.ranks > 1 and state.barriers is not None:
         context.ledger.count("barriers")
         if state.barriers.numbers and state.barriers.remote.any():

@@ -59,6 +59,8 @@ def _load(
         raise Unsupported("a copy of a box by several threads")
     thread, ranks = int(threads[0]), [rank]
     if node.name == "multicast_box":
+        if context.partials is not None and context.partials.counts:
+            raise Unsupported("a copy to another block that may have ended")
         ranks = _ranks(context, state, scope, at.pop(), thread)
     place = symbolic_values.located(context, state, scope, target)
     number = barrier_phases.number_of(context, state, scope, barrier)

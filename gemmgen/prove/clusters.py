@@ -21,6 +21,30 @@ from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.state import WalkScope, WalkState
 from gemmgen.prove.walk_context import WalkContext
 
+NOT_ALL = "some threads of the cluster do not come to its barrier"
+
+
+def sync(context: WalkContext, state: WalkState, scope: WalkScope) -> None:
+    """All threads of the cluster wait for each other; those of a role for the other roles."""
+    if context.partials is not None and context.partials.counts:
+        raise Unsupported("a cluster's barrier in blocks that are the last of their tiles")
+    if scope.role:
+        here = np.zeros(context.threads, np.bool_)
+        here[context.active(state)] = True
+        if not all(map(condition_queries.is_uniform, state.path)):
+            raise Unsupported("a barrier under a condition of each thread")
+        came = here if state.waiting is None else here | state.waiting
+        state.waiting = None if came.all() else came
+        if state.waiting is not None:
+            return
+    meet(state)
+
+
+def check_waiting(context: WalkContext, state: WalkState) -> None:
+    """That no thread goes on that waits for the rest of its cluster."""
+    if state.waiting is not None and state.waiting[context.active(state)].any():
+        raise Unsupported("what a role does after a cluster's barrier that others have not reached")
+
 
 def meet(state: WalkState) -> None:
     """All threads of the cluster wait for each other."""
@@ -47,6 +71,8 @@ def check_whole(context: WalkContext, state: WalkState) -> None:
 def arrive_at(context: WalkContext, node: Instruction, state: WalkState, scope: WalkScope) -> None:
     """An arrival of each thread at the mbarrier of a block of its cluster."""
     barrier, rank = node.operands
+    if context.partials is not None and context.partials.counts:
+        raise Unsupported("an arrival at another block that may have ended")
     own = barrier_phases.number_of(context, state, scope, barrier)
     form = symbolic_values.form(context, state, scope, rank)
     if not form.concrete:

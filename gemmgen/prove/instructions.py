@@ -52,7 +52,7 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
                 shared_state.wait(cells, pending, context.statement())
         case "copy_async":
             _copy(context, node, state, scope)
-        case "sync_warps":
+        case "sync_warps" | "sync_warps_or":
             named_barriers.sync_warps(context, node, state, scope)
         case "sync_warp":
             warp_products.sync_warp(context, state)
@@ -74,8 +74,9 @@ def execute(context: WalkContext, node: Instruction, state: WalkState, scope: Wa
         case "arrive_at":
             clusters.arrive_at(context, node, state, scope)
         case "sync_cluster":
-            uniform(context, state, "some threads of the cluster do not come to its barrier")
-            clusters.meet(state)
+            if not scope.role:
+                uniform(context, state, clusters.NOT_ALL)
+            clusters.sync(context, state, scope)
         case "add":
             _add(context, node, state, scope)
         case "ldmatrix":
@@ -113,7 +114,8 @@ def _barrier(context: WalkContext, state: WalkState) -> None:
     for cells in state.cells.values():
         shared_state.meet(cells)
     if context.partials is not None:
-        context.partials.meet()
+        for rank in range(context.ranks):
+            context.partials.meet(np.flatnonzero(context.rank == rank))
     if state.clocks is not None:
         for warps in np.split(np.arange(state.clocks.warps), context.ranks):
             warp_clocks.meet(state.clocks, state.traces, warps)

@@ -15,6 +15,8 @@ from gemmgen.prove.theory import Theory
 
 ONE = polynomials.fixed(1)
 BOUND_SECONDS = 2.0
+MOST_TERMS = 3
+"""Of a number that is divided as it is written: a multiple, a rest, and a number."""
 LONGEST_TITLE = 45
 
 
@@ -151,11 +153,11 @@ def permuted(theory: Theory, x: Polynomial, table: Ints) -> Polynomial:
 
 def _by_symbol(theory: Theory, x: Polynomial, y: Polynomial) -> tuple[Polynomial, Polynomial]:
     """New symbols: ``x = q * y + r``."""
-    if not (x.uniform and y.uniform):
-        raise Unsupported(f"a division by {polynomials.text(y)}, other in each thread")
     whole = _whole(theory, x, y)
     if whole is not None:
         return whole
+    if not (x.uniform and y.uniform):
+        raise Unsupported(f"a division by {polynomials.text(y)}, other in each thread")
     key = ("/", polynomials.signature(x), polynomials.signature(y))
     if key not in theory.shared_names:
         q, r = theory.symbol("quotient"), theory.symbol("remainder")
@@ -189,18 +191,29 @@ def _by_symbol(theory: Theory, x: Polynomial, y: Polynomial) -> tuple[Polynomial
 
 
 def _whole(theory: Theory, x: Polynomial, y: Polynomial) -> tuple[Polynomial, Polynomial] | None:
-    """``c`` and the rest, if ``x = c * y + rest`` as it is written, and ``0 <= rest < y``."""
-    if len(y.terms) != 1 or len(x.terms) != 2 - (not x.terms.keys() & y.terms.keys()):
+    """``c`` and the rest, if ``x = c * y + rest`` as it is written, and ``0 <= rest < y``.
+
+    With ``y = g * t`` and ``rest = g * r + v`` for numbers ``0 <= v < g``, other ones in each
+    thread (the blocks of a cluster), that is so if ``0 <= r < t``.
+    """
+    if len(y.terms) != 1 or len(x.terms) > MOST_TERMS:
         return None
-    ((symbols, one),) = y.terms.items()
+    ((symbols, factor),) = y.terms.items()
     times = x.terms.get(symbols, 0)
-    if one != 1 or not isinstance(times, int):
+    if not isinstance(factor, int) or factor < 1 or not isinstance(times, int):
         return None
-    rest = polynomials.subtract(x, polynomials.scale(y, times))
-    claims = (conditions.not_negative(rest), conditions.less(rest, y))
-    known = [c for x in rest.symbols for c in (*theory.facts[x], *theory.definitions[x])]
+    rest = polynomials.subtract(x, polynomials.scale(y, times // factor))
+    last = np.asarray(rest.constant)
+    own = {name: value for name, value in rest.terms.items() if name != polynomials.ONE}
+    if not np.all((last >= 0) & (last < factor)) or len(own) > 1:
+        return None
+    if any(not isinstance(value, int) or value % factor for value in own.values()):
+        return None
+    first = Polynomial({name: value // factor for name, value in own.items()})
+    claims = (conditions.not_negative(first), conditions.less(first, Polynomial({symbols: 1})))
+    known = [c for x in first.symbols for c in (*theory.facts[x], *theory.definitions[x])]
     if all(condition_queries.is_stated(known, claim) for claim in claims):
-        return polynomials.fixed(times), rest
+        return polynomials.fixed(times // factor), rest
     return None
 
 
@@ -240,10 +253,15 @@ def _quotient(form: Polynomial, by: Polynomial) -> Polynomial | None:
 
 
 def named(theory: Theory, form: Polynomial, name: str) -> Polynomial:
-    """``form``, or a symbol in its place: a count of tiles, or a new one with its bounds if it
-    has products of symbols."""
+    """``form``, or a symbol in its place: a count of tiles, or a multiple of one, or a new one with
+    its bounds if it has products of symbols."""
     if not form.uniform or form.concrete:
         return form
+    if len(form.terms) == 1:
+        ((monomial, factor),) = form.terms.items()
+        count = theory.shared_names.get(("=", polynomials.signature(Polynomial({monomial: 1}))))
+        if count is not None:
+            return polynomials.scale(count, factor)
     key = ("=", polynomials.signature(form))
     if key not in theory.shared_names and all(len(monomial) < 2 for monomial in form.terms):
         return form

@@ -53,8 +53,6 @@ class LaunchGrid:
 
 def grid_of(interface: Interface, theory: Theory, sizes: Mapping[str, Polynomial]) -> LaunchGrid:
     """The grid of a launch, with what is known of it in ``theory``."""
-    if interface.cluster and interface.parts > 1:
-        raise Unsupported("split_k in clusters")
     if interface.parts > 1 and interface.resident:
         raise Unsupported("split_k of persistent blocks")
     along = interface.cluster or (1,) * len(interface.tiles)
@@ -79,8 +77,9 @@ def grid_of(interface: Interface, theory: Theory, sizes: Mapping[str, Polynomial
             total = polynomials.multiply(total, count)
         total = named(theory, total, "tiles")
         tile = _number(theory, "tile", total, most)
-        blocks = polynomials.scale(total, interface.parts)
-        return LaunchGrid(tuple(counts), total, tile, blocks, tile, sides, blocks)
+        ranks = interface.cluster_blocks
+        blocks = polynomials.scale(total, interface.parts * ranks)
+        return LaunchGrid(tuple(counts), total, tile, blocks, tile, sides, blocks, ranks)
     ranks = interface.cluster_blocks
     name = CLUSTER if interface.cluster else BLOCK
     if not interface.resident:

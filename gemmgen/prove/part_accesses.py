@@ -41,7 +41,7 @@ def save(context: WalkContext, state: WalkState, place: GlobalPlace, values: lis
         context.check(state, "races", bool(twice.any()), about)
         _check_readers(context, state, partials, part, own_at, threads)
         shared_state.store(cells, context.events.add(value), own_at, threads)
-    partials.unordered = True
+    partials.wrote(threads)
 
 
 def add(context: WalkContext, state: WalkState, place: GlobalPlace, value: Data) -> None:
@@ -67,7 +67,7 @@ def add(context: WalkContext, state: WalkState, place: GlobalPlace, value: Data)
         assert isinstance(known, Total | TermTotals | UnknownData)
         value = products.joined(context, state, value, known)
     shared_state.store(cells, context.events.add(value), own, threads)
-    partials.unordered = True
+    partials.wrote(threads)
 
 
 def load(context: WalkContext, state: WalkState, place: GlobalPlace, width: int) -> list[Data]:
@@ -75,6 +75,7 @@ def load(context: WalkContext, state: WalkState, place: GlobalPlace, width: int)
     part, at = _located(context, state, partials, place, width)
     about = "partial accumulators are read before all blocks have counted"
     context.check(state, "races", part not in partials.visible, about)
+    _check_acquired(context, state, partials)
     if part not in partials.written:
         return [shared_state.NEVER] * width
     cells, threads = partials.written[part], context.active(state)
@@ -97,11 +98,19 @@ def check_left(context: WalkContext, state: WalkState) -> None:
         context.check(state, "products", left, about)
 
 
+def _check_acquired(context: WalkContext, state: WalkState, partials: Partials) -> None:
+    """That the block's count is before what the threads here do."""
+    early = not partials.acquired[context.active(state)].all()
+    about = "partial accumulators are accessed by threads that do not know of the block's count"
+    context.check(state, "races", bool(partials.visible) and early, about)
+
+
 def _zero(
     context: WalkContext, state: WalkState, partials: Partials, at: Ints, values: list[Data]
 ) -> None:
     about = "a partial sum that others add to is written"
     context.check(state, "races", not partials.visible, about)
+    _check_acquired(context, state, partials)
     if any(value != data.ZERO for value in values):
         raise Unsupported("a partial sum that is not left at zero")
     for e in range(len(values)):
@@ -127,7 +136,7 @@ def _partials(context: WalkContext, param: Param) -> Partials:
 
 def _cells(context: WalkContext, param: Param, partials: Partials, part: int) -> Cells:
     if part not in partials.written:
-        cells = partials.written[part] = new_cells(_count(param, partials))
+        cells = partials.written[part] = new_cells(context.ranks * _count(param, partials))
         if partials.added:
             every = np.arange(cells.event.size)
             shared_state.store(cells, context.events.add(data.ZERO), every, np.zeros_like(every))
@@ -144,9 +153,9 @@ def _located(
     context: WalkContext, state: WalkState, partials: Partials, place: GlobalPlace, width: int
 ) -> tuple[int, Ints]:
     """The part and, for each thread, the number of an element in it."""
-    size = _count(place.param, partials)
+    size, ranks = _count(place.param, partials), context.ranks
     for part in [TILE] if partials.added else range(partials.parts):
-        own = polynomials.scale(context.grid.of_part(part), size)
+        own = polynomials.scale(context.grid.of_part(part), ranks * size)
         rest = polynomials.subtract(place.offset, own)
         if rest.concrete:
             break
@@ -155,8 +164,9 @@ def _located(
         raise Unsupported(f"partial accumulators at {shown}, outside each part of the tile")
     at = data.numbers(rest.constant, context.threads)
     about = f"{place.param.name} is accessed outside the tile's part"
-    wrong = (at < 0) | (at + width > size)
+    first = context.rank * size
+    wrong = (at < first) | (at + width > first + size)
     context.check(state, "global bounds", wrong, about)
     about = f"{place.param.name} is accessed at no multiple of {width} elements"
     context.check(state, "alignment", at % width != 0, about)
-    return part, np.clip(at, 0, size - width)
+    return part, np.clip(at, 0, ranks * size - width)

@@ -8,33 +8,38 @@ import numpy as np
 
 from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove.shared_state import NONE, Cells
+from gemmgen.prove.state import WalkState
 
 
 @dataclass
 class Partials:
     """What each part's block has written of its tile; ``part`` is the block that is walked, and
-    ``counts`` how often it has counted.  ``ends`` are the variables of each block when it counts,
-    by the number of its counter; ``unordered``: it has written since its last barrier;
-    ``visible``: the parts whose blocks have counted before.  ``readers`` are the threads that have
-    read each element since.
+    ``counts`` how often it has counted.  ``ends`` are the states in which blocks count, by the
+    number of the counter.  ``visible``: the parts whose blocks have counted before.  ``readers``
+    are the threads that have read each element since.
+
+    Of each thread: ``written_since`` its last barrier, the number of that one in ``barriers``, and
+    whether it has ``acquired`` what others wrote before they counted.
 
     ``added``: blocks add to one tile that is zero before (``reduce=atomic``).  Then ``zeroed`` are
     the elements that the last block has left at zero for the next call.
     """
 
     parts: int
+    threads: int
     groups: int = 1
     added: bool = False
     part: int = 0
     counts: int = 0
     written: dict[int, Cells] = field(default_factory=dict[int, Cells])
-    ends: dict[int, list[dict[str, object]]] = field(
-        default_factory=dict[int, list[dict[str, object]]]
-    )
-    unordered: bool = False
+    ends: dict[int, list[WalkState]] = field(default_factory=dict[int, list[WalkState]])
     visible: frozenset[int] = frozenset()
     readers: dict[int, Ints] = field(default_factory=dict[int, Ints])
     zeroed: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
+    met: int = 0
+
+    def __post_init__(self) -> None:
+        self.begin(0)
 
     @property
     def together(self) -> int:
@@ -52,19 +57,40 @@ class Partials:
 
     def begin(self, part: int) -> None:
         """The next block is that of ``part``."""
-        self.part, self.counts, self.unordered, self.visible = part, 0, False, frozenset()
+        self.part, self.counts, self.visible = part, 0, frozenset()
+        self.written_since: Bools = np.zeros(self.threads, np.bool_)
+        self.has_written: Bools = np.zeros(self.threads, np.bool_)
+        self.barriers: Ints = np.zeros(self.threads, np.int64)
+        self.acquired: Bools = np.zeros(self.threads, np.bool_)
 
-    def go_on(self) -> None:
-        """The block that is walked is the last one that counts, so that what the others wrote is
-        ordered before what it does."""
+    def go_on(self, acquired: Bools) -> None:
+        """The block that is walked is the last one that counts: what the others wrote is ordered
+        before what the ``acquired`` threads do."""
         first = self.part
         known = range(first, first + self.together) if self.in_group else range(self.parts)
         self.visible, self.counts = frozenset(known), self.counts + 1
+        self.acquired = acquired.copy()
+        self.has_written[:] = False
         self.readers.clear()
         for cells in self.written.values():
             cells.writer.fill(NONE)
 
-    def meet(self) -> None:
-        """All threads of the block wait for each other."""
-        self.unordered = False
-        self.readers.clear()
+    def meet(self, threads: Ints) -> None:
+        """Some threads of a block wait for each other."""
+        self.met += 1
+        self.barriers[threads] = self.met
+        self.written_since[threads] = False
+        if self.acquired[threads].any():
+            self.acquired[threads] = True
+        for readers in self.readers.values():
+            readers[np.isin(readers, threads)] = NONE
+
+    def wrote(self, threads: Ints) -> None:
+        self.written_since[threads] = self.has_written[threads] = True
+
+    def is_ordered(self, chosen: int, block: Bools) -> bool:
+        """Whether all that the threads of ``block`` have written is ordered before what the
+        ``chosen`` one does next, by one barrier."""
+        others = self.barriers[block & self.has_written]
+        late = self.written_since[block].any()
+        return not late and bool((others == self.barriers[chosen]).all())

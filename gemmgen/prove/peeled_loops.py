@@ -66,6 +66,8 @@ class PeeledLoop(TripLoop):
                 rounds = self._proved(marks[n], partial(self._rounds, heads, n, period, entry))
                 context.periods.append((self.by, period))
                 every = [*ends[: ends_before[n]], *rounds]
+                if context.partials is not None:  # a part that has no products adds zero
+                    every, without = [*every, *without], []
                 equal_orders.joined_order(every)
                 after = self._joined(entry, every)
                 if without:

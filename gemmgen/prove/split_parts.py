@@ -14,7 +14,17 @@ from dataclasses import replace
 import numpy as np
 
 from gemmgen.ir.thread_code import CountArrival
-from gemmgen.prove import block_end, conditions, polynomials, shared_state, symbolic_values
+from gemmgen.numerics.operators import Bools
+from gemmgen.prove import (
+    block_end,
+    conditions,
+    data,
+    equal_orders,
+    polynomials,
+    shared_state,
+    symbolic_values,
+    warp_clocks,
+)
 from gemmgen.prove.conditions import Truth
 from gemmgen.prove.data import UnknownData
 from gemmgen.prove.integers import Unsupported
@@ -40,28 +50,50 @@ def count(
 ) -> list[WalkState]:
     """The last block goes on; the others have ended."""
     partials = context.partials
-    if partials is None or node.alone:
+    if partials is None:
         raise Unsupported("a count of blocks")
-    if state.path or state.pending is not None or state.clocks is not None:
-        raise Unsupported("a count of blocks under a condition, or beside mbarriers")
-    about = "some threads of the block do not come to the count"
-    context.check(state, "barriers", state.mask is not None, about)
-    _check_count(context, node, state, scope, partials)
-    for cells in state.cells.values():
-        shared_state.meet(cells)
+    if state.path or state.pending is not None:
+        raise Unsupported("a count of blocks under a condition")
+    if not node.alone:
+        about = "some threads of the block do not come to the count"
+        context.check(state, "barriers", state.mask is not None, about)
+    chosen = _chosen(context, node, state, scope)
+    _check_count(context, node, state, scope, partials, chosen)
+    if not node.alone:
+        _meet(context, state)
+    block_end.check(context, state)
     first = partials.part % partials.together if partials.in_group else partials.part
     counter = partials.group if partials.in_group else partials.groups
     ends = partials.ends.setdefault(counter, [])
     if first:
-        block_end.check(context, state)
-        ends.append(dict(state.slots))
+        ends.append(state)
         return []
     _go_on(context, state, scope, ends)
-    partials.go_on()
+    every = np.ones(context.threads, np.bool_)
+    partials.go_on(chosen if node.alone else every)
     key = scope.key(node.name)
-    state.slots[key] = conditions.YES
+    state.slots[key] = conditions.Truth(chosen) if node.alone else conditions.YES
     scope.names[node.name] = VariableSlot(key)
     return [state]
+
+
+def _meet(context: WalkContext, state: WalkState) -> None:
+    """The barrier that publishes the result."""
+    for cells in state.cells.values():
+        shared_state.meet(cells)
+    if state.clocks is not None:
+        for warps in np.split(np.arange(state.clocks.warps), context.ranks):
+            warp_clocks.meet(state.clocks, state.traces, warps)
+
+
+def _chosen(context: WalkContext, node: CountArrival, state: WalkState, scope: WalkScope) -> Bools:
+    """The threads that count."""
+    found = symbolic_values.truth(context, state, scope, node.chosen)
+    if not isinstance(found, Truth):
+        raise Unsupported("a count by a thread that depends on sizes")
+    every = np.zeros(context.threads, np.bool_)
+    every[context.active(state)] = True
+    return every & found.value
 
 
 def _check_count(
@@ -70,44 +102,49 @@ def _check_count(
     state: WalkState,
     scope: WalkScope,
     partials: Partials,
+    chosen: Bools,
 ) -> None:
-    chosen = symbolic_values.truth(context, state, scope, node.chosen)
-    if not isinstance(chosen, Truth):
-        raise Unsupported("a count by a thread that depends on sizes")
-    times = int(np.count_nonzero(np.broadcast_to(chosen.value, (context.threads,))))
-    context.check(state, "races", times != 1, f"a block counts {times} times")
+    about = "partial accumulators may be written after the block has counted"
+    for rank in range(context.ranks):
+        block: Bools = context.rank == rank
+        own = np.flatnonzero(block & chosen)
+        context.check(state, "races", own.size != 1, f"a block counts {own.size} times")
+        if own.size == 1:
+            context.check(state, "races", not partials.is_ordered(int(own[0]), block), about)
     counter = symbolic_values.located(context, state, scope, node.counter)
     place = _counter(context, partials)
-    own = isinstance(counter, GlobalPlace) and polynomials.same(counter.offset, place)
+    is_own = isinstance(counter, GlobalPlace) and not np.any(
+        polynomials.differing(counter.offset, place) & chosen
+    )
     what = "group" if partials.in_group else "tile"
-    context.check(state, "races", not own, f"a block counts for another {what}")
+    context.check(state, "races", not is_own, f"a block counts for another {what}")
     last = symbolic_values.form(context, state, scope, node.last).number()
     others = partials.together if partials.in_group or partials.groups == 1 else partials.groups
     about = f"a block goes on after {last} others have counted, of {others - 1}"
     context.check(state, "races", last != others - 1, about)
-    about = "partial accumulators may be written after the block has counted"
-    context.check(state, "races", partials.unordered, about)
 
 
 def _counter(context: WalkContext, partials: Partials) -> Polynomial:
     """Where a tile's counter is: those of its groups come before its own."""
+    tile = context.grid.of_rank(context.grid.tile, context.rank)
     if partials.groups == 1:
-        return context.grid.tile
-    first = polynomials.scale(context.grid.tile, partials.groups + 1)
+        return tile
+    first = polynomials.scale(tile, partials.groups + 1)
     number = partials.group if partials.in_group else partials.groups
     return polynomials.add(first, polynomials.fixed(number))
 
 
-def _go_on(
-    context: WalkContext, state: WalkState, scope: WalkScope, ends: list[dict[str, object]]
-) -> None:
+def _go_on(context: WalkContext, state: WalkState, scope: WalkScope, ends: list[WalkState]) -> None:
     """``state`` without what differs from part to part."""
     for key, value in state.slots.items():
-        if not all(key in end and _same(value, end[key]) for end in ends):
+        if not all(key in end.slots and _same(value, end.slots[key]) for end in ends):
             state.slots[key] = OF_ONE_PART
     state.registers = dict.fromkeys(state.registers, OF_ONE_PART)
     for cells in state.cells.values():
         cells.event.fill(shared_state.NONE)
+    if state.barriers is not None:
+        equal_orders.joined_order([state, *ends])
+        state.barriers.guards = [equal_orders.UNKNOWN for _ in state.barriers.guards]
     scope.names["blockIdx.x"] = OF_ONE_PART
     context.grid = replace(context.grid, block=context.theory.symbol("last block"))
 
@@ -115,4 +152,9 @@ def _go_on(
 def _same(value: object, other: object) -> bool:
     if isinstance(value, Polynomial) and isinstance(other, Polynomial):
         return polynomials.same(value, other)
-    return not is_integer(value) and value == other
+    if is_integer(value) or is_integer(other):
+        return False
+    one, two = (isinstance(each, symbolic_values.CONDITIONS) for each in (value, other))
+    if one or two:
+        return one and two and conditions.signature(value) == conditions.signature(other)  # type: ignore[arg-type]  # conditions, by the line above
+    return data.same(value, other)  # type: ignore[arg-type]  # no integer and no condition

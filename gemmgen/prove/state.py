@@ -105,7 +105,7 @@ class WalkState:
     are not the threads', and how many groups of wgmma were committed since.  ``clocks`` and
     ``barriers`` are there if a kernel has mbarriers.  ``freed`` are symbols of an invariant that
     stand for whatever their variables have; a walk from there takes them for fixed, so no copy has
-    them."""
+    them.  ``waiting`` are the threads at a cluster's barrier that other roles have not reached."""
 
     cells: dict[str, Cells]
     slots: dict[str, Value] = field(default_factory=dict[str, Value])
@@ -120,6 +120,7 @@ class WalkState:
     clocks: Clocks | None = None
     barriers: BarrierStates | None = None
     freed: dict[str, str] = field(default_factory=dict[str, str])
+    waiting: Bools | None = None
 
     def copy(self) -> WalkState:
         cells = {name: own.copy() for name, own in self.cells.items()}
@@ -133,7 +134,7 @@ class WalkState:
         return self._with(self.cells)
 
     def _with(self, cells: dict[str, Cells]) -> WalkState:
-        return WalkState(
+        found = WalkState(
             cells,
             dict(self.slots),
             dict(self.registers),
@@ -147,6 +148,8 @@ class WalkState:
             self.clocks,
             self.barriers,
         )
+        found.waiting = self.waiting
+        return found
 
     @property
     def traces(self) -> list[LastAccesses]:

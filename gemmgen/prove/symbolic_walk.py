@@ -40,6 +40,7 @@ from gemmgen.ir.warp_matrices import (
 from gemmgen.ir.warp_roles import WarpRoles
 from gemmgen.ir.warpgroup_matrices import DescribeMatrix
 from gemmgen.prove import (
+    clusters,
     condition_queries,
     conditions,
     data,
@@ -101,6 +102,8 @@ def run(
         context.theory.questions.left()
         after: list[WalkState] = []
         for state in states:
+            if state.waiting is not None:
+                clusters.check_waiting(context, state)
             after += [state] if state.broken else step(context, node, state, scope)
         states = after
     return states
@@ -130,9 +133,9 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
         case Invoke():
             return _invoke(context, node, state, scope)
         case Leave(condition):
-            if context.ranks > 1:
-                raise Unsupported("a return in a block of a cluster")
             test = symbolic_values.truth(context, state, scope, condition)
+            if context.ranks > 1 and test is not conditions.NO:
+                raise Unsupported("a return in a block of a cluster")
             return [_assumed(state, conditions.negated(test))]
         case Define(name, value, kind, _):
             found = symbolic_values.value(context, state, scope, value)
@@ -273,6 +276,8 @@ def _merge(
     context: WalkContext, state: WalkState, test: Condition, yes: WalkState, no: WalkState
 ) -> None:
     """The registers, variables and stores of two branches."""
+    if not yes.waiting is no.waiting is state.waiting:
+        raise Unsupported("a barrier under a condition of each thread")
     for key in state.slots:
         one, two = yes.slots[key], no.slots[key]
         if one is not two:

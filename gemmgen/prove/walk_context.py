@@ -105,7 +105,8 @@ class WalkContext:
             raise Unsupported("clusters of blocks with a part of a warp")
         self.bounded = bool(given)
         parts, added = self.interface.parts, not self.interface.ordered
-        self.partials = Partials(parts, self.interface.groups, added) if parts > 1 else None
+        groups = self.interface.groups
+        self.partials = Partials(parts, self.threads, groups, added) if parts > 1 else None
 
     # ---- what is assumed ----
 
