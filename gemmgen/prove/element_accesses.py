@@ -175,14 +175,39 @@ def load_global(
     check_alignment(context, state, tensor, width)
     if not valid:
         check_global(context, state, tensor, at, width)
-        return [TensorElement(tensor.param.name, neighbor(at, e)) for e in range(width)]
+        return [_element(context, tensor.param.name, neighbor(at, e)) for e in range(width)]
     found: list[Data] = []
     for e, test in enumerate(valid):
         own = neighbor(at, e)
         if not (isinstance(test, conditions.Truth) and test.value is False):
             check_global(context, under(state, test), tensor, own, 1)
-        found.append(data.pick(test, TensorElement(tensor.param.name, own), data.ZERO))
+        found.append(data.pick(test, _element(context, tensor.param.name, own), data.ZERO))
     return found
+
+
+def _element(context: WalkContext, tensor: str, at: Place) -> Data:
+    """An element of a tensor; two, if the contracted index is one of two (that of the next tile, if
+    there is one): where the element is used, it is known which."""
+    for letter in context.contracted:
+        form = data.form_at(at, letter)
+        for name in () if form is None else sorted(form.symbols & context.theory.choices.keys()):
+            assert form is not None
+            if any(len(monomial) > 1 and name in monomial for monomial in form.terms):
+                continue
+            condition, *sides = context.theory.choices[name]
+            yes, no = (
+                _element(
+                    context,
+                    tensor,
+                    tuple(
+                        (own, polynomials.substituted(each, name, side) if own == letter else each)
+                        for own, each in at
+                    ),
+                )
+                for side in sides
+            )
+            return data.pick(condition, yes, no)
+    return TensorElement(tensor, at)
 
 
 def _save_global(

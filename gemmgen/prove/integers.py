@@ -72,6 +72,7 @@ def _chosen(theory: Theory, condition: Condition, yes: Polynomial, no: Polynomia
         return None if test is None else number_in(sample, yes if test else no)
 
     theory.valued(name, value)
+    theory.choices[polynomials.text(name)] = condition, yes, no
     bound(theory, name)
     return name
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from gemmgen.prove import conditions, data, picked_values, polynomials, term_totals
+from gemmgen.prove import (
+    condition_queries,
+    conditions,
+    data,
+    picked_values,
+    polynomials,
+    term_totals,
+)
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import (
     Apply,
@@ -242,8 +249,11 @@ def settled(context: WalkContext, state: WalkState, value: Data, used: bool = Fa
         return value
     found = [*picked_values.leaves(value)]
     entries = [leaf for _, leaf in found if isinstance(leaf, TensorElement)]
-    if not entries or not all(data.same(entries[0], other) for other in entries[1:]):
+    if not entries:
         return value
+    if not all(data.same(entries[0], other) for other in entries[1:]):
+        decided = _decided(context, state, value) if used else value
+        return value if decided is value else settled(context, state, decided, used)
     first = entries[0]
     own = inside_tensor(context, first)
     if not used and context.partials is not None and not _is_known(context, state, found, own):
@@ -263,6 +273,22 @@ def settled(context: WalkContext, state: WalkState, value: Data, used: bool = Fa
         certain &= context.exact or context.partials is None
         context.claim(state, "products", never, about, address, certain=certain)
     return first
+
+
+def _decided(context: WalkContext, state: WalkState, value: Data) -> Data:
+    """``value`` without what the path rules out."""
+    if not isinstance(value, Pick):
+        return value
+    for test, side in (
+        (value.condition, value.yes),
+        (conditions.negated(value.condition), value.no),
+    ):
+        if condition_queries.is_stated(state.path, test):
+            return _decided(context, state, side)
+    yes, no = _decided(context, state, value.yes), _decided(context, state, value.no)
+    if yes is value.yes and no is value.no:
+        return value
+    return data.pick(value.condition, yes, no)
 
 
 def _is_known(context: WalkContext, state: WalkState, found: Leaves, inside: Condition) -> bool:

@@ -54,7 +54,8 @@ class Judgment:
 class Theory:
     """The symbols of one kernel.  ``facts`` of a symbol are cheap to use, ``definitions`` all that
     is known; ``sizes`` are those whose values a counterexample keeps small.  ``permutations``: a
-    symbol that is different for each value of a form, and has its range."""
+    symbol that is different for each value of a form, and has its range.  ``choices``: a symbol
+    that is the first form where the condition holds, else the second one."""
 
     def __init__(self, threads: int, seconds: float, questions: Questions):
         self.threads, self.seconds, self.questions = threads, seconds, questions
@@ -66,6 +67,7 @@ class Theory:
         self.samples, self.sizes = list[dict[str, int]](), list[str]()
         self.shared_names: dict[object, Polynomial] = {}
         self.permutations = dict[str, Polynomial]()
+        self.choices = dict[str, tuple[Condition, Polynomial, Polynomial]]()
         self._decided: dict[object, tuple[bool, Sequence[Condition]]] = {}
         self._digits: dict[bytes, tuple[Term, Ints]] = {}
         self._used: dict[bytes, None] = {}
