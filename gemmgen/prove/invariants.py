@@ -15,7 +15,7 @@ import numpy as np
 from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import conditions, data, polynomials, shared_state, term_totals
 from gemmgen.prove.conditions import ChosenInteger
-from gemmgen.prove.data import Data, Number, UnknownData
+from gemmgen.prove.data import Data, Number, Pick, UnknownData
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.shared_state import NEVER, NONE, Cells
 from gemmgen.prove.state import Value, WalkState
@@ -169,7 +169,7 @@ def weaken(context: WalkContext, known: WalkState, other: WalkState, change: Cha
         if value is CHANGES or _implied(found, value, change):
             continue
         if not _is_empty(context, other, found, value, change):
-            known.registers[place] = CHANGES
+            known.registers[place] = _in_part(found, value, change)
             forgot = True
     if known.barriers is not None and other.barriers is not None:
         for i, guard in enumerate(known.barriers.guards):
@@ -243,13 +243,40 @@ def _implied_value(other: Value | None, value: Value, change: Change) -> bool:
 
 def _implied(other: Data | None, value: Data, change: Change) -> bool:
     """Whether ``other`` is what ``value`` claims; no sum is the sum over no index."""
+    if value is CHANGES:
+        return True
     if other is None:
         return False
     claimed = data.with_forms(value, change)
+    if isinstance(value, Pick) and isinstance(claimed, Pick):
+        yes, no = _sides(other, claimed)
+        if _implied(yes, value.yes, change) and _implied(no, value.no, change):
+            return True
     totals = term_totals.totals_of(claimed)
     if isinstance(other, Number) and other.value == 0.0 and totals is not None:
         return all(polynomials.same(own.low, own.high) and not own.extra for _, own in totals)
     return data.same(claimed, other)
+
+
+def _sides(other: Data, claimed: Pick) -> tuple[Data, Data]:
+    """What ``other`` is where the condition of ``claimed`` holds, and where it does not."""
+    if isinstance(other, Pick):
+        own, its = (conditions.signature(each.condition) for each in (other, claimed))
+        if own == its:
+            return other.yes, other.no
+    return other, other
+
+
+def _in_part(other: Data | None, value: Data, change: Change) -> Data:
+    """``value`` without the sides that are not implied by ``other``."""
+    claimed = data.with_forms(value, change)
+    if other is None or not (isinstance(value, Pick) and isinstance(claimed, Pick)):
+        return CHANGES
+    found: list[Data] = []
+    for there, side in zip(_sides(other, claimed), (value.yes, value.no), strict=True):
+        is_so = _implied(there, side, change)
+        found.append(side if is_so else _in_part(there, side, change))
+    return CHANGES if found[0] is found[1] is CHANGES else Pick(value.condition, *found)
 
 
 def _is_empty(
@@ -287,17 +314,34 @@ def _weaken_cells(context: WalkContext, known: Cells, other: Cells, change: Chan
             apart = _apart(claimed, found)
         if not np.any(apart):
             continue
+        forgot = True
+        if apart is True and isinstance(value, Pick) and theirs != NONE:
+            left = _in_part(
+                data.taken(context.events.values[int(theirs)], other.place[where]),
+                data.taken(value, known.place[where]),
+                change,
+            )
+            if left is not CHANGES:
+                known.event[where] = context.events.add(left)
+                known.place[where] = np.arange(where.size)
+                continue
         wrong = where[apart] if isinstance(apart, np.ndarray) else where
         if lost is None:
             lost = np.asarray(context.events.add(CHANGES))
         known.event[wrong] = lost
         known.place[wrong] = 0
-        forgot = True
     return forgot
 
 
 def _apart(claimed: Data, found: Data) -> Bools | bool:
     """In which elements two values differ: True for all."""
+    if claimed is CHANGES:
+        return False
+    if isinstance(claimed, Pick):
+        yes, no = _sides(found, claimed)
+        apart = _apart(claimed.yes, yes) | _apart(claimed.no, no)
+        if not np.any(apart):
+            return False
     if data.skeleton(claimed) != data.skeleton(found):
         return True
     apart: Bools | bool = False

@@ -25,7 +25,7 @@ from gemmgen.prove.data import (
 )
 from gemmgen.prove.integers import ONE
 from gemmgen.prove.polynomials import Polynomial
-from gemmgen.prove.state import WalkState
+from gemmgen.prove.state import WalkState, under
 from gemmgen.prove.walk_context import WalkContext
 
 WHOLE = -1
@@ -253,11 +253,14 @@ def settled(context: WalkContext, state: WalkState, value: Data, used: bool = Fa
         return value
     if not all(data.same(entries[0], other) for other in entries[1:]):
         decided = _decided(context, state, value) if used else value
-        return value if decided is value else settled(context, state, decided, used)
+        if decided is not value:
+            return settled(context, state, decided, used)
+        return _settled_sides(context, state, _rotated(value), used)
     first = entries[0]
     own = inside_tensor(context, first)
     if not used and context.partials is not None and not _is_known(context, state, found, own):
-        return value
+        nested = isinstance(value.yes, Pick) or isinstance(value.no, Pick)
+        return _settled_sides(context, state, value, used) if nested else value
     for path, leaf in found:
         if isinstance(leaf, TensorElement):
             continue
@@ -273,6 +276,22 @@ def settled(context: WalkContext, state: WalkState, value: Data, used: bool = Fa
         certain &= context.exact or context.partials is None
         context.claim(state, "products", never, about, address, certain=certain)
     return first
+
+
+def _rotated(value: Pick) -> Pick:
+    """``value`` with the choice of an element before the one between it and zero."""
+    test, own, zero = value.condition, value.yes, value.no
+    if own == data.ZERO:
+        test, own, zero = conditions.negated(test), zero, own
+    if zero != data.ZERO or not isinstance(own, Pick):
+        return value
+    return Pick(own.condition, data.pick(test, own.yes, zero), data.pick(test, own.no, zero))
+
+
+def _settled_sides(context: WalkContext, state: WalkState, value: Pick, used: bool) -> Data:
+    yes = settled(context, under(state, value.condition), value.yes, used)
+    no = settled(context, under(state, conditions.negated(value.condition)), value.no, used)
+    return data.pick(value.condition, yes, no)
 
 
 def _decided(context: WalkContext, state: WalkState, value: Data) -> Data:
@@ -292,10 +311,11 @@ def _decided(context: WalkContext, state: WalkState, value: Data) -> Data:
 
 
 def _is_known(context: WalkContext, state: WalkState, found: Leaves, inside: Condition) -> bool:
-    """Whether leaves that are zero are never inside."""
+    """Whether leaves that are zero are never inside, and others that are no elements never are."""
     for path, leaf in found:
-        if leaf == data.ZERO:
-            never = conditions.negated(conditions.all_of(*path, inside))
+        if not isinstance(leaf, TensorElement):
+            where = (*path, inside) if leaf == data.ZERO else path
+            never = conditions.negated(conditions.all_of(*where))
             given = tuple(map(conditions.signature, state.path))
             key = ("settled", given, conditions.signature(never))
             if not context.theory.decided(key, state.path, never):
