@@ -9,13 +9,14 @@ entry, or from one trip to the next, is forgotten, until all that is left follow
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 import numpy as np
 
 from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import conditions, data, polynomials, shared_state, term_totals
 from gemmgen.prove.conditions import ChosenInteger
-from gemmgen.prove.data import Data, Number, Pick, UnknownData
+from gemmgen.prove.data import Data, Number, Pick, TermTotals, Total, UnknownData
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.shared_state import NEVER, NONE, Cells
 from gemmgen.prove.state import Value, WalkState
@@ -161,7 +162,10 @@ def weaken(context: WalkContext, known: WalkState, other: WalkState, change: Cha
     forgot = False
     change = _with_values(context, known, other, change)
     for key, value in known.slots.items():
-        if not _implied_value(other.slots.get(key), value, change):
+        found = other.slots.get(key)
+        if not _implied_value(found, value, change) and not (
+            _is_total(value) and _is_empty(context, other, found, value, change)
+        ):
             known.slots[key] = _any(context, known, key, value, other.slots.get(key))
             forgot = True
     for place, value in known.registers.items():
@@ -258,6 +262,10 @@ def _implied(other: Data | None, value: Data, change: Change) -> bool:
     return data.same(claimed, other)
 
 
+def _is_total(value: Value) -> TypeGuard[Total | TermTotals]:
+    return isinstance(value, Total | TermTotals)
+
+
 def _sides(other: Data, claimed: Pick) -> tuple[Data, Data]:
     """What ``other`` is where the condition of ``claimed`` holds, and where it does not."""
     if isinstance(other, Pick):
@@ -280,7 +288,7 @@ def _in_part(other: Data | None, value: Data, change: Change) -> Data:
 
 
 def _is_empty(
-    context: WalkContext, state: WalkState, other: Data | None, value: Data, change: Change
+    context: WalkContext, state: WalkState, other: Value | None, value: Data, change: Change
 ) -> bool:
     """Whether ``value`` claims a sum over no index where ``other``, of ``state``, is none."""
     claimed = data.with_forms(value, change)

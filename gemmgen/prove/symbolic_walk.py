@@ -410,6 +410,8 @@ def _break(
         return [state]
     if not condition_queries.is_uniform(test):
         raise Unsupported("a break of some threads")
+    if condition_queries.is_stated(state.path, conditions.negated(test)):
+        return [state]
     gone = state.copy()
     gone.broken = gone.left = True
     gone.path = (*gone.path, test)
