@@ -149,7 +149,7 @@ def _join_agent(known: WalkState, before: WalkState, other: WalkState, agent: in
     events = list(_events(known, before, other, agent))
     pairs: set[tuple[int, int]] = set()
     for own, their, _ in events:
-        codes = own * MOST_EPOCHS + their
+        codes = own.astype(np.int64) * MOST_EPOCHS + their
         found = np.unique(codes[(own != NEVER) & (their != NEVER)])
         pairs |= {divmod(int(code), MOST_EPOCHS) for code in found}
     chain.order(pairs)

@@ -9,6 +9,7 @@ conflict if one is a write, and the later one's warp does not know of the earlie
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove.integers import Unsupported
 
-NEVER = 1 << 40
+NEVER = 1 << 30
 """The epoch of a read that goes on: no warp knows of it."""
 NO_LANE, SEVERAL_LANES, MET = -1, -2, -3
 NO_AGENT = -1
@@ -62,16 +63,20 @@ def new_trace(warps: int, count: int) -> LastAccesses:
     def full(value: int, *shape: int) -> Ints:
         return np.full(shape, value, np.int64)
 
+    def of_warps(value: int, kind: type[np.signedinteger[Any]]) -> Ints:
+        """Narrow numbers: there are as many as warps times elements, and states are kept."""
+        return cast(Ints, np.full((warps, count), value, kind))
+
     return LastAccesses(
-        full(0, warps, count),
-        full(NO_LANE, warps, count),
+        of_warps(0, np.int32),
+        of_warps(NO_LANE, np.int8),
         full(NO_AGENT, count),
         full(0, count),
         full(NO_LANE, count),
         full(NO_AGENT, count),
         full(NO_AGENT, count),
         full(0, count),
-        full(NO_AGENT, warps, count),
+        of_warps(NO_AGENT, np.int16),
         np.zeros((warps, count), np.bool_),
     )
 

@@ -37,13 +37,6 @@ def test_tensor_cores_of_two_blocks_are_proved() -> None:
     assert proof.status == "proved", [one.reason for one in proof.outcomes]
 
 
-def test_clusters_that_split_k_are_unknown() -> None:
-    kernel = emitted("hopper/split_k")
-    proof = prove(kernel.lowered.kernels[0], kernel.program.problem, 60.0)
-    found = {(one.status, one.reason) for one in proof.outcomes}
-    assert found == {("unknown", "split_k in clusters")}
-
-
 @pytest.mark.in_proof("m=2 n=2")
 @pytest.mark.parametrize("shape", ["m=2", "n=2", "m=4", "m=2 n=2"])
 def test_clusters_of_persistent_blocks_are_proved(shape: str) -> None:

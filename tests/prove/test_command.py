@@ -131,14 +131,14 @@ def test_a_race_is_not_confirmed_by_a_run(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_unknown_is_exit_code_3() -> None:
-    result = gemmgen("prove", "hopper/split_k")
+    result = gemmgen("prove", "best/deep")
     assert result.exit_code == 3
-    assert "10 facts unknown" in result.stdout and "split_k in clusters" in result.stdout
+    assert "10 facts unknown" in result.stdout and "split_k: 264 parts" in result.stdout
 
 
 def test_codes_of_several_files() -> None:
     assert command.CODES == {"proved": 0, "refuted": 1, "unknown": 3}
-    result = gemmgen("prove", "hopper/split_k", NAIVE)
+    result = gemmgen("prove", "best/deep", NAIVE)
     assert result.exit_code == 3 and "proved for all sizes" in result.stdout
 
 
