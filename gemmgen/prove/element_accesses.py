@@ -186,8 +186,8 @@ def load_global(
 
 
 def _element(context: WalkContext, tensor: str, at: Place) -> Data:
-    """An element of a tensor; two, if the contracted index is one of two (that of the next tile, if
-    there is one): where the element is used, it is known which."""
+    """An element of a tensor; two, if the contracted index is one of two that are a number apart
+    (that of a later tile, if there is one): where the element is used, it is known which."""
     for letter in context.contracted:
         form = data.form_at(at, letter)
         for name in () if form is None else sorted(form.symbols & context.theory.choices.keys()):
@@ -195,6 +195,8 @@ def _element(context: WalkContext, tensor: str, at: Place) -> Data:
             if any(len(monomial) > 1 and name in monomial for monomial in form.terms):
                 continue
             condition, *sides = context.theory.choices[name]
+            if polynomials.subtract(*sides).number() is None:
+                continue
             yes, no = (
                 _element(
                     context,

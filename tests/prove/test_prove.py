@@ -87,6 +87,8 @@ UNSEEN = (
     "a share of each tile that begins with its first row",
     "a block of several tiles that exits before others arrive at its mbarriers",
     "mbarriers for several tiles that another block may use before they are initialized",
+    "a split cluster that no block waits for",
+    "a result of a count that is published by another barrier",
 )
 """Violations of other facts that it does not see: its numbers are finite and have few terms."""
 ALL = mistakes()
