@@ -112,8 +112,8 @@ def _knows_arrivals(state: WalkState, number: int, warps: Ints) -> bool:
     """Whether some warps that arrive know all that the arrivals of the phases before pass on.
 
     Then it does no harm if one of those is late and this one counts in its place: who waits for
-    that phase learns from this arrival what the other one would have told, and the late one counts
-    for this phase.  That is so where arrivals alone end a phase, and each expects no bytes.
+    that phase learns from this arrival what the other one would have passed on, and the late one
+    counts for this phase.  That is so where arrivals alone end a phase, and each expects no bytes.
     """
     clocks, barriers = barrier_phases.parts(state)
     if barriers.counts[number]:

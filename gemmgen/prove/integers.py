@@ -1,4 +1,7 @@
-"""C's integer arithmetic on forms: division, remainders, choices, and names for their results."""
+"""C's integer arithmetic on forms: division, remainders, choices, and names for their results.
+
+Over 300 lines: divisions by numbers, by symbols and by products, each with its lemmas.
+"""
 
 from __future__ import annotations
 

@@ -85,18 +85,16 @@ def _over_tiles(
     Each number of a tile is that of one block's trip: the block's own, and every gridDim.x-th from
     there on.  Nothing is known of what a trip leaves but what holds before the first, too.
     """
-    grid = context.grid
-    tile = grid.of_rank(grid.tile, context.rank)
+    grid, tile = context.grid, context.grid.of_rank(context.grid.tile, context.rank)
     if not polynomials.same(start, grid.of_rank(grid.block, context.rank)):
         raise Unsupported(f"a loop over tiles from {polynomials.text(start)} on")
-    every = polynomials.scale(grid.tiles, grid.ranks)
-    all_tiles = conditions.is_zero(polynomials.subtract(stop, every))
-    context.claim(entry, "coverage", all_tiles, "a tile has no block")
+    apart = polynomials.subtract(stop, polynomials.scale(grid.tiles, grid.ranks))
+    context.claim(entry, "coverage", conditions.is_zero(apart), "a tile has no block")
     entry.slots = {key: own for key, own in entry.slots.items() if not scope.has_ended(key)}
 
     def once(head: WalkState) -> list[WalkState]:
         state = head.copy()
-        going = conditions.less(grid.tile, grid.tiles)
+        going = conditions.less(grid.tile, stop if grid.ranks == 1 else grid.tiles)
         state.path, state.left = (*state.path, going), False
         context.ranged(state, polynomials.add(tile, grid.blocks), ())
         inner = scope.inner()

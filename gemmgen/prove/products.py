@@ -1,4 +1,8 @@
-"""Multiply-adds: which elements they multiply, and which products an accumulator has."""
+"""Multiply-adds: which elements they multiply, and which products an accumulator has.
+
+Over 300 lines: what a value is known to be, and what a product of two such values adds, decide each
+other.
+"""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class TileTrips:
         return states[0]
 
     def complete(self, gone: WalkState) -> None:
-        """Sums that end where the loop does end there by name."""
+        """Totals that end where the loop does end there by name."""
         self.loop.complete(gone)
 
     def after(self, state: WalkState) -> list[WalkState]:

@@ -4,6 +4,8 @@ A question is over all threads at once: each vector becomes a variable within it
 its residue class.  That loses how vectors depend on each other, so that an answer that something
 is violated counts only once a thread is found that violates it; else the vectors' own combinations
 are added, and the question is asked again.
+
+Over 300 lines: symbols, their terms and the questions share one state.
 """
 
 from __future__ import annotations
