@@ -115,7 +115,7 @@ def _barrier(context: WalkContext, state: WalkState) -> None:
         shared_state.meet(cells)
     if context.partials is not None:
         for rank in range(context.ranks):
-            context.partials.meet(np.flatnonzero(context.rank == rank))
+            context.partials.meet(np.flatnonzero(context.rank == rank), whole=True)
     if state.clocks is not None:
         for warps in np.split(np.arange(state.clocks.warps), context.ranks):
             warp_clocks.meet(state.clocks, state.traces, warps)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gemmgen.numerics.operators import Bools, Ints
-from gemmgen.prove.shared_state import NONE, Cells
+from gemmgen.prove.shared_state import NONE, SEVERAL, Cells
 from gemmgen.prove.state import WalkState
 
 
@@ -75,15 +75,15 @@ class Partials:
         for cells in self.written.values():
             cells.writer.fill(NONE)
 
-    def meet(self, threads: Ints) -> None:
-        """Some threads of a block wait for each other."""
+    def meet(self, threads: Ints, whole: bool = False) -> None:
+        """Some threads of a block, or all of the ``whole`` block, wait for each other."""
         self.met += 1
         self.barriers[threads] = self.met
         self.written_since[threads] = False
         if self.acquired[threads].any():
             self.acquired[threads] = True
         for readers in self.readers.values():
-            readers[np.isin(readers, threads)] = NONE
+            readers[np.isin(readers, [*threads, *([SEVERAL] if whole else [])])] = NONE
 
     def wrote(self, threads: Ints) -> None:
         self.written_since[threads] = self.has_written[threads] = True

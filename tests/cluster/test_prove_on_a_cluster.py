@@ -43,7 +43,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_files_are_proved_on_workers_and_reported_in_their_order(
     address: str, tmp_path: Path
 ) -> None:
-    done = gemmgen("prove", TILED, NAIVE, "hopper/cluster", "--scheduler", address, "--json")
+    done = gemmgen("prove", TILED, NAIVE, "best/deep", "--scheduler", address, "--json")
     assert done.exit_code == 3, done.stderr
     found = [(one["file"], one["status"]) for one in json.loads(done.stdout)]
     assert [status for _, status in found] == ["proved", "proved", "unknown"]
