@@ -34,8 +34,8 @@ def check_address(address: str) -> None:
 def connected(address: str, *, gpu: bool = False, within: float = WITHIN) -> Generator[DaskCluster]:
     """The cluster whose scheduler is at ``address``; ``gpu``: its workers with a GPU alone.
 
-    Raises ``UsageError`` if Dask is not installed, nothing answers ``within`` seconds, there is no
-    worker, or one has no nanny.
+    Raises ``UsageError`` if Dask is not installed, nothing answers ``within`` seconds, or
+    a worker is missing or has no nanny.
     """
     check_address(address)
     distributed = module()

@@ -76,13 +76,7 @@ def command(
     from gemmgen.prove import second_solver, solver
 
     cluster_option.check(scheduler)
-
-    if math.isnan(seconds):
-        raise UsageError("--seconds nan is not a number of seconds; 60 say")
-    if output is not None:
-        if len(files) > 1:
-            raise UsageError(f"-o {output} is the certificate of one FILE, not of {len(files)}")
-        writable(output, *files)
+    _check(files, seconds, output)
     emitted = [
         (name_of(path), compile_schedule(options.load(path, settings, arch))) for path in files
     ]
@@ -106,6 +100,16 @@ def command(
         write_file(output, certificate(kernel, first), *files)
     codes = {LOST if isinstance(one, str) else CODES[one.proof.status] for one in found}
     click.get_current_context().exit(min(codes - {0}, default=0))
+
+
+def _check(files: Sequence[str], seconds: float, output: str | None) -> None:
+    """Raises ``UsageError`` if an option is wrong."""
+    if math.isnan(seconds):
+        raise UsageError("--seconds nan is not a number of seconds; 60 say")
+    if output is not None:
+        if len(files) > 1:
+            raise UsageError(f"-o {output} is the certificate of one FILE, not of {len(files)}")
+        writable(output, *files)
 
 
 def _here(

@@ -315,7 +315,7 @@ def _decided(context: WalkContext, state: WalkState, value: Data) -> Data:
 
 
 def _is_known(context: WalkContext, state: WalkState, found: Leaves, inside: Condition) -> bool:
-    """Whether leaves that are zero are never inside, and others that are no elements never are."""
+    """Whether leaves that are zero are never inside, and no others but elements can occur."""
     for path, leaf in found:
         if not isinstance(leaf, TensorElement):
             where = (*path, inside) if leaf == data.ZERO else path

@@ -276,7 +276,7 @@ def _merge(
     context: WalkContext, state: WalkState, test: Condition, yes: WalkState, no: WalkState
 ) -> None:
     """The registers, variables and stores of two branches."""
-    if not yes.waiting is no.waiting is state.waiting:
+    if yes.waiting is not state.waiting or no.waiting is not state.waiting:
         raise Unsupported("a barrier under a condition of each thread")
     for key in state.slots:
         one, two = yes.slots[key], no.slots[key]
