@@ -12,6 +12,7 @@ from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
 from gemmgen.calling.requirement_messages import explain
 from gemmgen.calling.strides import bounds, is_folded
+from gemmgen.ir.blocked_letters import block, count, plain
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.interface import INT_MAX, Interface
 from gemmgen.ir.param import Param
@@ -159,6 +160,8 @@ def _extents(interface: Interface, views: Mapping[str, View]) -> dict[str, int]:
             continue
         for letter, size in zip(param.indices, views[param.name].shape, strict=True):
             name = interface.extent(letter)
+            if block(letter) > 1:
+                continue
             if extents.setdefault(name, size) != size:
                 first = origin[name]
                 raise CallError(
@@ -166,7 +169,24 @@ def _extents(interface: Interface, views: Mapping[str, View]) -> dict[str, int]:
                     f"{first} has shape {views[first].shape}, so {name} = {extents[name]}"
                 )
             origin.setdefault(name, param.name)
+    for param in interface.tensors:
+        if param.name in views:
+            _check_blocks(interface, param, views[param.name], extents)
     return extents
+
+
+def _check_blocks(
+    interface: Interface, param: Param, view: View, extents: Mapping[str, int]
+) -> None:
+    """Raises ``CallError`` if a tensor has not one element for each block of a letter."""
+    for letter, size in zip(param.indices, view.shape, strict=True):
+        elements, name = block(letter), interface.extent(plain(letter))
+        if elements > 1 and name in extents and count(letter, extents[name]) != size:
+            raise CallError(
+                f"{param.name} has shape {view.shape}, so {size} blocks of {elements} along "
+                f"{plain(letter)}, but {name} = {extents[name]} has "
+                f"{count(letter, extents[name])}"
+            )
 
 
 def _check_contiguous(param: Param, view: View) -> None:

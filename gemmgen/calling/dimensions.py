@@ -11,7 +11,16 @@ from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.gemm_roles import contraction
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
-from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
+from gemmgen.ir.requirement import (
+    Aligned,
+    AtLeast,
+    AtLeastBlocks,
+    AtMost,
+    Equal,
+    MultipleOf,
+    Requirement,
+    Within,
+)
 
 ROW = 2**30 + 8
 """The least leading dimension of a far call: the third row begins beyond 2^31."""
@@ -36,7 +45,7 @@ def laid_out(
     interface: Interface, param: Param, values: Mapping[str, int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The shape and the strides, in elements, of a tensor."""
-    shape = tuple(values[interface.extent(letter)] for letter in param.indices)
+    shape = tuple(interface.size(letter, values) for letter in param.indices)
     return shape, tuple(1 if step is None else values[step] for step in interface.steps(param))
 
 
@@ -51,7 +60,7 @@ def solve(interface: Interface, sizes: Mapping[str, int], pad: int) -> dict[str,
     """
     values = dict(sizes)
     for number, (name, row) in enumerate(_leading(interface)):
-        values[name] = sizes[row] + (pad + STEP * number if pad else 0)
+        values[name] = interface.size(row, sizes) + (pad + STEP * number if pad else 0)
     rules = tuple(rule for rule in constraints(interface) if rule.name in values)
     broken = [rule for rule in rules if not _holds(rule, values)]
     for _ in range(_ROUNDS):
@@ -78,12 +87,12 @@ def alignment(interface: Interface, tensor: str) -> int:
 
 
 def _leading(interface: Interface) -> Iterator[tuple[str, str]]:
-    """Each leading dimension that is a parameter, and the extent of its rows."""
+    """Each leading dimension that is a parameter, and the letter of its rows."""
     pitch, extents = dict(interface.pitch), interface.extent_names()
     for param in interface.tensors:
         name = pitch.get(param.name)
         if name is not None and name not in extents:
-            yield name, interface.extent(param.indices[-1])
+            yield name, param.indices[-1]
 
 
 def _holds(rule: Requirement, values: Mapping[str, int]) -> bool:
@@ -99,6 +108,8 @@ def _mend(rule: Requirement, values: dict[str, int]) -> None:
     match rule:
         case AtLeast(name, bound):
             values[name] = max(value, values[bound])
+        case AtLeastBlocks(name, bound, elements):
+            values[name] = max(value, -(-values[bound] // elements))
         case MultipleOf(name, divisor):
             values[name] = -(-value // divisor) * divisor
         case Equal(name, other):
@@ -144,7 +155,7 @@ def _place(
     strides = _strides(interface, param)
     ld = dict(interface.pitch).get(param.name)
     batches = [letter for letter, _ in strides]
-    sizes = {x: values[interface.extent(x)] for x in param.indices}
+    sizes = {x: interface.size(x, values) for x in param.indices}
     matrix = [x for x in param.indices[:-1] if x not in dict(interface.batches)]
     span = values[ld] * sizes[matrix[0]] if ld and matrix else sizes[param.indices[-1]]
     if layout == "interleaved" and ld is not None and ld in _free(interface):

@@ -55,7 +55,8 @@ def drawn(interface: Interface, case: Case, on: ArrayLibrary = NUMPY) -> dict[st
     found: dict[str, Real] = {}
     for at, param in enumerate(interface.tensors):
         there = sizes | dict.fromkeys(shared_letters(interface, param, case.layout), 1)
-        shape = sizes_of(axes_of(product, param.name), param.indices, there)
+        axes = axes_of(product, param.name, param.indices)
+        shape = sizes_of(axes, param.indices, there)
         kind, seed = kinds.get(param.name, others), 7919 * at + sum(case.shape)
         values = draw(kind, shape, seed, number, count, on)
         if param.dtype == "i8" and kind in ("normal", "positive"):
@@ -107,4 +108,5 @@ def as_stored(
     interface: Interface, param: Param, values: npt.NDArray[Element]
 ) -> npt.NDArray[Element]:
     """A view of a tensor in its roles in the order of its letters."""
-    return in_storage(values, param.indices, axes_of(contraction(interface), param.name))
+    axes = axes_of(contraction(interface), param.name, param.indices)
+    return in_storage(values, param.indices, axes)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gemmgen.ir.interface import Interface
-from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
+from gemmgen.ir.requirement import (
+    Aligned,
+    AtLeast,
+    AtLeastBlocks,
+    AtMost,
+    Equal,
+    MultipleOf,
+    Requirement,
+    Within,
+)
 
 
 def explain(requirement: Requirement, interface: Interface, values: Mapping[str, int]) -> str:
@@ -43,6 +52,12 @@ def explain(requirement: Requirement, interface: Interface, values: Mapping[str,
         case AtLeast(bound=bound):
             return (
                 f"{name} = {values[name]} is less than {bound} = {values[bound]}: the rows of "
+                f"{owner or 'the tensor'} overlap"
+            )
+        case AtLeastBlocks(bound=bound, block=elements):
+            return (
+                f"{name} = {values[name]}, and {bound} = {values[bound]} elements are "
+                f"{-(-values[bound] // elements)} blocks of {elements}: the rows of "
                 f"{owner or 'the tensor'} overlap"
             )
         case AtMost(bound=bound):

@@ -16,7 +16,11 @@ def formula_comment(program: Program) -> str:
 def formula_text(problem: Problem) -> str:
     """The same without the name."""
     value = format_expression(problem.epilogue)
-    terms = " * ".join(factor.text for factor in problem.factors)
+    scales = {scaling.of: scaling.tensor.text for scaling in problem.scales}
+    terms = " * ".join(
+        f"({factor.text} * {scales[factor.name]})" if factor.name in scales else factor.text
+        for factor in problem.factors
+    )
     return (
         f"{problem.c.text} = {value}, " f"acc = sum over {problem.k} of {terms} ({_types(problem)})"
     )

@@ -11,7 +11,16 @@ from gemmgen.ir.interface import Interface
 from gemmgen.ir.launch_attribute import ATTRIBUTES
 from gemmgen.ir.param import Param
 from gemmgen.ir.planes import unit
-from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
+from gemmgen.ir.requirement import (
+    Aligned,
+    AtLeast,
+    AtLeastBlocks,
+    AtMost,
+    Equal,
+    MultipleOf,
+    Requirement,
+    Within,
+)
 from gemmgen.ir.tensor_map import ALIGNMENT
 
 EXACT_DEPTH = (2**31 - 1) // 128**2
@@ -182,7 +191,9 @@ def requirement_lines(interface: Interface, width: int) -> list[str]:
 
 
 def _grouped(interface: Interface) -> list[list[str]]:
-    kinds: tuple[type[Requirement], ...] = (AtLeast, AtMost, Within, MultipleOf, Equal)
+    kinds: tuple[type[Requirement], ...] = (
+        *(AtLeast, AtLeastBlocks, AtMost, Within, MultipleOf, Equal),
+    )
     groups = [[r.text() for r in interface.requirements if isinstance(r, kind)] for kind in kinds]
     aligned: dict[int, list[str]] = {}
     for requirement in interface.requirements:

@@ -19,7 +19,17 @@ from gemmgen.ir.interface import Interface
 from gemmgen.ir.launch_attribute import ATTRIBUTES
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.parameters import namespace
-from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
+from gemmgen.ir.requirement import (
+    Aligned,
+    AtLeast,
+    AtLeastBlocks,
+    AtMost,
+    Equal,
+    MultipleOf,
+    Requirement,
+    Within,
+)
+from gemmgen.ir.simplify import wide_product
 from gemmgen.ir.tensor_map import map_name
 
 _COUNTED = {
@@ -192,6 +202,8 @@ def _broken(requirement: Requirement) -> Expr:
     match requirement:
         case AtLeast(name, bound):
             return Binary("<", Var(name), Var(bound))
+        case AtLeastBlocks(name, bound, elements):
+            return Binary("<", wide_product(Var(name), Int(elements)), Var(bound))
         case AtMost(name, bound):
             return Binary(">", Var(name), Int(bound))
         case MultipleOf(name, divisor):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gemmgen.expand.k_range import k_range_of
-from gemmgen.expand.promotion_intervals import groups_of
+from gemmgen.expand.promotion_intervals import groups_of, scales_read
 from gemmgen.ir import names
 from gemmgen.ir.atoms import ATOMS
 from gemmgen.ir.buffers import Space
@@ -191,7 +191,8 @@ def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ..
     if ATOMS[contract.atom].in_place:
         stages = stage(contract.a), stage(contract.b)
         ended = () if promotion_of(kernel) else (end_multiplies(kernel),)
-        return (*group(kernel, loop, stages), *ended)
+        scales = scales_read(kernel, names.tile_origin(loop.letter), stages[0])
+        return (*scales, *group(kernel, loop, stages), *ended)
     k, size = Var(loop.letter), names.block(loop.letter)
     origin = names.tile_origin(loop.letter)
     ahead = [c for c in fetches(loop) if reads_ahead(kernel, c)]
@@ -207,4 +208,5 @@ def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ..
     body.extend(fetch(kernel, loop, c, k, origin, stage) for c in present)
     body.extend(multiply(kernel, loop, k, origin, stage))
     unroll = unroll_of(kernel, loop, True if fetches(loop) else SINGLE_UNROLL)
-    return (*first, For(loop.letter, Int(0), size, step_of(loop), tuple(body), unroll=unroll))
+    steps = For(loop.letter, Int(0), size, step_of(loop), tuple(body), unroll=unroll)
+    return (*scales_read(kernel, origin, None), *first, steps)

@@ -21,7 +21,7 @@ from gemmgen.expand.inner_loop import end_multiplies, group, multiply_note, plus
 from gemmgen.expand.pipeline_roles import RolePipeline
 from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.pipeline_tma import TmaPipeline, wait
-from gemmgen.expand.promotion_intervals import groups_of
+from gemmgen.expand.promotion_intervals import groups_of, scales_read
 from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
 from gemmgen.ir.control import Block, If
@@ -51,6 +51,7 @@ class GroupPipeline(TmaPipeline):
         read_now = Block(READ_NOW, (), (barrier,))
         return (
             wait(ring, ring.stage),
+            *scales_read(self.kernel, names.tile_origin(self.letter), ring.stage),
             _issued(self, ring),
             read_now if promotion_of(self.kernel) else read,
             *self._issue_ahead(ring),
@@ -74,6 +75,7 @@ class GroupRolePipeline(RolePipeline):
         ring = self._ring()
         return (
             *self._landed(ring, ring.stage),
+            *scales_read(self.kernel, names.tile_origin(self.letter), ring.stage),
             _issued(self, ring),
             self._read(ring),
             *_promoted(self),

@@ -11,11 +11,13 @@ from gemmgen.expand.k_range import start_of
 from gemmgen.ir import names
 from gemmgen.ir.control import Block, If
 from gemmgen.ir.edit import pipeline_of, promotion_of
-from gemmgen.ir.expanded import Timed
+from gemmgen.ir.expanded import ReadScales, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int
 from gemmgen.ir.nodes import Kernel, Promote
 
 NOTE = "promote the partial accumulators to f32"
+SCALED_NOTE = "scale the partial accumulators, and promote them to f32"
+READ_NOTE = "the scales of this step"
 
 
 @record
@@ -78,7 +80,16 @@ class PromotionIntervals:
         return index if self.start == Int(0) else index - self.start
 
     def _promoted(self, body: tuple[Timed, ...]) -> Timed:
-        return Block(NOTE, self.promotion.origins, body)
+        note = SCALED_NOTE if self.promotion.scales else NOTE
+        return Block(note, self.promotion.origins, body)
+
+
+def scales_read(kernel: Kernel, origin: Expr, stage: Stage) -> tuple[Timed, ...]:
+    """Before the products of the tile at ``origin``: its scales, if it has any."""
+    promotion = promotion_of(kernel)
+    if promotion is None or not promotion.scales:
+        return ()
+    return (Block(READ_NOTE, (), (ReadScales(promotion.scales, origin, stage),)),)
 
 
 def groups_of(kernel: Kernel) -> PromotionIntervals | None:

@@ -197,6 +197,18 @@ class WarpReduce:
 
 
 @record
+class ReadScales:
+    """Read the factors of the thread's accumulators for the tile at ``origin`` along k; those in
+    shared memory from its ``stage``."""
+
+    SYNTAX = "{scales} at {origin}"
+
+    scales: tuple[str, ...]
+    origin: Expr
+    stage: Stage = None
+
+
+@record
 class Tiles:
     """For each tile of the block, in the work's order: one, or a loop.
 
@@ -215,6 +227,7 @@ Timed = (
     Tiles
     | Init
     | Promote
+    | ReadScales
     | Map
     | Load
     | Store

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from gemmgen.base.record import record
 from gemmgen.ir.arithmetic import PLAIN, Arithmetic
+from gemmgen.ir.blocked_letters import block, blocked, count, plain
 from gemmgen.ir.launch_attribute import AttributeName
 from gemmgen.ir.param import Param
 from gemmgen.ir.planes import pitch_of
@@ -129,12 +130,18 @@ class Interface:
     def is_factor(self, param: Param) -> bool:
         """Whether ``param`` is a tensor with the contracted letter of ``product``."""
         contracted = self.product and self.product[1]
-        return any(self.extent(letter) == contracted for letter in param.indices)
+        return any(self.extent(plain(letter)) == contracted for letter in param.indices)
 
     def extent(self, letter: str) -> str:
-        """The parameter that counts a letter's values."""
-        name = dict((*self.batches, *self.extents)).get(letter, letter.upper())
-        return dict(self.equal).get(name, name)
+        """The parameter that counts a letter's values; of a letter that numbers blocks that of the
+        elements, over a block's: ``K/128``."""
+        own = plain(letter)
+        name = dict((*self.batches, *self.extents)).get(own, own.upper())
+        return blocked(dict(self.equal).get(name, name), block(letter))
+
+    def size(self, letter: str, values: Mapping[str, int]) -> int:
+        """The number of a letter's values in a call with these ``values`` (extents by name)."""
+        return count(letter, values[self.extent(plain(letter))])
 
     def steps(self, param: Param) -> tuple[str | None, ...]:
         """Per letter of a tensor the parameter that is its stride in elements; None for 1.

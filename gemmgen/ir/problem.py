@@ -39,13 +39,25 @@ class Tensor:
 
 
 @record
+class Scaling:
+    """The factors of an operand's blocks: ``SA[k/128, m]`` of A has one for each 128 elements along
+    k of each row m.  ``tensor`` is f32, ``of`` is the operand's name."""
+
+    SYNTAX = "{tensor} of {of}"
+
+    tensor: Tensor
+    of: str
+
+
+@record
 class Problem:
     """``c = epilogue(acc)`` with ``acc[m, n] = sum over k of a[m, k] * b[k, n]``.
 
     ``m``, ``n``, ``k`` are the letters in the roles row, column and contracted: ``m`` is in a and
     c, ``n`` in b and c, ``k`` in a and b.  ``batch`` letters index the matrices, in the order of c:
     each is in c and in a, in b, or in both.  The factors of the ``gemm`` line are a and b, or b and
-    a where they are ``swapped``.
+    a where they are ``swapped``.  With ``scales`` each element of a and of b is multiplied by the
+    factor of its block, if it has one.
     """
 
     SYNTAX = "{c} = {a} * {b} over {m}, {n}, {k}"
@@ -62,6 +74,7 @@ class Problem:
     """Of the epilogue's own tensors, those that are stored otherwise than ``unstated`` says."""
     batch: tuple[str, ...] = ()
     swapped: bool = False
+    scales: tuple[Scaling, ...] = ()
 
     @property
     def factors(self) -> tuple[Tensor, Tensor]:
@@ -96,6 +109,10 @@ class Problem:
         matrix = self.matrix(tensor.letters)
         return (matrix[0], ld_name(tensor.name)) if len(matrix) == 2 else None
 
+    def scaling(self, tensor: str) -> Scaling | None:
+        """The scaling with this tensor of factors."""
+        return next((one for one in self.scales if one.tensor.name == tensor), None)
+
     def strides(self, tensor: Tensor) -> dict[str, str]:
         """Per batch letter the parameter that parts a tensor's matrices; none for a last letter,
         whose neighbors are neighbors in memory."""
@@ -119,6 +136,7 @@ class Problem:
     def dtype(self, tensor: str) -> DType:
         """What a tensor's elements are stored as: an operand's, or one's of the epilogue."""
         known: dict[str, DType] = {t.name: t.dtype for t in (self.a, self.b, self.c)}
+        known |= {scaling.tensor.name: scaling.tensor.dtype for scaling in self.scales}
         known |= dict(self.others)
         return known.get(tensor, unstated(self.c.dtype))
 

@@ -26,6 +26,21 @@ class AtLeast:
 
 
 @record
+class AtLeastBlocks:
+    """``ldsb * 128 >= K``: a leading dimension spans its row of an element for each ``block``."""
+
+    name: str
+    bound: str
+    block: int
+
+    def text(self) -> str:
+        return f"{self.name} * {self.block} >= {self.bound}"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        return values[self.name] * self.block >= values[self.bound]
+
+
+@record
 class AtMost:
     """``M <= 2147483519``: 32-bit index arithmetic cannot wrap."""
 
@@ -97,4 +112,4 @@ class Within:
         return self.least <= values[self.name] <= self.most
 
 
-Requirement = AtLeast | AtMost | MultipleOf | Equal | Aligned | Within
+Requirement = AtLeast | AtLeastBlocks | AtMost | MultipleOf | Equal | Aligned | Within

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from gemmgen.ir import names
 from gemmgen.ir.assumptions import equal_to
+from gemmgen.ir.blocked_letters import block, plain
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.expanded import Stage
 from gemmgen.ir.expr import Element, Expr, Int, Var
 from gemmgen.ir.parameters import ld_name
+from gemmgen.ir.problem import Tensor
 from gemmgen.ir.simplify import add, div, mod, mul, sub, wide_product
 from gemmgen.lower import bounds
 from gemmgen.lower.context import THREADS, Context
@@ -33,6 +35,12 @@ def in_global(
         return Element(tensor, (index[matrix[0]] if matrix else Int(0),))
     row = wide_product(index[matrix[0]], pitch(context, tensor))
     return Element(tensor, (add(row, index[matrix[-1]]),))
+
+
+def in_blocks(context: Context, tensor: Tensor, index: Mapping[str, Expr]) -> Element:
+    """The factor of the element at ``index``: letters of ``tensor`` number blocks of elements."""
+    blocks = {x: div(index[plain(x)], Int(block(x))) for x in tensor.letters}
+    return in_global(context, tensor.name, blocks, tensor.letters)
 
 
 def in_shared(

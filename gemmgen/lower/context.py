@@ -241,6 +241,8 @@ class Context:
                 # A matrix between two kernels has the letters of the output.
                 own = Tensor(buffer.name, (*problem.batch, *buffer.letters), buffer.dtype)
                 found[buffer.name] = known.get(buffer.name, own)
+        for scaling in problem.scales if self.kernel.has(problem.a.name) else ():
+            found[scaling.tensor.name] = scaling.tensor
         for e in walk(self.final.value):
             if isinstance(e, Element) and e.buffer not in found:
                 letters = tuple(i.name for i in e.indices if isinstance(i, Var))

@@ -27,6 +27,8 @@ def multiply(context: Context, node: Multiply) -> tuple[Node, ...]:
     def one(row: Expr, column: Expr) -> tuple[Node, ...]:
         a = _operand(context, node, node.contract.a, node.a_stage, m, row)
         b = _operand(context, node, node.contract.b, node.b_stage, n, column)
+        a = _scaled(context, node, a, context.problem.a.name, m, row)
+        b = _scaled(context, node, b, context.problem.b.name, n, column)
         total = addresses.sum_at(context, {m: row, n: column})
         target = "acc" if isinstance(total, Var) else total
         return (Assign(target, multiply_add(a, b, total, context.problem.accumulate)),)
@@ -49,14 +51,34 @@ def _operand(
     if source.space is Space.SHARED:
         element = addresses.in_shared(context, source, stage, {letter: own, k: node.k})
         return computable(element, source.dtype, acc_type)
+    index, guard = _place(context, node, letter, register)
+    element = addresses.in_global(context, name, index)
+    return choose(guard, computable(element, source.dtype, acc_type), number(0, acc_type))
+
+
+def _place(
+    context: Context, node: Multiply, letter: str, register: Expr
+) -> tuple[dict[str, Expr], Expr | None]:
+    """The indices of an operand's element along ``letter`` and k, and whether it exists."""
+    k, own = context.problem.k, addresses.own(context, letter, register)
     step = node.k if node.origin is None else add(node.origin, node.k)
     index: dict[str, Expr] = {letter: Var(letter), k: step}
     if not context.leaves_early:
         index[letter] = add(names.tile_origin(letter), own)
     in_tile = None if node.origin is None else bounds.inside(context, k, step)
-    guard = all_of(bounds.inside(context, letter, index[letter]), in_tile)
-    element = addresses.in_global(context, name, index)
-    return choose(guard, computable(element, source.dtype, acc_type), number(0, acc_type))
+    return index, all_of(bounds.inside(context, letter, index[letter]), in_tile)
+
+
+def _scaled(
+    context: Context, node: Multiply, value: Expr, operand: str, letter: str, register: Expr
+) -> Expr:
+    """An operand's element times the factor of its block, if its tensor has scales."""
+    scaling = next((one for one in context.problem.scales if one.of == operand), None)
+    if scaling is None:
+        return value
+    index, guard = _place(context, node, letter, register)
+    factor = addresses.in_blocks(context, scaling.tensor, index)
+    return value * choose(guard, factor, number(0, context.problem.accumulate))
 
 
 def _rows(context: Context, body: Body) -> tuple[Node, ...]:

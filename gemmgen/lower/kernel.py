@@ -34,6 +34,7 @@ from gemmgen.lower import (
     matrix_stores,
     mma,
     promoted_accumulators,
+    scale_fragments,
     split,
     threads,
     wgmma,
@@ -232,6 +233,7 @@ NODES: Mapping[type, LowerNode] = {
     **epilogue_store.LOWER,
     **matrix_stores.LOWER,
     **box_stores.LOWER,
+    **scale_fragments.LOWER,
 }
 """How expanded nodes are lowered, whatever holds the accumulators; the other nodes are in
 ``Lowering.nodes``."""

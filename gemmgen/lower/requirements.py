@@ -6,12 +6,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from gemmgen.ir.assumptions import divides, equal_to
+from gemmgen.ir.blocked_letters import block, plain
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.edit import copies, copy_outward, pipeline_of
 from gemmgen.ir.interface import INT_MAX
 from gemmgen.ir.param import Param
-from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
+from gemmgen.ir.requirement import (
+    Aligned,
+    AtLeast,
+    AtLeastBlocks,
+    AtMost,
+    Equal,
+    MultipleOf,
+    Requirement,
+    Within,
+)
 from gemmgen.ir.tensor_map import ALIGNMENT, STRIDE_BOUND, TensorMap
 from gemmgen.lower import addresses, bounds
 from gemmgen.lower.context import Context
@@ -31,8 +41,10 @@ def requirements(
     yield from _ranges(context)
     for name, pitch in pitches:
         letters = next(p.indices for p in params if p.name == name)
-        row = bounds.extent(context, letters[-1]).name
-        if pitch != row:
+        row = bounds.extent(context, plain(letters[-1])).name
+        if (elements := block(letters[-1])) > 1:
+            yield AtLeastBlocks(pitch, row, elements)
+        elif pitch != row:
             yield AtLeast(pitch, row)
     mapped = {one.tensor for one in maps}
     yield from _wide(context, mapped)

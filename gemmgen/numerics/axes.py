@@ -13,6 +13,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from gemmgen.ir.blocked_letters import count, plain
+
 Kind = TypeVar("Kind", bound=np.generic)
 Letters = tuple[str, ...]
 
@@ -39,15 +41,20 @@ class Roles(Protocol):
     def batch(self) -> tuple[str, ...]: ...
 
 
-def axes_of(problem: Roles, tensor: str) -> Letters:
-    """The letters of a tensor's axes in its roles."""
+def axes_of(problem: Roles, tensor: str, letters: Letters = ()) -> Letters:
+    """The letters of a tensor's axes in its roles; ``letters`` are its own, which matter where they
+    number blocks of an operand."""
     matrix = {problem.a.name: (problem.m, problem.k), problem.b.name: (problem.k, problem.n)}
+    blocks = {plain(letter): letter for letter in letters}
+    if problem.k in blocks and tensor not in matrix:
+        sides = matrix[problem.a.name if problem.m in blocks else problem.b.name]
+        return (*problem.batch, *(blocks[x] for x in sides))
     return (*problem.batch, *matrix.get(tensor, (problem.m, problem.n)))
 
 
 def sizes_of(axes: Letters, letters: Letters, extents: Mapping[str, int]) -> tuple[int, ...]:
     """The shape in its roles of a tensor that has ``letters``; ``extents`` are by letter."""
-    return tuple(extents[x] if x in letters else 1 for x in axes)
+    return tuple(count(x, extents[plain(x)]) if x in letters else 1 for x in axes)
 
 
 def in_roles(values: npt.NDArray[Kind], letters: Letters, axes: Letters) -> npt.NDArray[Kind]:

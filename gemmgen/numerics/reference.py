@@ -77,13 +77,16 @@ def split(
     groups: int = 1,
     backwards: bool = False,
     terms: int = 0,
+    factors: tuple[Real | None, ...] = (None, None),
     accumulate: Accumulate = sequential,
 ) -> Real:
     """Split-K: what ``parts`` ranges of k ``accumulate``, each ``promoted`` every ``terms``, added
     one after another within each of ``groups`` of consecutive parts, and then the groups' sums.
 
     A range has ceil(ceil(K / step) / parts) * step elements, the last ones fewer or none.
-    ``backwards`` adds the last part first.
+    ``backwards`` adds the last part first.  With ``factors`` of the elements of ``a`` and ``b``,
+    the same for all of an interval of ``terms``, each interval's sum is multiplied by their
+    product, and added by one fused multiply-add.
     """
     whole = range(a.shape[-1])
     steps = -(-len(whole) // step)
@@ -93,7 +96,9 @@ def split(
         ranges.reverse()
     intervals = [_intervals(each, terms) for each in ranges]
     found = iter(_totals(a, b, [one for each in intervals for one in each], accumulate))
-    totals = [_sum_in_order(list(islice(found, len(each)))) for each in intervals]
+    totals = [
+        _scaled_sum(list(islice(found, len(each))), each, factors) for each in intervals
+    ]
     size = parts // groups
     return _sum_in_order([_sum_in_order(totals[at : at + size]) for at in range(0, parts, size)])
 
@@ -141,6 +146,26 @@ def _totals(
             right = np.stack([b[..., list(terms[each]), :] for each in some])
             found |= zip(some, accumulate(left, right), strict=True)
     return [found[number] for number in range(len(terms))]
+
+
+def _scaled_sum(
+    sums: list[Real], intervals: list[range], factors: tuple[Real | None, ...]
+) -> Real:
+    """The ``sums`` of ``intervals`` of k one after another, times the ``factors`` there, if there
+    are any."""
+    of_a, of_b = factors
+    if of_a is None and of_b is None:
+        return _sum_in_order(sums)
+    total = np.zeros_like(sums[0])
+    for own, terms in zip(sums, intervals, strict=True):
+        if not terms:
+            continue
+        one = own.dtype.type(1)
+        row = one if of_a is None else of_a[..., :, terms[0], None]
+        column = one if of_b is None else of_b[..., None, terms[0], :]
+        with np.errstate(all="ignore"):
+            total = fused(own, np.broadcast_to(row * column, own.shape), total)
+    return total
 
 
 def _sum_in_order(sums: list[Real]) -> Real:

@@ -13,7 +13,7 @@ from gemmgen.ir.buffers import AxisSpread, Buffer, Role, Spread
 from gemmgen.ir.dtypes import DTYPES, DType
 from gemmgen.ir.expr import Binary, Call, Expr, Float, Var, walk
 from gemmgen.ir.nodes import Contract, Copy, Fact, Init, Kernel, Loop, Map, Program, Work
-from gemmgen.ir.problem import Problem, Tensor, default_epilogue
+from gemmgen.ir.problem import Problem, Scaling, Tensor, default_epilogue
 from gemmgen.ir.target import has
 from gemmgen.passes.intent import intent_of
 from gemmgen.schedule.model import Access, Dtypes, Schedule
@@ -102,8 +102,9 @@ def _problem(schedule: Schedule) -> Problem:
     epilogue = schedule.epilogue.expression if schedule.epilogue else default_epilogue(c)
     known = {c.name, a.name, b.name, "acc"}
     types: Dtypes = tuple(pair for pair in schedule.dtypes if pair[0] not in known)
+    scales = tuple(Scaling(Tensor(x.tensor, x.indices), x.of) for x in gemm.scales)
     acc = stored.get("acc", "f32")
-    return Problem(c, a, b, m, n, k, epilogue, acc, types, batches(gemm))
+    return Problem(c, a, b, m, n, k, epilogue, acc, types, batches(gemm), scales=scales)
 
 
 def default_work(problem: Problem, x: str) -> tuple[Work, Spread]:

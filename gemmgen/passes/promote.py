@@ -10,10 +10,12 @@ of f32 only with a promotion interval.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 
 from gemmgen.base.errors import Refusal
 from gemmgen.base.source import remainder
 from gemmgen.ir.atoms import ATOMS, VIA, Via
+from gemmgen.ir.blocked_letters import block, plain
 from gemmgen.ir.buffers import Role
 from gemmgen.ir.edit import contraction, edit_loops, pipeline_of
 from gemmgen.ir.nodes import Contract, Kernel, Loop, Promote
@@ -33,7 +35,8 @@ def promoted(kernel: Kernel, problem: Problem, terms: int, via: Via, stated: Sta
     along k; raises ``Refusal`` if it can't be."""
     _check_accumulators(kernel, problem, via, stated)
     _check_terms(kernel, terms, via, stated)
-    promotion = Promote("acc", PART, terms, origins=(stated.origin,))
+    scales = tuple(scaling.tensor.name for scaling in problem.scales)
+    promotion = Promote("acc", PART, terms, scales, origins=(stated.origin,))
 
     def steps(loop: Loop) -> Loop:
         summed = (replace(s, acc=PART) if isinstance(s, Contract) else s for s in loop.body)
@@ -74,6 +77,45 @@ def check_split(kernel: Kernel, problem: Problem, terms: int, via: Via, stated: 
         ),
         hint=hint,
     )
+
+
+def check_blocks(kernel: Kernel, problem: Problem, terms: int, via: Via, stated: Stated) -> None:
+    """Refuse scales of blocks along k whose products would be added before they are scaled: each
+    tile, and each promotion interval, must lie within one block."""
+    pipeline = pipeline_of(kernel)
+    if not problem.scales or pipeline is None:
+        return
+    k, step = problem.k, pipeline.step
+    sizes = {
+        scaling: block(letter)
+        for scaling in problem.scales
+        for letter in scaling.tensor.letters
+        if plain(letter) == k
+    }
+    scaling, size = min(sizes.items(), key=lambda pair: pair[1])
+    text = scaling.tensor.text
+    if not terms:
+        raise Refusal(
+            f"tensor_core via={via} adds products before they can be scaled by {text}",
+            at=stated.span,
+            notes=(f"its accumulators must be promoted at least every {size} along {k}",),
+            hint=f"tensor_core via={via} promote={gcd(size, step)}",
+        )
+    if size % step:
+        fitting = gcd(size, step)
+        raise Refusal(
+            f"a tile's terms along {k} belong to several blocks of {text}",
+            at=stated.span,
+            notes=(f"a tile has {step} along {k}: {remainder(size, step)}",),
+            hint=f"{tile_with(kernel, problem.k, fitting)}, and promote={fitting}",
+        )
+    if terms > step:
+        raise Refusal(
+            f"promote={terms}: products are scaled by {text} tile by tile",
+            at=stated.span_of("promote"),
+            notes=(f"a tile has {step} along {k}",),
+            hint=f"promote={step}",
+        )
 
 
 def usual_interval(via: Via, step: int) -> int:

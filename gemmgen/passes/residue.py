@@ -23,7 +23,7 @@ from gemmgen.ir import nodes
 from gemmgen.ir.assumptions import divides
 from gemmgen.ir.buffers import Buffer
 from gemmgen.ir.dtypes import BYTES
-from gemmgen.ir.edit import changed_by, edit_main, edit_statements, pipeline_of
+from gemmgen.ir.edit import changed_by, edit_main, edit_statements, pipeline_of, promotion_of
 from gemmgen.ir.nodes import Kernel, Pipeline, Program
 from gemmgen.ir.tensor_map import ALIGNMENT
 from gemmgen.passes.base import Stated, tile_line
@@ -69,6 +69,12 @@ class Residue:
         if program.intent.k_lanes:
             raise self._refusal(
                 "the lanes of a warp split it, and copy no tiles",
+                hint=f"residue {k}=last",
+            )
+        if problem.scales and promotion_of(kernel):
+            raise self._refusal(
+                "tiles would begin within blocks of scales",
+                f"{problem.scales[0].tensor.text} has blocks from {k} = 0 on",
                 hint=f"residue {k}=last",
             )
         self._check_tiles(kernel, pipeline, (problem.a.name, problem.b.name))

@@ -58,7 +58,7 @@ from gemmgen.passes.fragments import (
     with_spread,
 )
 from gemmgen.passes.instruction_tiles import InstructionTiles, check_sizes
-from gemmgen.passes.promote import check_split, promoted
+from gemmgen.passes.promote import check_blocks, check_split, promoted
 from gemmgen.passes.swapped_operands import with_swapped_operands
 from gemmgen.passes.tiles_in_place import check_tiles, in_rounds
 from gemmgen.schedule.formatting import format_sizes
@@ -129,6 +129,7 @@ class TensorCore:
         problem = program.problem
         kernel = self._contract(kernel, problem, program.intent, atom)
         check_split(kernel, problem, self.terms, self.via, self.stated)
+        check_blocks(kernel, problem, self.terms, self.via, self.stated)
         if not self.terms:
             return kernel
         return promoted(kernel, problem, self.terms, self.via, self.stated)

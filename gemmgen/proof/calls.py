@@ -23,6 +23,7 @@ from gemmgen.ir.edit import copies
 from gemmgen.numerics import reference
 from gemmgen.numerics.axes import axes_of, in_roles
 from gemmgen.numerics.formats import Real, computing
+from gemmgen.numerics.scales import factors_of
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.rounded_epilogue import Wanted, hides_c, wanted
 from gemmgen.proof.sums import Summation
@@ -115,6 +116,10 @@ class Caller:
             problem = self.problem
             tensors = drawn(self.emitted.interface, case)
             a, b, c = (tensors[t.name] for t in (problem.a, problem.b, problem.c))
-            acc = self._summation.sums(a, b, backwards=order == "descending")
+            factors = tuple(
+                factors_of(problem, operand, tensors, values.shape)
+                for operand, values in ((problem.a, a), (problem.b, b))
+            )
+            acc = self._summation.sums(a, b, factors, backwards=order == "descending")
             self._sums[key] = tensors, np.broadcast_to(acc, c.shape)
         return self._sums[key]

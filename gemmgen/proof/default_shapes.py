@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import ceil, prod
 
 from gemmgen.calling.dimensions import can_be_far
+from gemmgen.ir.blocked_letters import count, plain
 from gemmgen.ir.clusters import along
 from gemmgen.ir.launch_shape import Shape
 from gemmgen.pipeline import Emitted
@@ -168,7 +169,7 @@ def _rows(emitted: Emitted, shape: Shape) -> int:
     """Rows of all tensors together."""
     sizes = dict(zip(extents(emitted.schedule.gemm), shape, strict=True))
     tensors = emitted.interface.tensors
-    return sum(prod(sizes[letter] for letter in p.indices[:-1]) for p in tensors)
+    return sum(prod(count(x, sizes[plain(x)]) for x in p.indices[:-1]) for p in tensors)
 
 
 def g2_shapes(emitted: Emitted) -> tuple[Shape, ...]:

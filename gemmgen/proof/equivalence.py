@@ -45,6 +45,7 @@ from gemmgen.numerics.formats import (
 )
 from gemmgen.numerics.operators import Bools, Floats, Value
 from gemmgen.numerics.reference import compare
+from gemmgen.numerics.scales import scaled
 from gemmgen.proof.rare_paths import drop_rare_paths
 from gemmgen.proof.rounded_epilogue import hides_c, is_continuous, rounds, variables
 from gemmgen.sim.allocation import allocated, overwritten
@@ -210,7 +211,8 @@ def _named(problem: Problem) -> set[str]:
     parts = tuple(walk(problem.epilogue))
     scalars = {e.name for e in parts if isinstance(e, Var)} - {"acc", *problem.c.letters}
     others = {e.buffer for e in parts if isinstance(e, Element)}
-    return scalars | others | {problem.a.name, problem.b.name, problem.c.name}
+    scales = {scaling.tensor.name for scaling in problem.scales}
+    return scalars | others | scales | {problem.a.name, problem.b.name, problem.c.name}
 
 
 def _compare(problem: Problem, case: Case, found: Result) -> Difference | None:
@@ -243,7 +245,12 @@ def _wanted(problem: Problem, given: Result) -> tuple[F64, Real, float, Bools]:
     number that the epilogue adds, and where no operation rounds, so that a text may fuse two; in
     their roles."""
     others = dict(given.tensors)
-    a, b = (others.pop(t.name).astype(np.float64) for t in (problem.a, problem.b))
+    a, b = (
+        scaled(problem, t, others.pop(t.name).astype(np.float64), others)
+        for t in (problem.a, problem.b)
+    )
+    for scaling in problem.scales:
+        del others[scaling.tensor.name]
     acc = wrapped(a @ b) if problem.accumulate == "i32" else a @ b
 
     def result(precision: Precision, expr: Expr = problem.epilogue) -> Floats:

@@ -10,7 +10,16 @@ from gemmgen.base.errors import UsageError
 from gemmgen.calling.dimensions import solve
 from gemmgen.ir.dtypes import DTYPES
 from gemmgen.ir.interface import INT_MAX, Interface
-from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Requirement, Within
+from gemmgen.ir.requirement import (
+    Aligned,
+    AtLeast,
+    AtLeastBlocks,
+    AtMost,
+    Equal,
+    MultipleOf,
+    Requirement,
+    Within,
+)
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.launcher_map_calls import calls_of_maps, calls_without_function
 from gemmgen.schedule.roles import extents
@@ -144,6 +153,9 @@ def _bounds(emitted: Emitted, plain: Values, rule: Requirement) -> Iterator[Valu
         case AtLeast(name, bound):
             yield _values(emitted, {bound: 3 * step})
             yield plain | {name: (int(plain[bound]) - 1) // step * step}
+        case AtLeastBlocks(name, bound, elements):
+            yield _values(emitted, {bound: 3 * elements})
+            yield plain | {name: (-(-int(plain[bound]) // elements) - 1) // step * step}
         case AtMost(name, bound):
             yield from _greatest(emitted, name, bound // step * step)
         case MultipleOf(name, factor):

@@ -14,6 +14,9 @@ from gemmgen.numerics.formats import Real, wrapped
 from gemmgen.numerics.tensor_core_additions import TensorCoreAdditions
 from gemmgen.proof.decomposed import Decomposed
 
+Factors = tuple[Real | None, ...]
+"""Of each element of A and of B, in their roles."""
+
 
 @record
 class Summation:
@@ -39,6 +42,9 @@ class Summation:
     """How elements are split (``decompose``); None if they are not."""
     core: TensorCoreAdditions | None = None
     """What adds the products; None: fused multiply-adds, one after another."""
+    scaled: bool = False
+    """Whether the sum of each ``terms`` is multiplied by the factors of its blocks; else each
+    element is, if it has one."""
 
     @staticmethod
     def of(program: Program, target: str | None = None) -> Summation:
@@ -52,16 +58,21 @@ class Summation:
         terms, split = promotion.every if promotion else 0, _decomposed(program, step)
         how = (work.parts, step, ordered, work.groups, width, wraps)
         core = _core(program, target or program.target, split)
-        return Summation(*how, terms, early, split, core)
+        scaled = promotion is not None and bool(promotion.scales)
+        return Summation(*how, terms, early, split, core, scaled)
 
     @property
     def follows_blocks(self) -> bool:
         """Whether its bits depend on the order of the blocks."""
         return not self.ordered and self.parts > 2
 
-    def sums(self, a: Real, b: Real, *, backwards: bool = False) -> Real:
+    def sums(
+        self, a: Real, b: Real, factors: Factors = (None, None), *, backwards: bool = False
+    ) -> Real:
         """A (M, K) times B (K, N) with the kernel's bits, for blocks in ascending order, or
-        ``backwards``."""
+        ``backwards``; ``factors`` are those of their elements, if they have scales."""
+        if not self.scaled:
+            a, b = (x if own is None else x * own for x, own in zip((a, b), factors, strict=True))
         if self.wraps:
             return wrapped(reference.sequential(a, b))
         if self.width:
@@ -78,6 +89,7 @@ class Summation:
             groups=self.groups,
             backwards=reverse,
             terms=terms,
+            factors=factors if self.scaled else (None, None),
             accumulate=self.core.accumulate if self.core else reference.sequential,
         )
         if self.split:

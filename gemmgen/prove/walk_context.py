@@ -8,11 +8,20 @@ from typing import cast
 import numpy as np
 
 from gemmgen.base.record import record
+from gemmgen.ir.blocked_letters import block
 from gemmgen.ir.decompositions import DECOMPOSITIONS, products_of
 from gemmgen.ir.interface import INT_MAX
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.param import Param
-from gemmgen.ir.requirement import Aligned, AtLeast, AtMost, Equal, MultipleOf, Within
+from gemmgen.ir.requirement import (
+    Aligned,
+    AtLeast,
+    AtLeastBlocks,
+    AtMost,
+    Equal,
+    MultipleOf,
+    Within,
+)
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import conditions, data, polynomials
@@ -103,6 +112,8 @@ class WalkContext:
         self.grid = grid_of(self.interface, self.theory, self.sizes)
         if self.ranks > 1 and self.block_threads % WARP:
             raise Unsupported("clusters of blocks with a part of a warp")
+        if any(block(x) > 1 for tensor in self.interface.tensors for x in tensor.indices):
+            raise Unsupported("scales of blocks")
         self.bounded = bool(given)
         parts, added = self.interface.parts, not self.interface.ordered
         groups = self.interface.groups
@@ -126,6 +137,9 @@ class WalkContext:
             match rule:
                 case AtLeast(name, other):
                     self._known(name, conditions.at_least(self.sizes[name], self.sizes[other]))
+                case AtLeastBlocks(name, other, elements):
+                    spanned = polynomials.scale(self.sizes[name], elements)
+                    self._known(name, conditions.at_least(spanned, self.sizes[other]))
                 case AtMost(name, most):
                     self._known(
                         name, conditions.at_least(polynomials.fixed(most), self.sizes[name])

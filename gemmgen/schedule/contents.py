@@ -11,7 +11,7 @@ from gemmgen.schedule.grammar import parse
 from gemmgen.schedule.raw import (
     RawAssume,
     RawDirective,
-    RawOperand,
+    RawGemm,
     RawRequire,
     RawSameBits,
     Reader,
@@ -22,7 +22,7 @@ from gemmgen.schedule.statements import Statement, split
 from gemmgen.schedule.vocabulary import Vocabulary, check_word
 from gemmgen.schedule.words import SAME_BITS
 
-Gemms = list[tuple[tuple[RawOperand, ...], Span]]
+Gemms = list[tuple[RawGemm, Span]]
 Names = list[tuple[Word, Span]]
 
 

@@ -43,7 +43,9 @@ class _DtypeChecker:
     def __init__(self, scope: GemmScope, uses: tuple[Use, ...] | None, mistakes: Mistakes):
         self.scope, self.mistakes = scope, mistakes
         self.names = (*tensors(scope.gemm).values(), ACC)
-        own = () if uses is None else (use for use in uses if use.name not in self.names)
+        self.scales = tuple(scale.tensor for scale in scope.gemm.scales)
+        known = (*self.names, *self.scales)
+        own = () if uses is None else (use for use in uses if use.name not in known)
         self.own = {use.name: use.indices is not None for use in own}
         """The epilogue's own names, and whether each is a tensor."""
         self.sure = scope.sure and uses is not None
@@ -92,6 +94,12 @@ class _DtypeChecker:
         dtype = _known(value.text) if isinstance(value, Word) else None
         if dtype is None:
             raise _unknown(value.text if isinstance(value, Word) else "a set", value.span)
+        if name in self.scales and dtype != "f32":
+            raise Refusal(
+                f"{name} has the scales of an operand, which are f32",
+                at=argument.span,
+                hint=f"{name}=f32, or leave it out",
+            )
         if name == ACC and dtype not in ACCUMULATORS:
             raise Refusal(
                 f"accumulators in {dtype} are not in this version",
@@ -109,7 +117,7 @@ class _DtypeChecker:
 
     def _check_name(self, word: Word) -> None:
         name = word.text
-        if not self.sure or name in self.names or self.own.get(name):
+        if not self.sure or name in (*self.names, *self.scales) or self.own.get(name):
             return
         if name in self.own:
             raise Refusal(
@@ -121,7 +129,7 @@ class _DtypeChecker:
         raise Refusal(
             f"there is no tensor {shown(name)}",
             at=word.span,
-            hint=f"dtype names {', '.join((*self.names, *tensors_))}",
+            hint=f"dtype names {', '.join((*self.names, *self.scales, *tensors_))}",
         )
 
     def dtype(self, name: str) -> DType:
@@ -134,6 +142,8 @@ class _DtypeChecker:
             return "f64" if common == "f64" else sums_of(self.dtype(a), self.dtype(b))
         if name in self.names:
             return (DTYPES[common].results or common if name == c else common) if common else "f32"
+        if name in self.scales:
+            return "f32"
         return unstated(self.dtype(c))
 
     def check_double(self) -> None:

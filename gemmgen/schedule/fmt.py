@@ -65,8 +65,7 @@ def _names(
     gemm = DEFAULT_GEMM
     for statement in statements:
         if statement.word == "gemm":
-            accesses = Reader(statement).gemm(parse(statement))
-            scope = check_gemm(accesses, statement.span, specs, Mistakes())
+            scope = check_gemm(Reader(statement).gemm(parse(statement)), specs, Mistakes())
             if not scope.sure:
                 return {}
             gemm = scope.gemm

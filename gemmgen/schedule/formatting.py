@@ -62,8 +62,13 @@ def format_access(access: Access) -> str:
 
 
 def format_gemm(gemm: Gemm) -> str:
-    """``C[m, n] = A[m, k] * B[k, n]``."""
+    """``C[m, n] = A[m, k] * B[k, n]``, or ``(A[m, k] * SA[k/128, m]) * ...``."""
+    scales = {scale.of: indexed(scale.tensor, scale.indices) for scale in gemm.scales}
     c, a, b = (format_access(access) for access in (gemm.c, gemm.a, gemm.b))
+    if gemm.a.tensor in scales:
+        a = f"({a} * {scales[gemm.a.tensor]})"
+    if gemm.b.tensor in scales:
+        b = f"({b} * {scales[gemm.b.tensor]})"
     return f"{c} = {a} * {b}"
 
 

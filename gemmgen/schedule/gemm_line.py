@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import chain, count
 
 from gemmgen.base.errors import Mistakes, Refusal
@@ -11,9 +12,10 @@ from gemmgen.base.source import Span, indexed, listed, shown
 from gemmgen.ir.identifiers import LETTER, NAME, language_word
 from gemmgen.ir.parameters import ld_name
 from gemmgen.schedule.model import DEFAULT_GEMM, Access, Gemm
-from gemmgen.schedule.raw import RawOperand, Word
+from gemmgen.schedule.raw import RawGemm, RawOperand, Word
 from gemmgen.schedule.reserved import clash
 from gemmgen.schedule.roles import matrix, strides
+from gemmgen.schedule.scales import checked_scales
 from gemmgen.schedule.spec import DirectiveSpec
 
 MOST_LETTERS = 6
@@ -33,13 +35,15 @@ class GemmScope:
     sure: bool
 
 
-def check_gemm(
-    accesses: tuple[RawOperand, ...], span: Span, specs: Iterable[DirectiveSpec], mistakes: Mistakes
-) -> GemmScope:
+def check_gemm(raw: RawGemm, specs: Iterable[DirectiveSpec], mistakes: Mistakes) -> GemmScope:
     """The ``gemm`` line as a value; records all of its mistakes."""
+    accesses, span = raw.accesses, raw.span
     before = len(mistakes)
     letters: dict[str, Word] = {}
     tensors = [access.tensor.text for access in accesses]
+    for scale in raw.scales:
+        with mistakes.caught():
+            check_name(scale.tensor, "tensor")
     for access in accesses:
         with mistakes.caught():
             check_name(access.tensor, "tensor")
@@ -55,7 +59,8 @@ def check_gemm(
             gemm = Gemm(*map(_access, accesses), span=span)
             for access in accesses:
                 check_storage(access, gemm)
-            _check_clashes(accesses, gemm)
+            gemm = replace(gemm, scales=checked_scales(raw.scales, gemm))
+            _check_clashes(raw, gemm)
             return GemmScope(gemm, True)
     return GemmScope(DEFAULT_GEMM, False)
 
@@ -253,22 +258,25 @@ def check_storage(access: RawOperand, gemm: Gemm) -> None:
     )
 
 
-def _check_clashes(accesses: tuple[RawOperand, ...], gemm: Gemm) -> None:
+def _check_clashes(raw: RawGemm, gemm: Gemm) -> None:
     """Checks that each name that is derived from the line has one meaning."""
+    accesses = raw.accesses
     _check_strides(accesses, gemm)
     found = clash(gemm)
     if found is None:
         return
     word, name, what = found
     used = {letter.text for access in accesses for letter in access.indices or ()}
-    used |= {access.tensor.text for access in accesses}
-    for access in accesses:
-        if access.tensor.text == word:
+    names = [access.tensor for access in accesses] + [scale.tensor for scale in raw.scales]
+    used |= {tensor.text for tensor in names}
+    for tensor in names:
+        if tensor.text == word:
             raise Refusal(
                 f"`{word}` can't be a tensor's name here: {_subject(word, name)} {what}",
-                at=access.tensor.span,
+                at=tensor.span,
                 hint=f"rename the tensor: any other name will do, such as `my_{word}`",
             )
+    for access in accesses:
         for letter in access.indices or ():
             if letter.text == word:
                 raise Refusal(

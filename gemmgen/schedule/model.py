@@ -27,12 +27,25 @@ class Access:
 
 
 @record
+class Scale:
+    """``SA[k/128, m]``: the factors of a tensor's blocks, one of 128 elements along k in each row
+    m, in the storage order of ``indices``.  ``of`` is the operand's name."""
+
+    tensor: str
+    indices: tuple[str, ...]
+    of: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@record
 class Gemm:
-    """``gemm C[m, n] = A[m, k] * B[k, n]``."""
+    """``gemm C[m, n] = A[m, k] * B[k, n]``; ``scales`` are those of a and of b, if they have
+    any."""
 
     c: Access
     a: Access
     b: Access
+    scales: tuple[Scale, ...] = ()
     span: Span = field(default=NOWHERE, compare=False)
 
 

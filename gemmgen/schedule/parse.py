@@ -116,7 +116,7 @@ class _Checker:
         gemm = self._once("gemm", self.contents.gemms)
         if gemm is None:
             return GemmScope(DEFAULT_GEMM, "gemm" not in self.contents.broken)
-        return check_gemm(*gemm, self.specs, self.mistakes)
+        return check_gemm(gemm[0], self.specs, self.mistakes)
 
     def _kernel(self) -> str:
         kernel = self._once("kernel", self.contents.kernels)

@@ -43,6 +43,26 @@ class RawOperand:
 
 
 @record
+class RawScale:
+    """``SA[k/128, m]``: each index is a letter and the extent of a block along it, if it has
+    one.  ``of`` is the operand that it is written with."""
+
+    tensor: Word
+    indices: tuple[tuple[Word, Word | None], ...]
+    of: Word
+    span: Span
+
+
+@record
+class RawGemm:
+    """The accesses c, a, b of a ``gemm`` line, and the scales of a and b."""
+
+    accesses: tuple[RawOperand, ...]
+    scales: tuple[RawScale, ...]
+    span: Span
+
+
+@record
 class RawArgument:
     """``name=value``."""
 
@@ -124,9 +144,25 @@ class Reader:
         )
         return RawDirective(self.word, operands, arguments, self.span)
 
-    def gemm(self, tree: Tree[Token]) -> tuple[RawOperand, ...]:
-        """The three accesses c, a, b."""
-        return tuple(self.operand(t) for t in _trees(tree))
+    def gemm(self, tree: Tree[Token]) -> RawGemm:
+        """A ``gemm`` line."""
+        accesses, scales = list[RawOperand](), list[RawScale]()
+        for factor in _trees(tree):
+            if factor.data == "access":
+                accesses.append(self.operand(factor))
+                continue
+            access, scale = _trees(factor)
+            accesses.append(self.operand(access))
+            scales.append(self.scale(scale, accesses[-1].tensor))
+        return RawGemm(tuple(accesses), tuple(scales), self.span)
+
+    def scale(self, tree: Tree[Token], of: Word) -> RawScale:
+        (tensor,) = self.words(tree)
+        indices = list[tuple[Word, Word | None]]()
+        for index in _trees(tree):
+            letter, *block = self.words(index)
+            indices.append((letter, block[0] if block else None))
+        return RawScale(tensor, tuple(indices), of, self.tree_span(tree))
 
     def assume(self, tree: Tree[Token]) -> RawAssume:
         words = self.words(tree)

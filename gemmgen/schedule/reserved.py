@@ -86,6 +86,10 @@ def _names(gemm: Gemm) -> Iterator[Named]:
         yield letter, f"a letter of {every}", (letter,)
     for letter, name in extents(gemm).items():
         yield name, f"the extent of the letter {letter}", (letter,)
+    for scale in gemm.scales:
+        yield scale.tensor, f"the scales of {scale.of}", (scale.tensor,)
+        for name, what in tensor_names(scale.tensor).items():
+            yield name, what, (scale.tensor,)
     if batches(gemm):
         yield from ((name, "used by the emitted text", ()) for name in BATCHED)
     for access in accesses:

@@ -106,7 +106,7 @@ class _Packing:
     """Collects the memory of the tensors; tensors of one memory share a buffer."""
 
     def __init__(self, interface: Interface, values: Mapping[str, int]):
-        self._steps, self._extent = interface.steps, interface.extent
+        self._steps = interface.steps
         self._pitch = dict(interface.pitch)
         self._interface, self._values = interface, values
         self._roots: list[Array] = []
@@ -198,7 +198,7 @@ class _Packing:
             raise CallError(f"{name} must be {_wanted(param)}, not {array.dtype}")
         if param.written and not array.flags.writeable:
             raise CallError(f"{name} is written, but the array is read-only")
-        shape = tuple(self._values[self._extent(letter)] for letter in param.indices)
+        shape = tuple(self._interface.size(letter, self._values) for letter in param.indices)
         if array.shape != shape:
             raise CallError(f"{name} must have shape {shape}, not {array.shape}")
         if array.size == 0:
