@@ -29,8 +29,11 @@ def roles_are_those_of_the_operations(program: Program, kernel: Kernel) -> Itera
     planes = dict.fromkeys((split.dst for split in program.splits), Role.PLANES)
     roles, of = _roles(kernel) | planes, dict[Role, tuple[str, ...]]()
     of |= dict.fromkeys((Role.PLANES, Role.TILE, Role.FRAGMENT), inputs)
+    scales = tuple(scaling.tensor.name for scaling in program.problem.scales)
+    of[Role.TILE] = (*inputs, *scales)
     for buffer in kernel.buffers:
-        tensor = Role.TENSOR if buffer.name in (*inputs, output) else Role.TEMPORARY
+        known = buffer.name in (*inputs, *scales, output)
+        tensor = Role.TENSOR if known else Role.TEMPORARY
         role = roles.get(buffer.name, tensor if buffer.space is Space.GLOBAL else Role.ACCUMULATOR)
         if buffer.role is not role:
             yield f"buffer {buffer.name}: a {buffer.role.value}, used as a {role.value}"

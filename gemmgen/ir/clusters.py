@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+from gemmgen.ir.blocked_letters import block
 from gemmgen.ir.buffers import Buffer, Origins
 from gemmgen.ir.nodes import Work
 
@@ -29,7 +30,10 @@ def along(work: Work, letter: str) -> int:
 
 
 def shared_along(work: Work, tile: Buffer) -> str | None:
-    """The letter along which blocks of a cluster share a tile; None if each has its own."""
+    """The letter along which blocks of a cluster share a tile; None if each has its own, as of the
+    factors of a tile's rows, which are one row that can't be shared out."""
+    if any(block(letter) > 1 for letter in tile.letters):
+        return None
     found = [letter for letter, count in work.cluster if count > 1 and letter not in tile.letters]
     return found[0] if found else None
 

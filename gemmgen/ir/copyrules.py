@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from gemmgen.ir.blocked_letters import count, plain
 from gemmgen.ir.buffers import Buffer, Role, Space, slice_height, slice_of
 from gemmgen.ir.dtypes import widths
 from gemmgen.ir.edit import copy_outward, stores_vectors
@@ -83,8 +84,14 @@ def pipelines_split_k(program: Program, kernel: Kernel) -> Iterator[str]:
             buffer = kernel.buffer(copy.dst)
             if buffer.space is not Space.SHARED and pipeline.letter not in buffer.letters:
                 yield f"{label}: {line_of(copy)} is not a tile of shared memory or of lanes"
-            elif any(size != sizes.get(letter) for letter, size in buffer.shape):
+            elif any(size != _extent(letter, sizes) for letter, size in buffer.shape):
                 yield f"{label}: {copy.dst}{dict(buffer.shape)} is not a tile of {sizes}"
+
+
+def _extent(letter: str, sizes: Mapping[str, int]) -> int | None:
+    """The extent of a tile along a letter, which may number blocks."""
+    size = sizes.get(plain(letter))
+    return None if size is None else count(letter, size)
 
 
 def shared_tiles_are_produced_once(program: Program, kernel: Kernel) -> Iterator[str]:

@@ -163,8 +163,8 @@ class Contract:
 @record
 class Promote:
     """``dst += part`` after each ``every`` terms along k that a block sums, and after its last
-    ones; then ``part`` begins at zero again.  ``scales`` are the tensors whose factors, of the
-    block of each operand that the terms are in, multiply ``part``."""
+    ones; then ``part`` begins at zero again.  ``scales`` are the tensors, or tiles of them, whose
+    factors, of the block of each operand that the terms are in, multiply ``part``."""
 
     SYNTAX = "{dst} += {part}"
 

@@ -39,8 +39,8 @@ def reads(operation: Operation) -> set[str]:
             return {src}
         case Contract(acc, a, b):
             return {acc, a, b}
-        case Promote(dst, part):
-            return {dst, part}
+        case Promote(dst, part, scales=scales):
+            return {dst, part, *scales}
         case Map(_, value, through=through):
             accumulators = {e.name for e in subtrees_of(value, Var) if e.name == "acc"}
             return {*accumulators, through} if through else accumulators

@@ -70,6 +70,12 @@ def in_shared(
     return Element(tile.name, (*_present(stage), *atom_column, index[row], at))
 
 
+def block_extent(tile: Buffer, letter: str) -> Expr:
+    """The extent of an operand's tile along a letter, by name; of one that numbers blocks as it
+    is."""
+    return names.block(letter) if block(letter) == 1 else Int(tile.extent(letter))
+
+
 def begin_of_box(
     tile: Buffer, stage: Stage, within: Mapping[str, Expr], part: Expr | None = None
 ) -> Element:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gemmgen.ir import names
+from gemmgen.ir.blocked_letters import block, plain
 from gemmgen.ir.clusters import along, blocks_of, share_of, shared_along, sharers
 from gemmgen.ir.control import For, If
 from gemmgen.ir.dtypes import BYTES
@@ -15,6 +16,7 @@ from gemmgen.ir.lowered import Constant
 from gemmgen.ir.nodes import Copy
 from gemmgen.ir.simplify import add, all_of, div, mul
 from gemmgen.ir.thread_code import Node
+from gemmgen.lower import addresses
 from gemmgen.lower.addresses import begin_of_box
 from gemmgen.lower.context import TID, Context, X
 from gemmgen.lower.tensor_maps import tile_box
@@ -37,10 +39,7 @@ def copy_box(context: Context, node: CopyBox) -> tuple[Node, ...]:
         loops += [(letter, first, stop, side)] if cut else []
     part = PART if tile.parts > 1 else None
     target = begin_of_box(tile, node.stage, within, part)
-    begin = {
-        letter: add(node.origin if letter == context.problem.k else names.tile_origin(letter), at)
-        for letter, at in within.items()
-    }
+    begin = {letter: add(_origin(context, node, letter), at) for letter, at in within.items()}
     letters = context.tensor(copy.src).letters
     at = tuple(begin.get(letter, Var(letter)) for letter in reversed(letters))
     at = (*at, PART) if part else at
@@ -57,6 +56,13 @@ def copy_box(context: Context, node: CopyBox) -> tuple[Node, ...]:
     if part is not None:
         body = For(PART.name, Int(0), names.SPLIT, Int(1), (body,), unroll=True)
     return (body,)
+
+
+def _origin(context: Context, node: CopyBox, letter: str) -> Expr:
+    """The first index of the tile along a letter, which may number blocks of k."""
+    if plain(letter) == context.problem.k:
+        return div(node.origin, Int(block(letter)))
+    return names.tile_origin(letter)
 
 
 def _range(context: Context, copy: Copy, letter: str) -> tuple[Expr, Expr]:
@@ -119,7 +125,7 @@ def constants(context: Context) -> Iterator[Constant]:
         sizes = [tile.extent(letter) for letter in tile.letters]
         size = BYTES[tile.dtype]
         parts = names.SPLIT if tile.parts > 1 else Int(1)
-        elements = mul(*(names.block(letter) for letter in tile.letters))
+        elements = mul(*(addresses.block_extent(tile, letter) for letter in tile.letters))
         found.append(mul(parts, mul(elements, Int(size))))
         total += tile.parts * sizes[0] * sizes[1] * size
     if found:

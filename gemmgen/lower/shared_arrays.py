@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from gemmgen.ir import names
 from gemmgen.ir.atoms import ATOMS
+from gemmgen.ir.blocked_letters import block
 from gemmgen.ir.boxes import lands_at
 from gemmgen.ir.buffers import Buffer, Space
 from gemmgen.ir.expr import Expr, Int
@@ -67,6 +68,8 @@ def _array(context: Context, tile: Buffer) -> SharedArray:
 
 def _extent(context: Context, tile: Buffer, letter: str) -> Expr:
     """The whole tile's extent; of a slice, a piece for each warp, or a row for each thread."""
+    if block(letter) > 1:
+        return Int(tile.extent(letter))
     if tile.extent(letter) == bounds.tile(context, letter):
         return names.block(letter)
     if context.kernel.spread.has_coordinates:

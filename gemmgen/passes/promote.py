@@ -16,10 +16,10 @@ from gemmgen.base.errors import Refusal
 from gemmgen.base.source import remainder
 from gemmgen.ir.atoms import ATOMS, VIA, Via
 from gemmgen.ir.blocked_letters import block, plain
-from gemmgen.ir.buffers import Role
+from gemmgen.ir.buffers import Buffer, Role
 from gemmgen.ir.edit import contraction, edit_loops, pipeline_of
 from gemmgen.ir.nodes import Contract, Kernel, Loop, Promote
-from gemmgen.ir.problem import Problem
+from gemmgen.ir.problem import Problem, Tensor
 from gemmgen.passes.base import Stated, tile_with
 
 PART = "part"
@@ -35,8 +35,9 @@ def promoted(kernel: Kernel, problem: Problem, terms: int, via: Via, stated: Sta
     along k; raises ``Refusal`` if it can't be."""
     _check_accumulators(kernel, problem, via, stated)
     _check_terms(kernel, terms, via, stated)
-    scales = tuple(scaling.tensor.name for scaling in problem.scales)
-    promotion = Promote("acc", PART, terms, scales, origins=(stated.origin,))
+    scales = tuple(_factors(scaling.tensor) for scaling in problem.scales)
+    names = tuple(buffer.name for buffer in scales)
+    promotion = Promote("acc", PART, terms, names, origins=(stated.origin,))
 
     def steps(loop: Loop) -> Loop:
         summed = (replace(s, acc=PART) if isinstance(s, Contract) else s for s in loop.body)
@@ -45,7 +46,13 @@ def promoted(kernel: Kernel, problem: Problem, terms: int, via: Via, stated: Sta
     acc = kernel.accumulator
     part = replace(acc, name=PART, role=Role.PARTIAL, origins=(stated.origin,))
     others = (buffer for buffer in kernel.buffers if buffer != acc)
-    return edit_loops(replace(kernel, buffers=(*others, part, acc)), steps)
+    return edit_loops(replace(kernel, buffers=(*others, *scales, part, acc)), steps)
+
+
+def _factors(tensor: Tensor) -> Buffer:
+    """The factors of an operand's blocks, in global memory."""
+    shape = tuple((letter, None) for letter in tensor.letters)
+    return Buffer(tensor.name, Role.TENSOR, tensor.dtype, shape)
 
 
 def check_split(kernel: Kernel, problem: Problem, terms: int, via: Via, stated: Stated) -> None:
