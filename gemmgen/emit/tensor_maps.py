@@ -63,7 +63,7 @@ def has_swizzles(interface: Interface) -> bool:
 def _line(interface: Interface, tensor_map: TensorMap) -> str:
     dimensions = interface.map_dimensions(tensor_map)
     _, item, kind = _element(interface, tensor_map)
-    sizes = " x ".join(one.size for one in dimensions)
+    sizes = " x ".join(one.size_text for one in dimensions)
     strides = ", ".join(f"{item} * {one.stride}" for one in dimensions if one.stride is not None)
     box = " x ".join(map(str, tensor_map.box))
     swizzle = f", ↵swizzle {tensor_map.swizzle}B" if tensor_map.swizzle else ""
@@ -88,7 +88,7 @@ def _encoding(kernel: LoweredKernel, tensor_map: TensorMap) -> str:
     boxes = (*letters, *("",) * (len(tensor_map.box) - len(letters)))
     sides = zip(boxes, tensor_map.box, strict=True)
     lists = (
-        [one.size for one in dimensions],
+        [one.size_in_c for one in dimensions],
         [c_text(Wide(Int(item)) * stride) for stride in strides],
     )
     own: dict[str, Var] = {letters[0]: names.atom_width(tensor)}

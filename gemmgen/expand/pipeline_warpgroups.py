@@ -21,7 +21,7 @@ from gemmgen.expand.inner_loop import end_multiplies, group, multiply_note, plus
 from gemmgen.expand.pipeline_roles import RolePipeline
 from gemmgen.expand.pipeline_staged import StagedPipeline
 from gemmgen.expand.pipeline_tma import TmaPipeline, wait
-from gemmgen.expand.promotion_intervals import groups_of, scales_read
+from gemmgen.expand.promotion_intervals import fenced_scales, groups_of, scales_read
 from gemmgen.expand.ring import Ring
 from gemmgen.ir import names
 from gemmgen.ir.control import Block, If
@@ -48,7 +48,7 @@ class GroupPipeline(TmaPipeline):
         ring = self._ring()
         barrier = instruction("sync_block")
         read = Block(READ, (), (instruction("wgmma_wait", Int(1)), barrier))
-        read_now = Block(READ_NOW, (), (barrier,))
+        read_now = Block(READ_NOW, (), (*fenced_scales(self.kernel), barrier))
         return (
             wait(ring, ring.stage),
             *scales_read(self.kernel, names.tile_origin(self.letter), ring.stage),
@@ -85,7 +85,8 @@ class GroupRolePipeline(RolePipeline):
     def _read(self, ring: Ring) -> Timed:
         """Releases the stage that was read last."""
         if promotion_of(self.kernel):
-            return Block(READ_NOW, (), (Release(ring.empty_at(ring.stage)),))
+            release = Release(ring.empty_at(ring.stage))
+            return Block(READ_NOW, (), (*fenced_scales(self.kernel), release))
         later = Binary(">", names.tile_origin(self.letter), self.k_range.start)
         released = If(later, (Release(ring.empty_at(ring.before())),))
         return Block(READ, (), (instruction("wgmma_wait", Int(1)), released))

@@ -9,10 +9,12 @@ from __future__ import annotations
 from gemmgen.base.record import record
 from gemmgen.expand.k_range import start_of
 from gemmgen.ir import names
+from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Block, If
 from gemmgen.ir.edit import pipeline_of, promotion_of
 from gemmgen.ir.expanded import ReadScales, Stage, Timed
 from gemmgen.ir.expr import Binary, Expr, Int
+from gemmgen.ir.instruction import instruction
 from gemmgen.ir.nodes import Kernel, Promote
 
 NOTE = "promote the partial accumulators to f32"
@@ -90,6 +92,15 @@ def scales_read(kernel: Kernel, origin: Expr, stage: Stage) -> tuple[Timed, ...]
     if promotion is None or not promotion.scales:
         return ()
     return (Block(READ_NOTE, (), (ReadScales(promotion.scales, origin, stage),)),)
+
+
+def fenced_scales(kernel: Kernel) -> tuple[Timed, ...]:
+    """The fence that has TMA wait for the threads' reads of scales in a stage (decision 53); none
+    if only tensor cores read it."""
+    promotion = promotion_of(kernel)
+    scales = promotion.scales if promotion else ()
+    read = any(kernel.buffer(name).space is Space.SHARED for name in scales)
+    return (instruction("fence_async"),) if read else ()
 
 
 def groups_of(kernel: Kernel) -> PromotionIntervals | None:

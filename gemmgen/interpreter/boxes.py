@@ -38,7 +38,7 @@ def boxes_of(of_map: Expr, code: Code) -> Boxes:
         return of_planes[name] if name in of_planes else number(name)
 
     strides = [1 if one.stride is None else known(one.stride) for one in dimensions]
-    sizes = [known(one.size) for one in dimensions]
+    sizes = [-(-known(one.size) // one.block) for one in dimensions]
     memory = code.scope.array(found.tensor).memory
     return Boxes(memory, tuple(sizes), tuple(strides), found.box, found.swizzle)
 

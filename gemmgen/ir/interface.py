@@ -218,7 +218,7 @@ class Interface:
             )
         letters = zip(param.indices, self.steps(param), strict=True)
         return tuple(
-            MapDimension(self.extent(letter), side, step)
+            MapDimension(self.extent(plain(letter)), side, step, block(letter))
             for (letter, step), side in zip(reversed([*letters]), tensor_map.box, strict=True)
         )
 
@@ -229,7 +229,7 @@ class Interface:
         dimensions = self.map_dimensions(tensor_map)
         values = {**values, **self.plane_values(values)}
         strides = [values[one.stride] * param.item for one in dimensions if one.stride is not None]
-        sizes = tuple(values[one.size] for one in dimensions)
+        sizes = tuple(-(-values[one.size] // one.block) for one in dimensions)
         box, swizzle = tensor_map.box, tensor_map.swizzle
         return MapFields(param.dtype, sizes, tuple(strides), box, swizzle)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gemmgen.base.record import record
+from gemmgen.ir.blocked_letters import blocked
 from gemmgen.ir.dtypes import DType
 
 ALIGNMENT = 16
@@ -60,11 +61,25 @@ class TensorMap:
 @record
 class MapDimension:
     """One dimension of a map: the parameter that is its size, its side of a box, and the parameter
-    that is its stride in elements (None for the innermost: 1)."""
+    that is its stride in elements (None for the innermost: 1).  With ``block`` its size is the
+    number of blocks of that many."""
 
     size: str
     box: int
     stride: str | None = None
+    block: int = 1
+
+    @property
+    def size_text(self) -> str:
+        """The size, for people: ``K/128``."""
+        return blocked(self.size, self.block)
+
+    @property
+    def size_in_c(self) -> str:
+        """The size as an expression of C that no extent makes overflow."""
+        if self.block == 1:
+            return self.size
+        return f"{self.size} / {self.block} + ({self.size} % {self.block} > 0)"
 
 
 @record

@@ -6,7 +6,7 @@ from __future__ import annotations
 from gemmgen.ir.dtypes import DTYPES
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
-from gemmgen.ir.tensor_map import SWIZZLES, TensorMap
+from gemmgen.ir.tensor_map import SWIZZLES, MapDimension, TensorMap
 
 
 def pass_arguments(interface: Interface) -> list[str]:
@@ -35,10 +35,17 @@ def _mapped(interface: Interface, tensor_map: TensorMap, param: Param, at: dict[
     wide = {p.name for p in interface.params if p.kind == "stride"}
     number, _ = DTYPES[param.dtype].tensor_map
     names = [one.stride for one in dimensions if one.stride is not None]
-    sizes = ", ".join(f"{at[one.size]}.integer" for one in dimensions)
+    sizes = ", ".join(_size(one, f"{at[one.size]}.integer") for one in dimensions)
     strides = ", ".join(
         f"{param.item}LL * {at[name]}.{'wide' if name in wide else 'integer'}" for name in names
     )
     box = ", ".join(map(str, tensor_map.box))
     swizzle = SWIZZLES[tensor_map.swizzle]
     return f"{{{number}, {len(dimensions)}, {{{sizes}}}, {{{strides}}}, {{{box}}}, {swizzle}}}"
+
+
+def _size(dimension: MapDimension, extent: str) -> str:
+    """The elements, or the blocks, along a dimension."""
+    if dimension.block == 1:
+        return extent
+    return f"({extent} + {dimension.block - 1}LL) / {dimension.block}"
