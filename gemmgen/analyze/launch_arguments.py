@@ -53,7 +53,8 @@ def _steps(
 ) -> dict[str, int]:
     """A tensor's leading dimension and strides, the innermost letter's first; one that is an extent
     is given, and the padding between its rows comes after the matrix."""
-    sizes = [int(values[interface.extent(letter)]) for letter in param.indices]
+    extents = {name: int(value) for name, value in values.items()}
+    sizes = [interface.size(letter, extents) for letter in param.indices]
     *outer, _ = zip(interface.steps(param), sizes, strict=True)
     outer.sort(key=lambda step: step[0] in interface.extent_names())
     found: dict[str, int] = {}

@@ -21,6 +21,7 @@ from gemmgen.ir.gemm_roles import Contraction, contraction
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.tensor_core_rules import SumRule
 from gemmgen.numerics.formats import GREATEST, TINY, UNIT, Real
+from gemmgen.numerics.scales import scaled
 
 Reference = Callable[[Mapping[str, np.ndarray | float]], np.ndarray]
 """C from the tensors (C's old values too), in their roles, and the scalars, by name."""
@@ -41,7 +42,10 @@ def product_of(
 ) -> DeviceArray:
     """A times B in float64, of C's shape; of ``values`` or of their absolute values."""
     found = contraction(interface)
-    a, b = values[found.a.name].astype("float64"), values[found.b.name].astype("float64")
+    a, b = (
+        scaled(found, operand, values[operand.name].astype("float64"), values)
+        for operand in (found.a, found.b)
+    )
     if absolute:
         a, b = abs(a), abs(b)
     shape = values[found.c.name].shape

@@ -48,7 +48,9 @@ def complaint(
 def _rows_of(interface: Interface, name: str, value: DeviceArray, rows: DeviceArray) -> DeviceArray:
     """A tensor's rows of C; one that is the same for all of them is left as it is."""
     product = contraction(interface)
-    axis = axes_of(product, name).index(product.m) if product.m in axes_of(product, name) else None
+    letters = next(param.indices for param in interface.tensors if param.name == name)
+    axes = axes_of(product, name, letters)
+    axis = axes.index(product.m) if product.m in axes else None
     if axis is None or value.shape[axis] == 1:
         return value
     return cupy().take(value, rows, axis=axis)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from gemmgen.base.record import record
 from gemmgen.ir.arithmetic import PLAIN, Arithmetic
+from gemmgen.ir.blocked_letters import block, plain
 from gemmgen.ir.dtypes import Types, sums_of
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
+from gemmgen.ir.problem import Scaling, Tensor
 
 
 @record
 class Contraction:
     """A times B summed over ``k``, and C: the letters of rows, columns, the contraction, and of the
-    batches in C's order; ``arithmetic`` is that of ``Interface``."""
+    batches in C's order; ``arithmetic`` is that of ``Interface``; ``scales`` are the factors of
+    blocks of a and of b."""
 
     a: Param
     b: Param
@@ -22,6 +25,7 @@ class Contraction:
     k: str
     batch: tuple[str, ...]
     arithmetic: Arithmetic = PLAIN
+    scales: tuple[Scaling, ...] = ()
 
     @property
     def letters(self) -> tuple[str, ...]:
@@ -45,4 +49,11 @@ def contraction(interface: Interface) -> Contraction:
         next(x for x in c.indices if x in factor.indices and x not in batch) for factor in (a, b)
     )
     k = next(x for x in a.indices if x in b.indices and x not in c.indices)
-    return Contraction(a, b, c, m, n, k, batch, interface.arithmetic)
+    scales = tuple(
+        Scaling(Tensor(param.name, param.indices, param.dtype), factor.name)
+        for param in found
+        for factor in (a, b)
+        if any(block(x) > 1 for x in param.indices)
+        if {plain(x) for x in param.indices} == set(factor.indices)
+    )
+    return Contraction(a, b, c, m, n, k, batch, interface.arithmetic, scales)

@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-import numpy as np
+from typing import Any, Protocol, TypeVar
 
 from gemmgen.ir.blocked_letters import block
-from gemmgen.ir.problem import Problem, Tensor
-from gemmgen.numerics.axes import axes_of
-from gemmgen.numerics.formats import Real
+from gemmgen.ir.problem import Scaling
+from gemmgen.numerics.axes import Named, Roles, axes_of
+
+Matrix = TypeVar("Matrix", bound=Any)
+"""An array of NumPy or of CuPy."""
+
+
+class Scaled(Roles, Protocol):
+    """A product whose operands may have scales."""
+
+    @property
+    def scales(self) -> tuple[Scaling, ...]: ...
 
 
 def factors_of(
-    problem: Problem, operand: Tensor, tensors: Mapping[str, Real], shape: tuple[int, ...]
-) -> Real | None:
+    product: Scaled, operand: Named, tensors: Mapping[str, Matrix], shape: tuple[int, ...]
+) -> Matrix | None:
     """The factor of each element of ``operand``, whose ``shape`` in its roles this is; None
     without scales.  ``tensors`` are in their roles (``numerics.axes``)."""
-    scaling = next((one for one in problem.scales if one.of == operand.name), None)
+    scaling = next((one for one in product.scales if one.of == operand.name), None)
     if scaling is None:
         return None
     found, own = tensors[scaling.tensor.name], scaling.tensor
-    for axis, letter in enumerate(axes_of(problem, own.name, own.letters)):
-        whole = np.repeat(found, block(letter), axis)
-        found = np.take(whole, range(shape[axis]), axis)
+    for axis, letter in enumerate(axes_of(product, own.name, own.letters)):
+        before = (slice(None),) * axis
+        found = found.repeat(block(letter), axis)[(*before, slice(shape[axis]))]
     return found
 
 
 def scaled(
-    problem: Problem, operand: Tensor, values: Real, tensors: Mapping[str, Real]
-) -> Real:
+    product: Scaled, operand: Named, values: Matrix, tensors: Mapping[str, Matrix]
+) -> Matrix:
     """``values`` of ``operand``, each times its factor, in the type of ``values``."""
-    factors = factors_of(problem, operand, tensors, values.shape)
+    factors = factors_of(product, operand, tensors, values.shape)
     return values if factors is None else values * factors.astype(values.dtype)

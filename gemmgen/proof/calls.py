@@ -116,9 +116,9 @@ class Caller:
             problem = self.problem
             tensors = drawn(self.emitted.interface, case)
             a, b, c = (tensors[t.name] for t in (problem.a, problem.b, problem.c))
-            factors = tuple(
-                factors_of(problem, operand, tensors, values.shape)
-                for operand, values in ((problem.a, a), (problem.b, b))
+            factors = (
+                factors_of(problem, problem.a, tensors, a.shape),
+                factors_of(problem, problem.b, tensors, b.shape),
             )
             acc = self._summation.sums(a, b, factors, backwards=order == "descending")
             self._sums[key] = tensors, np.broadcast_to(acc, c.shape)

@@ -15,11 +15,12 @@ from gemmgen.gpu.launch import Kernel
 from gemmgen.gpu.verify_cases import cases, verify
 from gemmgen.ir.launch_shape import Shape
 from gemmgen.numerics.formats import Real, computing
+from gemmgen.numerics.scales import factors_of
 from gemmgen.pipeline import Emitted
 from gemmgen.proof.default_shapes import g2_shapes
 from gemmgen.proof.outcome import Outcome, Subject, failed, passed, skipped
 from gemmgen.proof.rounded_epilogue import is_continuous, is_exact, wanted
-from gemmgen.proof.sums import Summation
+from gemmgen.proof.sums import Factors, Summation
 
 LAYER = "G2"
 SEQUENTIAL = 1 << 24
@@ -80,24 +81,30 @@ def reference_of(emitted: Emitted) -> Reference | None:
     """The expected result of the epilogue; None for the default one, which cuBLAS has too."""
     if emitted.schedule.epilogue is None:
         return None
-    problem, summation = emitted.program.problem, Summation.of(emitted.program)
+    problem, summation = emitted.program.problem.written, Summation.of(emitted.program)
     number = computing(problem.accumulate)
 
     def compute(given: Mapping[str, np.ndarray | float]) -> np.ndarray:
         tensors = {n: v.astype(number) for n, v in given.items() if isinstance(v, np.ndarray)}
         scalars = {n: v for n, v in given.items() if not isinstance(v, np.ndarray)}
         a, b = tensors.pop(problem.a.name), tensors.pop(problem.b.name)
-        acc = np.broadcast_to(_sums(a, b, summation), tensors[problem.c.name].shape)
+        factors = (
+            factors_of(problem, problem.a, tensors, a.shape),
+            factors_of(problem, problem.b, tensors, b.shape),
+        )
+        sums = _sums(a, b, factors, summation)
+        acc = np.broadcast_to(sums, tensors[problem.c.name].shape)
         return wanted(problem, acc, tensors, scalars).value
 
     return compute
 
 
-def _sums(a: Real, b: Real, summation: Summation) -> Real:
+def _sums(a: Real, b: Real, factors: Factors, summation: Summation) -> Real:
     """A (M, K) times B (K, N), for each batch; large ones through float64, on the GPU."""
     both = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     if math.prod((*both, *a.shape[-2:], b.shape[-1])) <= SEQUENTIAL:
-        return summation.sums(a, b)
+        return summation.sums(a, b, factors)
+    a, b = (x if own is None else x * own for x, own in zip((a, b), factors, strict=True))
     on_gpu = device.cupy().asarray
     found = (on_gpu(a).astype("float64") @ on_gpu(b).astype("float64")).get()
     return found.astype(a.dtype)

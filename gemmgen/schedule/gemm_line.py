@@ -56,7 +56,8 @@ def check_gemm(raw: RawGemm, specs: Iterable[DirectiveSpec], mistakes: Mistakes)
         with mistakes.caught():
             _check_distinct(accesses)
             _check_roles(accesses, span)
-            gemm = Gemm(*map(_access, accesses), span=span)
+            c, a, b = map(_access, accesses)
+            gemm = Gemm(c, a, b, span=span)
             for access in accesses:
                 check_storage(access, gemm)
             gemm = replace(gemm, scales=checked_scales(raw.scales, gemm))

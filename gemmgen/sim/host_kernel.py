@@ -22,6 +22,7 @@ from gemmgen.calling.dynamo import leave_untraced, opaque
 from gemmgen.calling.element_types import array_type, output_type
 from gemmgen.calling.overlaps import check_addresses
 from gemmgen.calling.scalars import number
+from gemmgen.ir.blocked_letters import plain
 from gemmgen.ir.dtypes import DType
 from gemmgen.ir.interface import Interface
 from gemmgen.ir.param import Param
@@ -113,7 +114,8 @@ def _without_product(interface: Interface, values: Mapping[str, Stored]) -> dict
     found: dict[str, Argument] = {contracted: 0}
     for param in interface.params:
         if interface.is_factor(param):
-            cut = [slice(0 if interface.extent(x) == contracted else None) for x in param.indices]
+            depths = (interface.extent(plain(x)) == contracted for x in param.indices)
+            cut = [slice(0 if is_depth else None) for is_depth in depths]
             found[param.name] = values[param.name][tuple(cut)]
     return found
 

@@ -19,8 +19,8 @@ DEFAULTS = {"alpha": 1.0, "beta": 0.0}
 class Signature:
     """The arguments in the order of the operator's schema, and the output.
 
-    ``tensors`` are the two inputs in the order of the gemm line, the epilogue's own tensors in the
-    order of the expression, and C if the epilogue reads it for any beta.  ``numbers`` have no
+    ``tensors`` are the two inputs in the order of the gemm line, their scales, the epilogue's own
+    tensors in the order of the expression, and C if the epilogue reads it for any beta.  ``numbers`` have no
     default.  ``old`` is C if it is read in ``beta * C`` alone: it may be left out if beta is 0.
     ``defaulted`` are alpha and beta.
     """
@@ -37,7 +37,8 @@ class Signature:
         problem = build(schedule).problem
         output = problem.c
         read, names = _reads(problem)
-        given = [problem.a, problem.b, *(x for x in read if x.name != output.name)]
+        scales = (scaling.tensor for scaling in problem.scales)
+        given = [problem.a, problem.b, *scales, *(x for x in read if x.name != output.name)]
         optional = output in read and not reads_unscaled(problem.epilogue, output.name)
         if output in read and not optional:
             given.append(output)
