@@ -15,6 +15,7 @@ from gemmgen.base.source import Source, value_shown
 from gemmgen.gpu.gpu_names import gpu_named
 from gemmgen.gpu.gpus import DEFAULT, Gpu
 from gemmgen.ir.atoms import ATOMS, VIA, Atom, Product
+from gemmgen.ir.blocked_letters import block, plain
 from gemmgen.ir.decompositions import Fast, allowed_terms
 from gemmgen.ir.dtypes import BYTES, DTYPES, DType, widest
 from gemmgen.ir.interface import INT_MAX
@@ -109,6 +110,12 @@ class Request:
         better at it than its other lanes."""
         a, b, _, acc = self.dtype.values()
         return _atom((a, b, acc), self.gpu)
+
+    @cached_property
+    def scaled_terms(self) -> int:
+        """Elements along k of the shortest block with a scale of its own; 0 without scales."""
+        indices = (x for scale in self.problem.gemm.scales for x in scale.indices)
+        return min((block(x) for x in indices if plain(x) == self.letters[2]), default=0)
 
     @cached_property
     def along(self) -> dict[str, str]:

@@ -62,6 +62,8 @@ class WarpgroupSizes:
     ``plain``.
     ``swapped``: C's rows are the columns of the instructions; m, n, A and B are then n, m, B and A
     in all that is said here.
+    ``promoted``: each step's sums are promoted, and scaled; ``factors``: bytes of the scales that a
+    stage holds.
     """
 
     tile: tuple[int, int]
@@ -82,10 +84,12 @@ class WarpgroupSizes:
     swapped: bool = False
     slices: int = 1
     plain: bool = False
+    promoted: bool = False
+    factors: int = 0
 
     @property
     def stage_bytes(self) -> int:
-        return sum(self.tile) * ATOM_BYTES * self.atom_columns * self.planes
+        return sum(self.tile) * ATOM_BYTES * self.atom_columns * self.planes + self.factors
 
     def steps(self, depth: int) -> int:
         """Steps of a block along K = ``depth``."""
@@ -273,8 +277,9 @@ def _step(
     rows, columns = sizes.tile
     read = costs.operand + columns / 4 * (1 + costs.narrow_b * (sizes.narrow[0] - 1))
     multiplied = 4 * sizes.atom_columns * rows / GROUP * max(columns / 2, read) * sizes.products
-    if sizes.planes > 1:  # each sum of a step is added to the total by a thread
-        multiplied += costs.promote + rows / GROUP * columns / 2
+    if sizes.planes > 1 or sizes.promoted:  # a thread adds each sum of a step to the total
+        others = 2 / sizes.consumers if sizes.promoted else 1  # multiply in the meantime
+        multiplied += (costs.promote + rows / GROUP * columns / 2) * others
     lines = sum(used) + costs.outside * (rows + columns - sum(used))
     doublings = log2(sizes.cluster[0] * sizes.cluster[1])
     bound = _norm(

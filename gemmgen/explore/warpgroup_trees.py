@@ -55,9 +55,10 @@ def trees(item: int) -> tuple[Tree, ...]:
 
 
 def covers(sizes: WarpgroupSizes) -> bool:
-    """Whether kernels of this kind were measured: operands of 16 or 8 bits, not split."""
+    """Whether kernels of this kind were measured: operands of 16 or 8 bits, not split, and sums
+    that are not promoted."""
     item, result = sizes.item
-    return sizes.planes == 1 and result in RESULTS.get(item, ())
+    return sizes.planes == 1 and not sizes.promoted and result in RESULTS.get(item, ())
 
 
 def features(

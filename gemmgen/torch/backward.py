@@ -10,6 +10,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.expr import Element, Expr, walk
 from gemmgen.ir.problem import Tensor
 from gemmgen.schedule.model import Schedule
+from gemmgen.torch.derivative import NoDerivative
 from gemmgen.torch.elementwise import broadcast, evaluate, indices
 from gemmgen.torch.gradient import (
     Partial,
@@ -76,6 +77,8 @@ class Backward:
         """
         self.signature = signature
         problem = signature.problem
+        if problem.scales:
+            raise NoDerivative(f"{problem.scales[0].tensor.name} scales blocks of an operand")
         products: dict[str, tuple[Product, Operator]] = {}
         for role, argument in zip("ab", signature.tensors, strict=False):
             found = product(schedule, problem, role)

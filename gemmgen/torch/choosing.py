@@ -9,10 +9,13 @@ from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
 from gemmgen.calling.arguments import View, contiguous_strides, geometry
 from gemmgen.gpu.gpus import Gpu
+from gemmgen.ir.blocked_letters import plain as plain_letter
 from gemmgen.ir.decompositions import Fast
+from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.interface import Interface
-from gemmgen.ir.requirement import AtLeast, AtMost
+from gemmgen.ir.requirement import AtLeast, AtLeastBlocks, AtMost
 from gemmgen.ir.target import runnable
+from gemmgen.ir.tensor_map import ALIGNMENT
 from gemmgen.numerics.formats import NAMES
 from gemmgen.pipeline import Emitted
 from gemmgen.schedule.formatting import format_schedule
@@ -24,7 +27,9 @@ from gemmgen.torch.storage import storage_order
 from gemmgen.torch.suggested import nearest, suggested
 
 Order = tuple[int, ...] | None
-"""A permutation of a tensor's dimensions; None: a contiguous copy in the given order."""
+"""A permutation of a tensor's dimensions; None: a copy in the given order, contiguous but for
+scales, whose rows are aligned."""
+F32 = BYTES["f32"]
 
 
 @record
@@ -71,8 +76,16 @@ def choose(schedule: Schedule, own: bool, call: OperatorCall) -> ChosenKernel:
     inputs = (gemm.a.tensor, gemm.b.tensor)
     orders: dict[str, Order] = {}
     views: dict[str, View] = {}
+    scales = {scale.tensor for scale in gemm.scales}
     for name, view in call.views.items():
-        order = storage_order(call.letters[name], tiled, view.shape, view.strides)
+        letters = tuple(map(plain_letter, call.letters[name]))
+        order = storage_order(letters, tiled, view.shape, view.strides)
+        if name in scales:
+            in_place = order == tuple(range(len(view.shape))) and _is_aligned(view)
+            views[name] = view if in_place else _with_aligned_rows(view)
+            if not in_place:
+                orders[name] = None
+            continue
         if order == tuple(range(len(view.shape))):
             views[name] = view
             continue
@@ -112,6 +125,17 @@ def _taken(view: View, order: Order) -> View:
         return replace(view, pointer=0, strides=contiguous_strides(view.shape))
     shape, strides = (tuple(of[i] for i in order) for of in (view.shape, view.strides))
     return replace(view, shape=shape, strides=strides)
+
+
+def _is_aligned(view: View) -> bool:
+    """Whether TMA takes the rows of f32 scales."""
+    return view.pointer % ALIGNMENT == 0 and view.strides[0] * F32 % ALIGNMENT == 0
+
+
+def _with_aligned_rows(view: View) -> View:
+    """The view of a copy whose rows begin where TMA takes them: scales are few."""
+    rows = -(-view.shape[-1] * F32 // ALIGNMENT) * ALIGNMENT // F32
+    return replace(view, pointer=0, strides=(rows, 1))
 
 
 def _permuted(access: Access, orders: Mapping[str, Order]) -> Access:
@@ -183,6 +207,7 @@ def _unmet(
     failing = (
         requirement
         for requirement in interface.requirements
-        if not isinstance(requirement, AtLeast | AtMost) and not requirement.holds(values)
+        if not isinstance(requirement, AtLeast | AtLeastBlocks | AtMost)
+        and not requirement.holds(values)
     )
     return frozenset[str]().union(*(owners(requirement, interface) for requirement in failing))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.once import made_once
-from gemmgen.calling.arguments import View
+from gemmgen.calling.arguments import View, contiguous_strides
 from gemmgen.gpu.gpu_names import Reported, gpu_of
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.decompositions import Fast
@@ -93,7 +93,7 @@ class Forward:
         if old is None:
             self._prepare(choice, tensors)
         for name, order in choice.orders:
-            tensors[name] = _ordered(tensors[name], order)
+            tensors[name] = _ordered(tensors[name], order, choice.views[name])
         tensors[self.signature.output.name] = output = self._output(choice, tensors, old)
         launch(choice.emitted, tensors, numbers)
         return output
@@ -215,5 +215,12 @@ def gpu_at(device: Device) -> Gpu | None:
     return gpu_of(has.name, (has.major, has.minor), reported)
 
 
-def _ordered(tensor: TorchTensor, order: Order) -> TorchTensor:
-    return tensor.permute(order) if order is not None else tensor.contiguous()
+def _ordered(tensor: TorchTensor, order: Order, view: View) -> TorchTensor:
+    """The tensor as the kernel takes it: its ``view``."""
+    if order is not None:
+        return tensor.permute(order)
+    if view.strides == contiguous_strides(view.shape):
+        return tensor.contiguous()
+    rows, columns = view.shape
+    found = cast(Any, tensor).new_empty((rows, view.strides[0]))[:, :columns]
+    return cast(TorchTensor, found.copy_(tensor))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
+from gemmgen.ir.blocked_letters import block, count, plain
 from gemmgen.ir.epilogue_arithmetic import reads_unscaled
 from gemmgen.ir.expr import Element, Var, walk
 from gemmgen.ir.problem import Problem, Tensor
@@ -90,10 +91,12 @@ class Signature:
             shape = shapes.get(argument.name)
             if shape is None:
                 continue
-            count = len(argument.letters)
-            if len(shape) != count:
-                raise CallError(f"{argument.text} has {count} dimensions, not {len(shape)}")
+            rank = len(argument.letters)
+            if len(shape) != rank:
+                raise CallError(f"{argument.text} has {rank} dimensions, not {len(shape)}")
             for letter, size in zip(argument.letters, shape, strict=True):
+                if block(letter) > 1:
+                    continue
                 if letter not in found:
                     found[letter], first[letter] = size, argument.text
                 elif found[letter] != size:
@@ -101,7 +104,20 @@ class Signature:
                         f"{letter} has {size} values in {argument.text}, but {found[letter]} in "
                         f"{first[letter]}"
                     )
+        for argument in self.all_tensors:
+            _check_blocks(argument, shapes.get(argument.name, ()), found)
         return found
+
+
+def _check_blocks(argument: Tensor, shape: Sequence[int], extents: Mapping[str, int]) -> None:
+    """Raises ``CallError`` if a tensor of scales has not one for each block."""
+    for letter, size in zip(argument.letters, shape, strict=False):
+        elements, extent = block(letter), extents.get(plain(letter))
+        if elements > 1 and extent is not None and count(letter, extent) != size:
+            raise CallError(
+                f"{argument.text} has {size} blocks along {plain(letter)}, but {extent} elements "
+                f"are {count(letter, extent)} blocks of {elements}"
+            )
 
 
 def _reads(problem: Problem) -> tuple[list[Tensor], list[str]]:

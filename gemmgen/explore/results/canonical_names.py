@@ -1,8 +1,9 @@
 """Schedules with canonical names: letters m, n and k, tensors A, B and C.
 
 A result measured for ``Y[r, o] = X[r, i] * W[o, i]`` holds for ``C[m, n] = A[m, k] * B[n, k]``.
-Batch letters become ``b``, ``b1``, ... in the output's order; tensors of the epilogue ``x0``,
-``x1``, ... and its scalars ``s0``, ... in the order of the expression.
+Batch letters become ``b``, ``b1``, ... in the output's order; scales become ``SA`` and ``SB``,
+tensors of the epilogue ``x0``, ``x1``, ... and its scalars ``s0``, ... in the order of the
+expression.
 """
 
 from __future__ import annotations
@@ -12,11 +13,21 @@ from dataclasses import replace
 from itertools import count
 
 from gemmgen.base.record import record
+from gemmgen.ir.blocked_letters import block, blocked, plain
 from gemmgen.ir.expr import Element, Expr, Var, children, rebuild, walk
 from gemmgen.ir.parameters import ld_name
 from gemmgen.language import VOCABULARY
 from gemmgen.schedule.epilogue_names import BUILT_IN
-from gemmgen.schedule.model import Access, Argument, Assume, Directive, Epilogue, Gemm, Schedule
+from gemmgen.schedule.model import (
+    Access,
+    Argument,
+    Assume,
+    Directive,
+    Epilogue,
+    Gemm,
+    Scale,
+    Schedule,
+)
 from gemmgen.schedule.roles import batches, extents, letters, roles, spelt
 
 KERNEL = "gemm"
@@ -39,11 +50,12 @@ class CanonicalNames:
             *zip(batches(gemm), batched, strict=False),
         ]
         tensors = {gemm.a.tensor: "A", gemm.b.tensor: "B", gemm.c.tensor: "C"}
-        scalars: dict[str, str] = {}
+        tensors |= {scale.tensor: f"S{tensors[scale.of]}" for scale in gemm.scales}
+        own, scalars = len(tensors), dict[str, str]()
         known = {letter for letter, _ in letters}.union(BUILT_IN)
         for part in walk(schedule.epilogue.expression) if schedule.epilogue else ():
             if isinstance(part, Element):
-                tensors.setdefault(part.buffer, f"x{len(tensors) - 3}")
+                tensors.setdefault(part.buffer, f"x{len(tensors) - own}")
             elif isinstance(part, Var) and part.name not in known:
                 scalars.setdefault(part.name, f"s{len(scalars)}")
         return CanonicalNames(tuple(letters), tuple(tensors.items()), tuple(scalars.items()))
@@ -64,7 +76,7 @@ def renamed(schedule: Schedule, names: CanonicalNames) -> Schedule:
     letter, tensor = dict(names.letters), dict(names.tensors)
     old = schedule.gemm
     c, a, b = (_access(x, letter, tensor) for x in (old.c, old.a, old.b))
-    gemm = Gemm(c, a, b)
+    gemm = Gemm(c, a, b, tuple(_scale(x, letter, tensor) for x in old.scales))
     epilogue = schedule.epilogue
     if epilogue is not None:
         variables = letter | dict(names.scalars)
@@ -93,6 +105,11 @@ def canonical(schedule: Schedule) -> Schedule:
 
 def _access(access: Access, letter: Mapping[str, str], tensor: Mapping[str, str]) -> Access:
     return Access(tensor[access.tensor], tuple(letter[x] for x in access.indices))
+
+
+def _scale(scale: Scale, letter: Mapping[str, str], tensor: Mapping[str, str]) -> Scale:
+    indices = tuple(blocked(letter[plain(x)], block(x)) for x in scale.indices)
+    return Scale(tensor[scale.tensor], indices, tensor[scale.of])
 
 
 def _expression(expr: Expr, variables: Mapping[str, str], tensor: Mapping[str, str]) -> Expr:

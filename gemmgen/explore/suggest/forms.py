@@ -135,6 +135,7 @@ def forms(request: Request) -> tuple[Form, ...]:
     if request.atom is not None:
         size = BYTES[request.dtype["a"]]
         tensor = tuple(_of_bytes(form, size) for form in _TENSOR)
+        tensor = tuple(form for form in tensor if request.scaled_terms % form.tile[2] == 0)
     if "f64" in (request.dtype["a"], request.dtype["b"], request.dtype["acc"]):
         return tensor + _DOUBLE + _LANES + _DIRECT
     if tensor:

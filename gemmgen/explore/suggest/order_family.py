@@ -85,7 +85,8 @@ def _family(request: Request) -> OrderFamily:
         atom: Atom = next(x for x in VIA["wgmma"] if ATOMS[x] in atoms_of_warpgroups(worst))
         into = request.terms
         if into is None:
-            return OrderFamily(atom)
+            terms = ATOM_BYTES // BYTES[request.dtype["a"]]
+            return OrderFamily(atom, interval=terms if request.scaled_terms else 0)
         split: Atom = next(x for x in VIA["wgmma"] if ATOMS[x].splits == "f32")
         pairs = products_of(DECOMPOSITIONS[into].parts, DECOMPOSITIONS[into].products[0])
         return OrderFamily(split, pairs, ATOM_BYTES // BYTES[into], PROMOTE[into])

@@ -163,7 +163,8 @@ class SettledForm:
     def residue(self) -> bool:
         """Whether the partial tile of k is peeled to the front, so that copies in the loop have no
         guard.  It shifts the accumulations of tensor cores, which ``require same_bits`` fixes."""
-        if self.request.problem.same_bits and self.form.kind == "tensor":
+        fixed = self.request.problem.same_bits is not None or self.request.scaled_terms > 0
+        if fixed and self.form.kind == "tensor":
             return False
         ragged = self.request.shape[2] % self.form.tile[2] > 0
         return ragged and (self.asynchronous or self.through) and self.parts == 1 and self._one
@@ -222,7 +223,8 @@ class SettledForm:
         if form.warp != (0, 0):
             yield f"warp_tile {m}={form.warp[0]} {n}={form.warp[1]}"
         if form.kind == "tensor":
-            yield "tensor_core via=mma"
+            promote = f" promote={form.tile[2]}" if self.request.scaled_terms else ""
+            yield f"tensor_core via=mma{promote}"
         elif form.micro != (1, 1):
             order = " order=serpentine" if form.kind == "block" and min(form.micro) > 1 else ""
             vectors = " interleave=1" if self.single else ""

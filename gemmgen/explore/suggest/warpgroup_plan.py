@@ -119,6 +119,7 @@ class WarpgroupPlan:
         rows_of = f" rows={m}" if form.swapped else ""
         terms = self.request.terms
         promote = f" promote={PROMOTE[terms]}" if terms else ""
+        promote = f" promote={along_k}" if self.request.scaled_terms else promote
         yield f"tensor_core via=wgmma{rows_of}{promote}"
         if self.request.width["c"] > 1 and self.oriented.along["c"] == "n":
             yield f"vectorize {c} width=2"
