@@ -30,6 +30,8 @@ Order = tuple[int, ...] | None
 """A permutation of a tensor's dimensions; None: a copy in the given order, contiguous but for
 scales, whose rows are aligned."""
 F32 = BYTES["f32"]
+EXTENTS = (AtLeast, AtLeastBlocks, AtMost)
+"""Requirements that no other access of a tensor meets."""
 
 
 @record
@@ -204,10 +206,6 @@ def _unmet(
 ) -> frozenset[str]:
     """The tensors whose wide accesses, or assumptions, don't hold."""
     values = {**values, **{name: view.pointer for name, view in views.items()}}
-    failing = (
-        requirement
-        for requirement in interface.requirements
-        if not isinstance(requirement, AtLeast | AtLeastBlocks | AtMost)
-        and not requirement.holds(values)
-    )
+    checked = (x for x in interface.requirements if not isinstance(x, EXTENTS))
+    failing = (x for x in checked if not x.holds(values))
     return frozenset[str]().union(*(owners(requirement, interface) for requirement in failing))

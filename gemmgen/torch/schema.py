@@ -21,9 +21,9 @@ class Signature:
     """The arguments in the order of the operator's schema, and the output.
 
     ``tensors`` are the two inputs in the order of the gemm line, their scales, the epilogue's own
-    tensors in the order of the expression, and C if the epilogue reads it for any beta.  ``numbers`` have no
-    default.  ``old`` is C if it is read in ``beta * C`` alone: it may be left out if beta is 0.
-    ``defaulted`` are alpha and beta.
+    tensors in the order of the expression, and C if the epilogue reads it for any beta.
+    ``numbers`` have no default.  ``old`` is C if it is read in ``beta * C`` alone: it may be left
+    out if beta is 0.  ``defaulted`` are alpha and beta.
     """
 
     problem: Problem
