@@ -104,6 +104,9 @@ def _named(text: str, name: str) -> Emitted:
 
 def _check_names(kernel: Emitted) -> None:
     """Names of the formula are variables of the dispatcher and of the self-test."""
+    scales = kernel.schedule.gemm.scales
+    if scales:
+        raise UsageError(f"{scales[0].tensor} scales blocks, which libraries do not offer yet")
     for param in kernel.interface.params:
         if param.name in OWN and not param.is_scratch:
             raise UsageError(f"the dispatcher has a variable {param.name} of its own; rename it")

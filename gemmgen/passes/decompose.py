@@ -115,6 +115,14 @@ class Decompose:
 
     def _check_instruction(self, program: Program) -> None:
         batch, via = program.problem.batch, program.intent.via
+        if program.problem.scales:
+            scaling = program.problem.scales[0]
+            raise Refusal(
+                "decompose multiplies terms of whole elements, and these have scales of blocks",
+                at=self.stated.span,
+                notes=(f"{scaling.tensor.text} scales blocks of {scaling.of}",),
+                hint="leave decompose out",
+            )
         if via is None:
             raise Refusal(
                 "decompose splits operands of tensor cores, and the schedule uses none",

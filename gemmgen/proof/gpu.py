@@ -51,7 +51,8 @@ def check(subject: Subject) -> Outcome:
     for outcome in outcomes:
         if outcome.status != "passed":
             return failed(LAYER, f"{outcome.case.text()}: {outcome.detail}")
-    against = "exact integers and float64" if emitted.schedule.epilogue else "cuBLAS and float64"
+    alone = emitted.schedule.epilogue or emitted.program.problem.scales
+    against = "exact integers and float64" if alone else "cuBLAS and float64"
     name = device.name(kernel.device)
     return passed(LAYER, f"{len(outcomes)} cases against {against} on an {name}")
 
@@ -78,8 +79,9 @@ def _of_parts(emitted: Emitted, shape: Shape) -> tuple[Case, ...]:
 
 
 def reference_of(emitted: Emitted) -> Reference | None:
-    """The expected result of the epilogue; None for the default one, which cuBLAS has too."""
-    if emitted.schedule.epilogue is None:
+    """The expected result of the epilogue, or of scales; None for the default one without, which
+    cuBLAS has too."""
+    if emitted.schedule.epilogue is None and not emitted.program.problem.scales:
         return None
     problem, summation = emitted.program.problem.written, Summation.of(emitted.program)
     number = computing(problem.accumulate)
