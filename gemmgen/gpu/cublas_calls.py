@@ -86,8 +86,10 @@ def is_plain(interface: Interface) -> bool:
 
 
 def is_matrices(interface: Interface) -> bool:
-    """Whether A, B and C are matrices, or batches of them."""
+    """Whether A, B and C are matrices, or batches of them, and nothing else is a factor."""
     product = contraction(interface)
+    if product.scales:
+        return False
     operands = (product.a, product.b, product.c)
     return all(len(set(p.indices) - set(product.batch)) == 2 for p in operands)
 

@@ -19,8 +19,11 @@ _QUICK = 2.0
 
 
 def names_of(interface: Interface) -> tuple[str, ...]:
-    """The rivals' names, which have the storage orders and types: cuBLAS's first."""
+    """The rivals' names, which have the storage orders and types: cuBLAS's first; none where
+    operands have scales of blocks."""
     product = contraction(interface)
+    if product.scales:
+        return ()
     said = _orders(product) + (" fast" if in_few_bits(interface) else "")
     return tuple(f"{library} {said}" for library in RIVALS)
 

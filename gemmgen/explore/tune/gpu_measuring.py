@@ -221,7 +221,8 @@ class _Problem:
         arrays = {**self.arrays, self.product.c.name: self.output.copy()}
         if is_plain(self.interface):
             return run_cublas(self.interface, arrays)
-        return None if self.strides else best_of_lt(interface, arrays)
+        alone = bool(self.strides) or bool(self.product.scales)
+        return None if alone else best_of_lt(interface, arrays)
 
     def launch(self, kernel: Kernel) -> Callable[[], None]:
         return kernel.prepare(**self.arrays, **self.numbers)
