@@ -64,7 +64,7 @@ def shapes(count: int, seed: int) -> Iterator[tuple[int, int, int]]:
 
 
 def texts(shape: tuple[int, int, int], plans: int) -> list[str]:
-    request = Request.of(GEMM, shape, dtype=DTYPE, gpu="H200")
+    request = Request.of(GEMM, shape, dtype=DTYPE, epilogue="acc", gpu="H200")
     return [plan.text for plan in fastest(request, plans)]
 
 
@@ -120,7 +120,7 @@ def measured(shape: tuple[int, int, int], kernels: list[Any], draw: random.Rando
 
     def ours(kernel: Any, name: str) -> Callable[[], Any]:
         outputs[name] = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
-        return lambda: kernel(a, b, sa, sb, out=outputs[name])
+        return lambda: kernel(A=a, B=b, C=outputs[name], SA=sa, SB=sb)
 
     for at, kernel in enumerate(kernels):
         calls[f"plan {at}"] = ours(kernel, f"plan {at}")
