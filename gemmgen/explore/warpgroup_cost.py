@@ -63,7 +63,7 @@ class WarpgroupSizes:
     ``swapped``: C's rows are the columns of the instructions; m, n, A and B are then n, m, B and A
     in all that is said here.
     ``promoted``: each step's sums are promoted, and scaled; ``factors``: bytes of the scales that a
-    stage holds.
+    stage holds; ``scales_read``: by a thread in a step, from global memory and from the stage.
     """
 
     tile: tuple[int, int]
@@ -86,6 +86,7 @@ class WarpgroupSizes:
     plain: bool = False
     promoted: bool = False
     factors: int = 0
+    scales_read: tuple[int, int] = (0, 0)
 
     @property
     def stage_bytes(self) -> int:
@@ -142,7 +143,10 @@ class WarpgroupCosts:
     ``byte`` of a byte from L2.  ``memory``: TB/s.  ``norm``: the exponent that combines what
     overlaps.  ``promote``: of a promotion in addition to its adds.  ``split_launch``: microseconds
     of a kernel that splits an operand into parts, which moves ``split_rate`` TB/s; these three and
-    ``lines`` are not fits.
+    ``lines`` are not fits.  Where sums are scaled: ``scaled`` of a promotion in addition to its
+    adds, by ``alternating`` times as much with ping-pong consumers; ``global_scale`` and
+    ``shared_scale`` of a thread's read of a scale; ``scaled_end``: the share of an epilogue that
+    does not overlap (fitted apart, to ``docs/data/block_scales.json``).
     """
 
     launch: float = 0.191
@@ -173,6 +177,11 @@ class WarpgroupCosts:
     promote: float = 150
     split_launch: float = 2.0
     split_rate: float = 3.5
+    scaled: float = 20
+    alternating: float = 1.53
+    global_scale: float = 65
+    shared_scale: float = 24
+    scaled_end: float = 0.36
 
 
 H200 = WarpgroupCosts()
@@ -197,6 +206,7 @@ def estimate(
     if sizes.staged:
         stored *= 1 + costs.narrow_c * (sizes.narrow[1] - 1)
     end = costs.tile + stored * (1 + costs.odd * sizes.odd)
+    end *= costs.scaled_end if sizes.promoted else 1
     clocks = launch.waves * (main + end)
     if sizes.pingpong:
         clocks = max(launch.waves * main + end, ceil(launch.waves / 2) * (main + end))
@@ -277,9 +287,10 @@ def _step(
     rows, columns = sizes.tile
     read = costs.operand + columns / 4 * (1 + costs.narrow_b * (sizes.narrow[0] - 1))
     multiplied = 4 * sizes.atom_columns * rows / GROUP * max(columns / 2, read) * sizes.products
-    if sizes.planes > 1 or sizes.promoted:  # a thread adds each sum of a step to the total
-        others = 2 / sizes.consumers if sizes.promoted else 1  # multiply in the meantime
-        multiplied += (costs.promote + rows / GROUP * columns / 2) * others
+    if sizes.planes > 1:  # each sum of a step is added to the total by a thread
+        multiplied += costs.promote + rows / GROUP * columns / 2
+    if sizes.promoted:
+        multiplied += _scaled(sizes, costs)
     lines = sum(used) + costs.outside * (rows + columns - sum(used))
     doublings = log2(sizes.cluster[0] * sizes.cluster[1])
     bound = _norm(
@@ -291,6 +302,15 @@ def _step(
         costs.latency * (1 + costs.meet_latency * doublings) / max(1, sizes.stages - 1),
     )
     return bound + costs.step + (0 if sizes.producer else costs.alone)
+
+
+def _scaled(sizes: WarpgroupSizes, costs: WarpgroupCosts) -> float:
+    """Clocks of a step in which threads scale its sums, add them, and read the scales; the more
+    consumers there are, the more of them multiply in the meantime."""
+    (rows, columns), (of_global, of_stage) = sizes.tile, sizes.scales_read
+    added = (costs.scaled + rows / GROUP * columns / 2) * 2 / sizes.consumers
+    added *= costs.alternating if sizes.pingpong else 1
+    return added + costs.global_scale * of_global + costs.shared_scale * of_stage
 
 
 def _readers(used: tuple[int, int], launch: BlockLaunch, costs: WarpgroupCosts) -> float:

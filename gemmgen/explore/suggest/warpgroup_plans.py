@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import ceil, inf, prod
+from math import ceil, gcd, inf, prod
 
 from gemmgen.explore.request import Request
 from gemmgen.explore.suggest.warpgroup_plan import TARGET, WarpgroupForm, WarpgroupPlan
@@ -21,6 +21,7 @@ from gemmgen.explore.warpgroup_cost import (
     WarpgroupSizes,
 )
 from gemmgen.ir.atoms import ATOMS, VIA, AtomTraits
+from gemmgen.ir.blocked_letters import block, plain
 from gemmgen.ir.decompositions import DECOMPOSITIONS
 from gemmgen.ir.dtypes import BYTES, DType
 from gemmgen.ir.target import TARGETS
@@ -43,6 +44,10 @@ ENOUGH = 4
 """Stages that a persistent block has at least if C has two slices: they gain 1 to 5% where the
 stages stay as many, and lose where few are left (measured on an NVIDIA H200)."""
 MOST_PARTS = 32
+PARTIAL = 128
+"""The most registers for accumulators and partial accumulators of more than two consumers."""
+WARP_ROWS = 16
+"""Rows of an instruction that a warp has."""
 SLOWEST = 1.6
 """How much longer than the fastest one a plan may take by the cost model, before clusters."""
 
@@ -175,7 +180,8 @@ def _settled(form: WarpgroupForm, request: Request, many: bool) -> WarpgroupSize
     accumulators = (
         form.tile[0] // (1 if form.pingpong else form.consumers) * form.tile[1] // THREADS
     )
-    if (request.terms or request.scaled_terms) and 2 * accumulators > ACCUMULATORS:
+    most = PARTIAL if request.scaled_terms and form.consumers > 2 else ACCUMULATORS
+    if (request.terms or request.scaled_terms) and 2 * accumulators > most:
         return None
     return _two_slices(replace(sizes, stages=stages), form)
 
@@ -214,6 +220,7 @@ def sizes_of(
     item = BYTES[_operands(request)[0]], BYTES[request.dtype["c"]]
     across = GROUP // _width(columns)
     across_c = GROUP // _width(rows) if form.swapped else across
+    scales = tuple(_scales(form, request))
     return WarpgroupSizes(
         tile=(rows, columns),
         atom_columns=k * item[0] // ATOM_BYTES,
@@ -234,21 +241,30 @@ def sizes_of(
         slices=slices,
         plain=staged and plain,
         promoted=request.scaled_terms > 0,
-        factors=_factor_bytes(form, request),
+        factors=sum(bytes_ for bytes_, _, _ in scales),
+        scales_read=(sum(x for _, x, _ in scales), sum(x for _, _, x in scales)),
     )
 
 
-def _factor_bytes(form: WarpgroupForm, request: Request) -> int:
-    """Bytes of the scales that TMA copies into a stage: one for each row, or column, of a tile, if
-    neighbours have neighbours."""
+def _scales(form: WarpgroupForm, request: Request) -> Iterator[tuple[int, int, int]]:
+    """Of the scales of each operand: bytes that TMA copies into a stage, if neighbouring rows, or
+    columns, have neighbours; and those that a thread reads from global memory, and from there."""
     gemm, (m, n, _) = request.problem.gemm, request.letters
-    sides = {gemm.a.tensor: (m, form.tile[0]), gemm.b.tensor: (n, form.tile[1])}
-    found = 0
+    rows, columns, _ = form.tile
+    own = rows // (1 if form.pingpong else form.consumers)
+    # A thread has two rows of 64, and two columns of 8.
+    sides = {
+        gemm.a.tensor: (m, rows, own // GROUP * WARP_ROWS, WARP_ROWS, 2),
+        gemm.b.tensor: (n, columns, columns, PATTERN, 2),
+    }
     for scale in gemm.scales:
-        letter, side = sides[scale.of]
-        if scale.indices[-1] == letter:
-            found += -(-side * F32 // LANDS_AT) * LANDS_AT
-    return found
+        letter, side, of_warp, run, each = sides[scale.of]
+        elements = next(block(x) for x in scale.indices if plain(x) == letter)
+        window = gcd(elements, of_warp)
+        read = of_warp // window if window % run == 0 else of_warp // run * each
+        in_ring = scale.indices[-1] == letter
+        found = -(-side * F32 // LANDS_AT) * LANDS_AT if in_ring else 0
+        yield found, 0 if in_ring else read, read if in_ring else 0
 
 
 def _parts(tiles: int, steps: int, sms: int) -> Iterator[int]:
