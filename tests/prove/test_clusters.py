@@ -82,6 +82,7 @@ def test_what_is_not_modeled_is_unknown(old: str, new: str, said: str) -> None:
     assert outcome.status == "unknown" and outcome.reason.startswith(said), outcome.reason
 
 
+@pytest.mark.proof
 def test_a_barrier_of_some_threads_is_refuted() -> None:
     new = "      if threadIdx.x < 32\n        sync_cluster []\n"
     program = Mistake("", "cluster", EXIT, new, "barriers", 1).planted()
