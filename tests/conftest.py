@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import bytecode
 import patched
 import pytest
 import skips
 from budget import Budget
 from levels import give_levels, idle_rules, is_exhaustive, is_left_out, is_proof
+from messages import Messages
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -76,6 +78,9 @@ def pytest_configure(config: pytest.Config) -> None:
         _try_examples(None if is_proof(config) else 10)
     config.pluginmanager.register(Budget(), "budget")
     config.pluginmanager.register(skips, "skips")
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(Messages(), "messages")
+        bytecode.compile_share(config, config.workerinput["workerid"])
     patched.forget_with_each_patch()
     if hasattr(config, "workerinput") or getattr(config, "cache", None) is None:
         return  # a worker has the environment of the process that began it

@@ -14,7 +14,7 @@ estimate itself, so the correction is used for other GPUs with wgmma as well.
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, cached_property
 from math import ceil, exp, gcd, log, log2
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,11 @@ RESULTS = {2: (2,), 1: (2, 4)}
 """The bytes of the elements of C that were measured with these."""
 
 
+Branch = tuple[int, float, "Branch | float", "Branch | float"]
+"""A feature, its bound, and where a plan goes on: to the first if the feature is at most the bound,
+else to the second, a branch or a leaf's value."""
+
+
 @record
 class Tree:
     """Nodes in order, the root first: a plan goes on to ``left`` if its ``feature`` is at most the
@@ -39,12 +44,14 @@ class Tree:
     left: tuple[int, ...]
     right: tuple[int, ...]
 
-    def value(self, features: tuple[float, ...]) -> float:
-        """The value of the leaf that these features reach."""
-        at = 0
-        while (left := self.left[at]) >= 0:
-            at = left if features[self.feature[at]] <= self.bound[at] else self.right[at]
-        return self.bound[at]
+    @cached_property
+    def root(self) -> Branch | float:
+        """The tree as nested tuples, which are followed three times as fast."""
+        made: list[Branch | float] = [*self.bound]
+        for at in reversed(range(len(made))):  # children come after their parent
+            if (left := self.left[at]) >= 0:
+                made[at] = self.feature[at], self.bound[at], made[left], made[self.right[at]]
+        return made[0]
 
 
 @cache
@@ -52,6 +59,11 @@ def trees(item: int) -> tuple[Tree, ...]:
     """The trees that ship with the package for elements of ``item`` bytes."""
     data: dict[str, Any] = json.loads((FOLDER / FILES[item]).read_text(encoding="utf-8"))
     return tuple(Tree(*map(tuple, tree)) for tree in data["trees"])
+
+
+@cache
+def _roots(item: int) -> tuple[Branch | float, ...]:
+    return tuple(tree.root for tree in trees(item))
 
 
 def covers(sizes: WarpgroupSizes) -> bool:
@@ -121,4 +133,10 @@ WHOLE_WAVE = 132
 def correction(values: tuple[float, ...], item: int) -> float:
     """What to multiply an estimate with, by a plan's ``features``; ``item``: bytes of an element of
     A and B."""
-    return exp(sum(tree.value(values) for tree in trees(item)))
+    total = 0.0
+    for node in _roots(item):
+        while isinstance(node, tuple):
+            feature, bound, left, right = node
+            node = left if values[feature] <= bound else right
+        total += node
+    return exp(total)

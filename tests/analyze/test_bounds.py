@@ -155,6 +155,7 @@ def test_spills_are_the_compilers_own_figures():
     assert registers_line(used) == message and used.spills == 52
 
 
+@pytest.mark.proof
 def test_the_bounds_of_a_kernel_worked_out_by_hand():
     """Per k and warp 64 multiply-adds; 2 reads of A from 2 addresses, 2 clocks each, and 2 of B
     from 16, 4 clocks each.  The stores add a clock for every 32 elements.  An SM has 8 of the 1024

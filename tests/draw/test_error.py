@@ -69,6 +69,7 @@ def test_the_plot_has_a_line_and_a_dotted_bound_for_each_kernel() -> None:
     assert ">gemm<" in text and "gemm, bound<" not in text  # in the legend
 
 
+@pytest.mark.proof
 def test_exact_sums_have_a_bound_alone() -> None:
     """``mma`` of sm_90 keeps 24 bits of products of FP8, which have 8; that of sm_89 keeps 13."""
     text = examples.path_of("mma/fp8").read_text(encoding="utf-8").replace("sm_89", "sm_90")

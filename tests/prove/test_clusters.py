@@ -30,6 +30,7 @@ def test_all_facts_of_a_cluster_are_proved(sides: str) -> None:
     assert proof_of(SHAPE.replace("m=2 n=2", sides)).status == "proved"
 
 
+@pytest.mark.proof
 def test_tensor_cores_of_two_blocks_are_proved() -> None:
     shape = (HERE / "schedules" / "wgmma.sched").read_text(encoding="utf-8")
     shape = shape.replace("n=16", "n=32").replace("stages=2", "stages=3")
@@ -37,6 +38,7 @@ def test_tensor_cores_of_two_blocks_are_proved() -> None:
     assert proof.status == "proved", [one.reason for one in proof.outcomes]
 
 
+@pytest.mark.by_default()
 @pytest.mark.in_proof("m=2 n=2")
 @pytest.mark.parametrize("shape", ["m=2", "n=2", "m=4", "m=2 n=2"])
 def test_clusters_of_persistent_blocks_are_proved(shape: str) -> None:
@@ -44,6 +46,7 @@ def test_clusters_of_persistent_blocks_are_proved(shape: str) -> None:
     assert proof.status == "proved", [one.reason for one in proof.outcomes]
 
 
+@pytest.mark.by_default("*depends on sizes", "*not known")
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -79,6 +82,7 @@ def test_what_is_not_modeled_is_unknown(old: str, new: str, said: str) -> None:
     assert outcome.status == "unknown" and outcome.reason.startswith(said), outcome.reason
 
 
+@pytest.mark.proof
 def test_a_barrier_of_some_threads_is_refuted() -> None:
     new = "      if threadIdx.x < 32\n        sync_cluster []\n"
     program = Mistake("", "cluster", EXIT, new, "barriers", 1).planted()
@@ -90,6 +94,7 @@ def test_a_barrier_of_some_threads_is_refuted() -> None:
     assert outcome.reason == "some threads of the cluster do not come to its barrier"
 
 
+@pytest.mark.proof
 def test_a_report_names_the_block_of_the_cluster() -> None:
     """The third block copies what the first one has copied."""
     name = "a share that another block copies, too"

@@ -86,6 +86,7 @@ def test_a_float64_kernel_takes_large_numbers() -> None:
     assert kernel(np.ones((1, 1)), np.ones((1, 1)), alpha=1e300)[0, 0] == 1e300
 
 
+@pytest.mark.proof
 def test_the_same_schedule_gives_the_same_kernel(tmp_path: Path) -> None:
     path = tmp_path / "mine.sched"
     path.write_text(TILED)

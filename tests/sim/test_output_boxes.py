@@ -271,6 +271,7 @@ def test_zeros_after_rows_are_found(shape: Shape, watched: bool) -> None:
         assert found is not None and "padding" in found and "was written" in found, found
 
 
+@pytest.mark.proof
 def test_a_box_that_begins_within_16_bytes_is_found() -> None:
     found = complaint(
         BLOCK,

@@ -86,6 +86,7 @@ def complaint(text: str) -> str | None:
     return first_complaint(Caller(ring()), text, cases, warn=False)
 
 
+@pytest.mark.proof
 def test_nothing_is_found_in_the_ring_as_it_is() -> None:
     assert complaint(ring().text) is None
 

@@ -90,6 +90,7 @@ def test_a_deadlock_names_the_barrier_and_what_is_to_come() -> None:
     assert "for full[0], parity 0 (to come: 0 of 1 arrivals, 1024 bytes)" in got
 
 
+@pytest.mark.proof
 def test_a_race_with_a_copy_says_who_does_what() -> None:
     got = sentence("copied_out", "gg_await_boxes<STAGES - 1>();", "{}", *FIRST)
     assert got.startswith("race: thread (0, 0) writes C_shared[0, 0, 0] in block 0, at line ") or (

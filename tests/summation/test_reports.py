@@ -38,6 +38,7 @@ def test_explain_says_it_as_json() -> None:
     assert found["depends"] == [] and found["reproducible"]
 
 
+@pytest.mark.proof
 def test_diff_says_that_bits_are_equal(tmp_path: Path) -> None:
     paths = files(tmp_path, tiled("m=16 n=16 k=8"), tiled("m=32 n=16 k=16"))
     said = gemmgen("diff", *paths, "--shape", "64", "--no-text").stdout

@@ -46,6 +46,7 @@ def test_a_fence_in_the_main_loop_is_a_note() -> None:
     assert any("MEMBAR" in note for note in found.notes)
 
 
+@pytest.mark.proof
 def test_loads_that_are_missing_are_found() -> None:
     text = compile_source(Source(CASES["three stages"].text)).text
     errors = tma_code.findings(replace(ring(), text=text)).errors
