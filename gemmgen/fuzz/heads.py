@@ -17,6 +17,8 @@ _TENSORS = (("left", "right", "result"), ("X", "Y", "Z"), ("q0", "keys", "scores
 _BATCHES = (("p", "q"), ("batch", "head"), ("g", "z1"))
 _KERNELS = ("gemm", "gemm", "my_gemm", "fused_layer", "f")
 _TARGETS = ("sm_75", "sm_86", "sm_90", "sm_120")
+SCALED = 0.1
+"""The share of schedules with scales of blocks, where they may have any."""
 _REQUIRES = ("require threads <= 1024", "require shared <= 160KiB")
 
 
@@ -45,7 +47,8 @@ class DrawnHead:
         self.batches = self._batches(usual)
         self.indices = {name: self._indices(name) for name in "CAB"}
         types = self._types()
-        self.gemm = f"gemm {self._access('C')} = {self._access('A')} * {self._access('B')}"
+        self.scales = self._scales()
+        self.gemm = f"gemm {self._access('C')} = {self._factor('A')} * {self._factor('B')}"
         self.dtype = [f"dtype {types}"] if types else []
         self.target = [f"target {plan['target']}"] if plan["target"] != NONE else []
         if plan["types"].startswith("bytes") and not self.target:
@@ -56,7 +59,7 @@ class DrawnHead:
         """The ``gemm`` line; now and then none, if it is the usual one."""
         plan = self.plan
         orders = plan["order A"], plan["order B"], plan["order C"], plan["names"]
-        unusual = orders != ("mk", "kn", "mn", "usual") or bool(self.batches)
+        unusual = orders != ("mk", "kn", "mn", "usual") or bool(self.batches or self.scales)
         return [self.gemm] if unusual or self.dice.chance(0.7) else []
 
     def optional(self) -> list[str]:
@@ -132,6 +135,27 @@ class DrawnHead:
 
     def _access(self, name: str) -> str:
         return f"{self.tensors[name]}[{', '.join(self.indices[name])}]"
+
+    def _factor(self, name: str) -> str:
+        access = self._access(name)
+        return f"({access} * {self.scales[name]})" if name in self.scales else access
+
+    def _scales(self) -> dict[str, str]:
+        """Now and then scales of blocks of A, of B, or of both: they are f32, as sums must be."""
+        types = self.plan["types"]
+        if self.batches or types == "f64" or types.startswith("i8"):
+            return {}
+        if not self.dice.chance(SCALED):
+            return {}
+        k, along_k = self.letters.k, self.dice.pick((16, 32, 64, 128))
+        found: dict[str, str] = {}
+        for name, free in (("A", self.letters.m), ("B", self.letters.n)):
+            if self.dice.chance(0.7):
+                elements = self.dice.pick((1, 1, 2, 16, 128))
+                one = free if elements == 1 else f"{free}/{elements}"
+                indices = self.dice.shuffled((one, f"{k}/{along_k}"))
+                found[name] = f"S{self.tensors[name]}[{', '.join(indices)}]"
+        return found
 
     def _types(self) -> str:
         """The arguments of a ``dtype`` line; f32 is sometimes stated, too."""

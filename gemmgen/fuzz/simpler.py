@@ -39,6 +39,8 @@ def _without_statements(schedule: Schedule) -> Iterator[Schedule]:
     plain = Schedule()
     if schedule.epilogue:
         yield replace(schedule, epilogue=None)
+    if schedule.gemm.scales:
+        yield replace(schedule, gemm=replace(schedule.gemm, scales=()))
     if schedule.assumes or schedule.requires or schedule.same_bits:
         yield replace(schedule, assumes=(), requires=(), same_bits=None)
     if schedule.directives:

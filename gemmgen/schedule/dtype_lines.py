@@ -32,6 +32,7 @@ def check_dtypes(
             with mistakes.caught():
                 checker.add(argument)
     with mistakes.caught():
+        checker.check_scales()
         checker.check_double()
         checker.check_integers()
     return checker.dtypes()
@@ -145,6 +146,16 @@ class _DtypeChecker:
         if name in self.scales:
             return "f32"
         return unstated(self.dtype(c))
+
+    def check_scales(self) -> None:
+        """Scales of blocks are f32, and so are the sums that they multiply."""
+        scales = self.scope.gemm.scales
+        if scales and self.dtype(ACC) != "f32":
+            raise Refusal(
+                f"{scales[0].tensor} scales sums in f32, and acc is {self.dtype(ACC)}",
+                at=scales[0].span,
+                hint="operands of f32, f16, bf16, tf32 or FP8; or no scales",
+            )
 
     def check_double(self) -> None:
         """If one type is f64, all must be."""
