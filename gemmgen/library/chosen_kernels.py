@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from keyword import iskeyword
 
 from gemmgen.base.errors import GemmgenError, UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
 from gemmgen.base.units import duration
+from gemmgen.emit.library_python import OF
 from gemmgen.explore.suggest import suggest
 from gemmgen.ir.launch_shape import Shape
 from gemmgen.library.library_spec import LibrarySpec, ProductSpec
@@ -20,9 +22,12 @@ _NAMES = """
     kernel workspace workspace_bytes stream tried fits error refused known launch nearest distance
     ratio found least far one partial counts partial_bytes counter_bytes workspace_of wanted bytes
     right agree check encoded decoded bits_of stored KERNELS PLAIN COUNTERS CHECK
+    out device pack packed call wrong error Any
 """
 OWN = frozenset(_NAMES.split())
-"""Names of ``emit.library_texts``'s templates."""
+"""Names of the templates of ``emit.library_texts`` and ``emit.library_python``."""
+HELPERS = ("error_text", "device_of_pointer", "order_streams")
+"""Functions of ``python/bindings.cpp``, after the library's name."""
 
 
 @record
@@ -51,20 +56,20 @@ class ProductKernels:
 def kernels_of(spec: LibrarySpec) -> Iterator[ProductKernels]:
     """The products' kernels; raises ``GemmgenError`` for a product that has no schedule, or whose
     function has the name of another one, or of a kernel."""
-    taken: dict[str, str] = {}
+    taken = {f"{spec.name}_{helper}": "a helper of the Python package" for helper in HELPERS}
     for product in spec.products:
         try:
             found = _product(spec, product)
         except UsageError as wrong:
             raise UsageError(f"product.{product.name}: {wrong}") from None
         function = f"{spec.name}_{product.name}"
-        for name in (function, f"{function}_workspace", *(x.name for x in found.kernels)):
+        own = (function, f"{function}_workspace", f"{function}_packed")
+        for name in (*own, *(x.name for x in found.kernels)):
             if name in taken:
-                other = taken[name]
                 raise UsageError(
-                    f"product.{product.name}: {name} is a name of product.{other}, too; rename one"
+                    f"product.{product.name}: {name} is a name of {taken[name]}, too; rename one"
                 )
-            taken[name] = product.name
+            taken[name] = f"product.{product.name}"
         yield found
 
 
@@ -103,10 +108,12 @@ def _named(text: str, name: str) -> Emitted:
 
 
 def _check_names(kernel: Emitted) -> None:
-    """Names of the formula are variables of the dispatcher and of the self-test."""
+    """Names of the formula are variables of the files beside the kernels."""
     for param in kernel.interface.params:
         if param.name in OWN and not param.is_scratch:
             raise UsageError(f"the dispatcher has a variable {param.name} of its own; rename it")
+        if iskeyword(param.name) or (OF in param.name and not param.is_scratch):
+            raise UsageError(f"the Python package can't have a variable {param.name}; rename it")
 
 
 def _check_arguments(kernels: list[LibraryKernel]) -> None:

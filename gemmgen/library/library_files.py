@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from gemmgen import __version__
-from gemmgen.emit import library_texts
+from gemmgen.emit import library_python, library_texts
 from gemmgen.emit.formula import formula_text
 from gemmgen.emit.library_texts import KnownShape, LibraryProduct
 from gemmgen.ir.target import TARGETS, architecture
@@ -15,6 +16,8 @@ from gemmgen.library.library_spec import LibrarySpec
 from gemmgen.schedule.roles import batches, roles
 
 KERNELS = "kernels"
+ARRAYS = Path(__file__).with_name("array_access.py")
+"""A module of the Python package, the same for all libraries."""
 RAGGED = 3
 """The shape that the self-test runs besides the known ones has this many elements fewer."""
 
@@ -36,6 +39,12 @@ def files_of(spec: LibrarySpec, products: Sequence[ProductKernels]) -> dict[str,
     files["selftest.cu"] = library_texts.selftest(spec.name, views)
     files["CMakeLists.txt"] = library_texts.cmake_lists(spec.name, sources, arch)
     files["Makefile"] = library_texts.makefile(spec.name, sources, arch)
+    package = f"python/{spec.name}"
+    files[f"{package}/__init__.py"] = library_python.python_package(spec.name, views)
+    files[f"{package}/_arrays.py"] = ARRAYS.read_text(encoding="utf-8")
+    files[f"{package}/py.typed"] = ""
+    files["python/bindings.cpp"] = library_python.bindings(spec.name, views)
+    files["pyproject.toml"] = library_python.pyproject(spec.name, spec.version)
     files["manifest.json"] = _manifest(spec, products, arch)
     return files
 

@@ -2,6 +2,7 @@
 
 name = "gpt2"
 gpu = "H200"
+version = "1.0"
 
 [product.qkv]
 gemm = "C[m, n] = A[m, k] * B[n, k]"
@@ -15,6 +16,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from keyword import iskeyword
 from typing import cast
 
 from gemmgen.base.choices import value_shown
@@ -27,13 +29,17 @@ from gemmgen.ir.launch_shape import Shape
 from gemmgen.schedule.words import close
 from gemmgen.schedule.written_shapes import resolve, written_shape
 
-KEYS = ("name", "gpu", "product")
+KEYS = ("name", "gpu", "version", "product")
 PRODUCT_KEYS = ("gemm", "dtype", "epilogue", "shapes")
 TARGETS = ("all", "clean", "edit_cache", "help", "install", "package", "test")
 FILE = "selftest"
 """The name of a file that every library has."""
 PART, MOST_LETTERS = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*"), 40
 """A part of C's names: no _ at its ends, since parts are joined by one."""
+VERSION = re.compile(r"[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?")
+"""A version of a Python package."""
+TYPE = "Any"
+"""A name that each Python package imports."""
 MOST_SHAPES, MOST_PRODUCTS = 512, 64
 """Of a product, and of a library."""
 
@@ -51,11 +57,12 @@ class ProductSpec:
 
 @record
 class LibrarySpec:
-    """A library for one GPU."""
+    """A library for one GPU; ``version``: of its Python package."""
 
     name: str
     gpu: Gpu
     products: tuple[ProductSpec, ...]
+    version: str = "0.1.0"
 
 
 def parse_spec(text: str, file: str) -> LibrarySpec:
@@ -83,7 +90,10 @@ def _spec(found: Mapping[str, object]) -> LibrarySpec:
     if len(tables) > MOST_PRODUCTS:
         raise UsageError(f"{len(tables)} products; a library has at most {MOST_PRODUCTS}")
     own = tuple(_product(key, table) for key, table in tables.items())
-    return LibrarySpec(name, gpu, own)
+    version = _text(found, "version", "", "0.1.0")
+    if not VERSION.fullmatch(version):
+        raise UsageError(f"version: {value_shown(version)} is no version; write 1.0 or 1.2.3rc1")
+    return LibrarySpec(name, gpu, own, version)
 
 
 def _product(key: str, table: object) -> ProductSpec:
@@ -142,4 +152,6 @@ def _name(text: str, where: str) -> str:
             f"{where}: {value_shown(text)} becomes part of C's names: up to {MOST_LETTERS} "
             "letters, digits and single _, a letter first"
         )
+    if iskeyword(text) or text == TYPE:
+        raise UsageError(f"{where}: Python has a word {text} of its own; take another name")
     return text

@@ -27,6 +27,9 @@ MISTAKES = {
     "no name": (SMALL.replace('name = "mini"', ""), "name is missing"),
     "a name that C has not": (SMALL.replace("mini", "9lives"), "becomes part of C's names"),
     "a name of two _": (SMALL.replace("mini", "a__b"), "becomes part of C's names"),
+    "a word of Python": (SMALL.replace("mini", "import"), "Python has a word import of its own"),
+    "a type of the package": (SMALL.replace("single", "Any"), "product.Any: Python has a word Any"),
+    "no version": (f'version = "new"\n{SMALL}', "version: 'new' is no version; write 1.0"),
     "a target of CMake": (SMALL.replace("mini", "install"), "a target of CMake's own"),
     "a name that is no text": (SMALL.replace('"mini"', "3"), "name is 3; it is a text"),
     "the self-test's file": (SMALL.replace("single", "selftest"), "is the self-test"),
@@ -64,6 +67,10 @@ def test_a_mistake_is_named_with_its_key(name: str) -> None:
         ("product.single", "product.linear_1", "mini_linear_1 is a name of product.linear, too"),
         ("product.single", "product.linear_workspace", "is a name of product.linear, too"),
         ("A[m, k] * B[k, n]", "tried[m, k] * B[k, n]", "a variable tried of its own; rename it"),
+        ("acc + bias[n]", "acc + K_of_B[n]", "can't have a variable K_of_B; rename it"),
+        ("acc + bias[n]", "acc + lambda[n]", "can't have a variable lambda; rename it"),
+        ("product.single", "product.error_text", "is a name of a helper of the Python package"),
+        ("product.single", "product.linear_packed", "is a name of product.linear, too; rename"),
     ),
 )
 def test_a_mistake_of_the_language_is_reported(old: str, new: str, message: str) -> None:
