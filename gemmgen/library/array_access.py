@@ -3,6 +3,8 @@
 ``gemmgen library`` copies this file into the package of each library, as it is.  It imports no
 array library: PyTorch and CuPy are used if the caller has imported them.  Tensors of PyTorch take
 a path of their own, since their attributes are faster than an exchange by DLPack.
+
+Over 300 lines: a package has one file that is the same in all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kernels of a library: for each shape a schedule, and each kernel once."""
+"""The kernels of a library, and the shapes that each is launched near."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from keyword import iskeyword
 from gemmgen.base.errors import GemmgenError, UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
-from gemmgen.base.units import duration
 from gemmgen.emit.library_python import OF
-from gemmgen.explore.suggest import suggest
 from gemmgen.ir.launch_shape import Shape
+from gemmgen.library.dispatch_table import table_of
+from gemmgen.library.kernel_times import KernelTimes
 from gemmgen.library.library_spec import LibrarySpec, ProductSpec
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.schedule.formatting import format_schedule
@@ -20,6 +20,7 @@ from gemmgen.torch.siblings import plain
 
 _NAMES = """
     kernel workspace workspace_bytes stream tried fits error refused known launch nearest distance
+    place Place places here COUNT sum log i x y
     ratio found least far one partial counts partial_bytes counter_bytes workspace_of wanted bytes
     right agree check encoded decoded bits_of stored KERNELS PLAIN COUNTERS CHECK
     out device pack packed call wrong error Any
@@ -32,7 +33,7 @@ HELPERS = ("error_text", "device_of_pointer", "order_streams")
 
 @record
 class LibraryKernel:
-    """A kernel of a product, and the shapes that it is launched for."""
+    """A kernel of a product, and its shapes in the dispatcher's table."""
 
     name: str
     emitted: Emitted
@@ -74,26 +75,15 @@ def kernels_of(spec: LibrarySpec) -> Iterator[ProductKernels]:
 
 
 def _product(spec: LibrarySpec, product: ProductSpec) -> ProductKernels:
-    by_text: dict[str, list[tuple[Shape, str]]] = {}
-    for shape in product.shapes:
-        found = suggest(
-            product.gemm, shape, dtype=product.dtype, epilogue=product.epilogue, gpu=spec.gpu
-        )
-        known = found.chosen.measured
-        how = "measured" if known is not None and known.exact else "estimated"
-        text = format_schedule(replace(found.schedule, assumes=()))
-        why = f"{how}, {duration(found.chosen.seconds)}"
-        by_text.setdefault(text, []).append((shape, why))
+    times = KernelTimes(product, spec.gpu)
+    table = table_of(product, spec.gpu, times)
     prefix = f"{spec.name}_{product.name}"
-    kernels = [
-        LibraryKernel(
-            f"{prefix}_{number}",
-            _named(text, f"{prefix}_{number}"),
-            tuple(shape for shape, _ in own),
-            tuple(why for _, why in own),
-        )
-        for number, (text, own) in enumerate(by_text.items(), 1)
-    ]
+    kernels: list[LibraryKernel] = []
+    for at, kernel in enumerate(table.kernels):
+        shapes = tuple(entry.shape for entry in table.entries if entry.kernel == at)
+        whys = tuple(times.why(kernel, shape) for shape in shapes)
+        name = f"{prefix}_{at + 1}"
+        kernels.append(LibraryKernel(name, _named(kernel.text, name), shapes, whys))
     _check_names(kernels[0].emitted)
     last = kernels[0].emitted.schedule
     text = plain(replace(last, kernel="gemm"), (1024, 1024, 1024), True)

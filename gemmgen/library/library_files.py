@@ -57,13 +57,23 @@ def architecture_of(products: Sequence[ProductKernels]) -> str:
 
 def _view(product: ProductKernels) -> LibraryProduct:
     interfaces = tuple(kernel.emitted.interface for kernel in product.kernels)
-    shapes = tuple(
-        KnownShape(_extents(kernel, shape), number, why)
+    known = sorted(
+        (shape, number, why)
         for number, kernel in enumerate(product.kernels)
         for shape, why in zip(kernel.shapes, kernel.whys, strict=True)
     )
-    ragged = tuple(max(1, extent - RAGGED) for extent in shapes[0].extents)
-    tested = tuple(dict.fromkeys((*(one.extents for one in shapes), ragged)))
+    shapes = tuple(
+        KnownShape(_extents(product.kernels[number], shape), number, why)
+        for shape, number, why in known
+    )
+    stated = [
+        _extents(kernel, shape)
+        for kernel in product.kernels
+        for shape in kernel.shapes
+        if shape in product.spec.shapes or shape == kernel.shapes[0]
+    ]
+    ragged = tuple(max(1, extent - RAGGED) for extent in stated[0])
+    tested = tuple(dict.fromkeys((*stated, ragged)))
     formula = formula_text(product.plain.emitted.program.problem)
     return LibraryProduct(product.spec.name, formula, interfaces, shapes, tested)
 

@@ -8,7 +8,7 @@ version = "1.0"
 gemm = "C[m, n] = A[m, k] * B[n, k]"
 dtype = "bf16"
 epilogue = "acc + bias[n]"
-shapes = ["1x2304x768", "2048x2304x768"]
+shapes = ["1x2304x768", "16..2048x2304x768"]
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from gemmgen.explore.request import gemm_of
 from gemmgen.gpu.gpu_names import gpu_named
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.launch_shape import Shape
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.words import close
 from gemmgen.schedule.written_shapes import resolve, written_shape
 
@@ -40,19 +41,31 @@ VERSION = re.compile(r"[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0
 """A version of a Python package."""
 TYPE = "Any"
 """A name that each Python package imports."""
+RANGE = re.compile(r"([0-9]+)\.\.([0-9]+)")
+"""Extents from one to another."""
 MOST_SHAPES, MOST_PRODUCTS = 512, 64
 """Of a product, and of a library."""
 
 
 @record
+class ShapeRange:
+    """Shapes from ``low`` to ``high``, both included, extent by extent."""
+
+    low: Shape
+    high: Shape
+
+
+@record
 class ProductSpec:
-    """A product, with the shapes that it is called with, in the order M, N, K and batches."""
+    """A product, with the shapes and the ranges of shapes that it is called with, in the order M,
+    N, K and batches."""
 
     name: str
     gemm: str
     dtype: str
     epilogue: str | None
     shapes: tuple[Shape, ...]
+    ranges: tuple[ShapeRange, ...] = ()
 
 
 @record
@@ -112,20 +125,30 @@ def _product(key: str, table: object) -> ProductSpec:
         raise UsageError(f'{where}.shapes lists shapes: shapes = ["2048x2304x768"]')
     if len(texts) > MOST_SHAPES:
         raise UsageError(f"{where}.shapes has {len(texts)}; a product has at most {MOST_SHAPES}")
-    shapes: list[Shape] = []
+    found: list[Shape | ShapeRange] = []
     for at, text in enumerate(texts):
         try:
             if not isinstance(text, str):
                 raise UsageError(f'{value_shown(text)} must be a text "MxNxK"')
-            shape = resolve(written_shape(text), line)
-            if min(shape) < 1:
-                raise UsageError("extents are at least 1")
+            found.append(_shapes(text, line))
         except UsageError as wrong:
             raise UsageError(f"{where}.shapes[{at}]: {wrong}") from None
-        shapes.append(shape)
+    shapes = tuple(dict.fromkeys(x for x in found if not isinstance(x, ShapeRange)))
+    ranges = tuple(dict.fromkeys(x for x in found if isinstance(x, ShapeRange)))
     epilogue = _text(given, "epilogue", f"{where}.") if "epilogue" in given else None
     dtype = _text(given, "dtype", f"{where}.", "f32")
-    return ProductSpec(key, gemm, dtype, epilogue, tuple(dict.fromkeys(shapes)))
+    return ProductSpec(key, gemm, dtype, epilogue, shapes, ranges)
+
+
+def _shapes(text: str, line: Gemm) -> Shape | ShapeRange:
+    """A shape, or a range of them: ``1..4096x2304x768``."""
+    low, high = (resolve(written_shape(RANGE.sub(f"\\{end}", text)), line, "it") for end in (1, 2))
+    if min(low) < 1:
+        raise UsageError("extents are at least 1")
+    for least, most in zip(low, high, strict=True):
+        if least > most:
+            raise UsageError(f"a range begins with its least extent: write {most}..{least}")
+    return ShapeRange(low, high) if RANGE.search(text) else low
 
 
 def _check_keys(given: Mapping[str, object], known: tuple[str, ...], where: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from gemmgen.base.errors import GemmgenError, UsageError
 from gemmgen.library.chosen_kernels import kernels_of
-from gemmgen.library.library_spec import parse_spec
+from gemmgen.library.library_spec import ShapeRange, parse_spec
 
 from .specs import SMALL
 
@@ -23,7 +23,18 @@ def test_a_spec_is_read() -> None:
     assert linear.shapes == ((16, 256, 512), (300, 200, 5000)) and single.epilogue is None
 
 
+def test_a_range_has_two_ends() -> None:
+    found = parse_spec(SMALL.replace("512x512x512", "1..4096x512x16..64"), "mini.toml").products[1]
+    assert found.shapes == () and found.ranges == (ShapeRange((1, 512, 16), (4096, 512, 64)),)
+
+
 MISTAKES = {
+    "a range that falls": (
+        SMALL.replace("512x512x512", "9..8x512x512"),
+        "single.shapes[0]: a range begins with its least extent: write 8..9",
+    ),
+    "a range from 0": (SMALL.replace("512x512x512", "0..8x512x512"), "extents are at least 1"),
+    "half a range": (SMALL.replace("512x512x512", "1..x512x512"), "single.shapes[0]: a shape is"),
     "no name": (SMALL.replace('name = "mini"', ""), "name is missing"),
     "a name that C has not": (SMALL.replace("mini", "9lives"), "becomes part of C's names"),
     "a name of two _": (SMALL.replace("mini", "a__b"), "becomes part of C's names"),
