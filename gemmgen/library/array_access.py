@@ -340,8 +340,10 @@ _capsule_pointer: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, cty
 def _extents_and_strides(
     parameter: Parameter, shape: Sequence[int], strides: Sequence[int] | None
 ) -> tuple[int, ...]:
-    """The extents, and the strides but for the last one, as a launcher takes them: the stride of an
-    extent of 1, which may be any, as if the array were packed."""
+    """The extents, and the strides but for the last one, as a launcher takes them.
+
+    Where an extent is 1 its stride may be any number; the one of a packed array is passed.
+    """
     if len(shape) != parameter.ndim:
         wanted = ", ".join(parameter.letters)
         raise parameter.value_error(
