@@ -40,7 +40,7 @@ from vendors import drawn, most_error
 
 from gemmgen.library.chosen_kernels import ProductKernels, kernels_of
 from gemmgen.library.library_files import architecture_of, files_of
-from gemmgen.library.library_spec import LibrarySpec, parse_spec
+from gemmgen.library.library_spec import LibrarySpec, ProductSpec, parse_spec
 from gemmgen.schedule.roles import roles
 
 MEASURED = """
@@ -107,7 +107,7 @@ def built(spec: LibrarySpec, products: Sequence[ProductKernels], folder: Path) -
     files = files_of(spec, products)
     for product in products:
         file = f"{product.spec.name}.cu"
-        files[file] += _measured(files[file], f"{spec.name}_{product.spec.name}")
+        files[file] += functions_for(files[file], f"{spec.name}_{product.spec.name}")
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
@@ -129,8 +129,8 @@ def built(spec: LibrarySpec, products: Sequence[ProductKernels], folder: Path) -
     return folder / "python"
 
 
-def _measured(text: str, name: str) -> str:
-    """``MEASURED`` for a product's file."""
+def functions_for(text: str, name: str) -> str:
+    """``MEASURED`` for a product's file, whose text begins with ``text``."""
     head = re.search(rf'extern "C" cudaError_t {name}\((.*?), void \*workspace,', text, re.DOTALL)
     assert head is not None
     parameters = " ".join(head[1].split())
@@ -148,9 +148,10 @@ def _measured(text: str, name: str) -> str:
     )
 
 
-def shapes_of(product: ProductKernels, count: int, draw: random.Random) -> list[tuple[int, ...]]:
-    """The spec's shapes, then others between them."""
-    known = list(product.spec.shapes)
+def shapes_of(product: ProductSpec, count: int, draw: random.Random) -> list[tuple[int, ...]]:
+    """The spec's shapes and the ends of its ranges, then others between them."""
+    ends = [shape for span in product.ranges for shape in (span.low, span.high)]
+    known = [*product.shapes, *ends]
     ranges = [(min(sizes), max(sizes)) for sizes in zip(*known, strict=True)]
     found = list(known)
     for _ in range(count if any(low < high for low, high in ranges) else 0):
@@ -372,7 +373,7 @@ def main() -> int:
     for found in products:
         name = found.spec.name
         own = Product(found, getattr(package, name), loaded, f"{spec.name}_{name}")
-        for shape in shapes_of(found, asked.count, draw):
+        for shape in shapes_of(found.spec, asked.count, draw):
             row = measured(own, shape, shape in found.spec.shapes, draw)
             bad = row.error >= most_error(found.spec.dtype)
             wrong += bad
