@@ -58,7 +58,7 @@ class Library:
         return found
 
 
-class Parameter:
+class ArrayParameter:
     """An array that a product takes.
 
     ``dtype``: its name in PyTorch; ``letters``: its indices, in storage order; ``written``: the
@@ -99,7 +99,7 @@ class Parameter:
         return self.value_error(f"[{letters}] is {_sizes(shape)}, which does not fit: {known}")
 
 
-def device_of(array: Any, parameter: Parameter, stream: Any) -> TorchDevice | ExchangeDevice:
+def device_of(array: Any, parameter: ArrayParameter, stream: Any) -> TorchDevice | ExchangeDevice:
     """What reads the arrays of a call, by its first array.  ``stream``: that of the call; None: the
     current one of the array's library."""
     kind: type[Any] = array.__class__
@@ -111,7 +111,7 @@ def device_of(array: Any, parameter: Parameter, stream: Any) -> TorchDevice | Ex
     return find(array, parameter, stream)
 
 
-_finders: dict[type[Any], Callable[[Any, Parameter, Any], Any]] = {}
+_finders: dict[type[Any], Callable[[Any, ArrayParameter, Any], Any]] = {}
 
 
 class TorchDevice:
@@ -134,7 +134,7 @@ class TorchDevice:
         """By PyTorch's own API, which takes a microsecond longer."""
         return self.torch.cuda.current_stream(index).cuda_stream
 
-    def read(self, tensor: Any, parameter: Parameter) -> tuple[int, ...]:
+    def read(self, tensor: Any, parameter: ArrayParameter) -> tuple[int, ...]:
         """The pointer, the extents, and the strides (in elements) but for the last one, which must
         be 1.  Raises ``TypeError`` or ``ValueError`` for a tensor that the product refuses."""
         try:
@@ -154,7 +154,7 @@ class TorchDevice:
                 return tensor.data_ptr(), shape[0]
         return (tensor.data_ptr(), *_extents_and_strides(parameter, shape, strides))
 
-    def empty(self, shape: tuple[int, ...], parameter: Parameter) -> tuple[Any, ...]:
+    def empty(self, shape: tuple[int, ...], parameter: ArrayParameter) -> tuple[Any, ...]:
         """A new tensor, its pointer, and its strides but for the last one."""
         if parameter.torch_dtype is None:
             parameter.torch_dtype = self._dtype(parameter)
@@ -162,13 +162,13 @@ class TorchDevice:
         steps = shape[1:] if len(shape) == 2 and shape[1] else _packed(shape)
         return made, made.data_ptr(), *steps
 
-    def _dtype(self, parameter: Parameter) -> Any:
+    def _dtype(self, parameter: ArrayParameter) -> Any:
         found = getattr(self.torch, parameter.dtype, None)
         if found is None:
             raise parameter.type_error(f"is {parameter.dtype}, which this PyTorch has not")
         return found
 
-    def _check_dtype(self, tensor: Any, parameter: Parameter) -> None:
+    def _check_dtype(self, tensor: Any, parameter: ArrayParameter) -> None:
         if not isinstance(tensor, self.torch.Tensor):
             raise parameter.type_error(f"is {_type_name(tensor)}, not a tensor of PyTorch")
         parameter.torch_dtype = self._dtype(parameter)
@@ -176,14 +176,14 @@ class TorchDevice:
             found = str(tensor.dtype).removeprefix("torch.")
             raise parameter.type_error(f"is {found}; it must be {parameter.dtype}")
 
-    def _elsewhere(self, tensor: Any, parameter: Parameter) -> ValueError:
+    def _elsewhere(self, tensor: Any, parameter: ArrayParameter) -> ValueError:
         return parameter.value_error(f"is on {tensor.device}, another array on cuda:{self.index}")
 
 
 _torch_devices: dict[int, TorchDevice] = {}
 
 
-def _device_of_tensor(tensor: Any, parameter: Parameter, stream: Any) -> TorchDevice:
+def _device_of_tensor(tensor: Any, parameter: ArrayParameter, stream: Any) -> TorchDevice:
     if stream is not None:
         raise TypeError(
             f"{parameter.product}: tensors of PyTorch take its current stream; leave stream out, "
@@ -201,7 +201,7 @@ def _device_of_tensor(tensor: Any, parameter: Parameter, stream: Any) -> TorchDe
 class ExchangeDevice:
     """Reads arrays by DLPack or the CUDA array interface, for one call."""
 
-    def __init__(self, first: Any, parameter: Parameter, stream: Any) -> None:
+    def __init__(self, first: Any, parameter: ArrayParameter, stream: Any) -> None:
         self.index = -1
         """The GPU; -1 until an array that has elements says it."""
         self._cupy: Any = sys.modules.get("cupy") if _is_of(first, "cupy") else None
@@ -222,7 +222,7 @@ class ExchangeDevice:
         described: Any = getattr(first, "__cuda_array_interface__", None) or {}
         return described.get("stream") or LEGACY_STREAM
 
-    def read(self, array: Any, parameter: Parameter) -> tuple[int, ...]:
+    def read(self, array: Any, parameter: ArrayParameter) -> tuple[int, ...]:
         """As ``TorchDevice.read``."""
         if parameter.written and _is_of(array, "jax"):
             raise parameter.type_error(
@@ -244,7 +244,7 @@ class ExchangeDevice:
         self.index = max(self.index, device)
         return (pointer, *_extents_and_strides(parameter, shape, strides))
 
-    def empty(self, shape: tuple[int, ...], parameter: Parameter) -> tuple[Any, ...]:
+    def empty(self, shape: tuple[int, ...], parameter: ArrayParameter) -> tuple[Any, ...]:
         """A new array of CuPy, its pointer, and its strides but for the last one."""
         if self._cupy is None:
             raise TypeError(
@@ -255,7 +255,7 @@ class ExchangeDevice:
             made = self._cupy.empty(shape, BITS.get(parameter.dtype, parameter.dtype))
         return made, int(made.data.ptr), *_packed(shape)
 
-    def _by_dlpack(self, array: Any, parameter: Parameter) -> _Found:
+    def _by_dlpack(self, array: Any, parameter: ArrayParameter) -> _Found:
         kind, device = array.__dlpack_device__()
         if kind in HOST_DEVICES:
             raise _on_host(parameter)
@@ -276,7 +276,7 @@ class ExchangeDevice:
         strides = tuple(tensor.strides[at] for at in range(tensor.ndim)) if tensor.strides else None
         return (tensor.data or 0) + tensor.byte_offset, int(device), shape, strides
 
-    def _by_interface(self, array: Any, parameter: Parameter) -> _Found:
+    def _by_interface(self, array: Any, parameter: ArrayParameter) -> _Found:
         described: dict[str, Any] = array.__cuda_array_interface__
         pointer, read_only = described["data"]
         if parameter.written and read_only:
@@ -307,7 +307,7 @@ class ExchangeDevice:
         return pointer, device, tuple(described["shape"]), strides
 
 
-def _device_of_any(array: Any, parameter: Parameter, stream: Any) -> ExchangeDevice:
+def _device_of_any(array: Any, parameter: ArrayParameter, stream: Any) -> ExchangeDevice:
     return ExchangeDevice(array, parameter, stream)
 
 
@@ -338,7 +338,7 @@ _capsule_pointer: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, cty
 
 
 def _extents_and_strides(
-    parameter: Parameter, shape: Sequence[int], strides: Sequence[int] | None
+    parameter: ArrayParameter, shape: Sequence[int], strides: Sequence[int] | None
 ) -> tuple[int, ...]:
     """The extents, and the strides but for the last one, as a launcher takes them.
 
@@ -369,7 +369,7 @@ def _extents_and_strides(
     return (*shape, *steps[:-1])
 
 
-def _check_apart(parameter: Parameter, shape: Sequence[int], strides: Sequence[int]) -> None:
+def _check_apart(parameter: ArrayParameter, shape: Sequence[int], strides: Sequence[int]) -> None:
     """No element of the result may be one at two places."""
     reach = 0
     for step, extent in sorted(zip(strides, shape, strict=True)):
@@ -393,7 +393,7 @@ def _sizes(shape: tuple[int, ...]) -> str:
     return " x ".join(map(str, shape))
 
 
-def _on_host(parameter: Parameter) -> TypeError:
+def _on_host(parameter: ArrayParameter) -> TypeError:
     return parameter.type_error("is in the host's memory (NumPy?); copy it to a GPU first")
 
 

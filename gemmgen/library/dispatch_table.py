@@ -14,7 +14,7 @@ from math import exp, inf, log, log2, prod
 from gemmgen.base.record import record
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.launch_shape import Shape
-from gemmgen.library.kernel_times import Candidate, KernelTimes, distance, suggested
+from gemmgen.library.kernel_times import KernelTimes, TimedKernel, distance, suggested
 from gemmgen.library.library_spec import ProductSpec, ShapeRange
 
 MOST_KERNELS = 12
@@ -31,7 +31,7 @@ ALIGNED = 8
 
 
 @record
-class Entry:
+class TableEntry:
     """A shape of a table, and the number of its kernel."""
 
     shape: Shape
@@ -42,18 +42,18 @@ class Entry:
 class Table:
     """A product's kernels, and which shapes they are launched near; each kernel has an entry."""
 
-    kernels: tuple[Candidate, ...]
-    entries: tuple[Entry, ...]
+    kernels: tuple[TimedKernel, ...]
+    entries: tuple[TableEntry, ...]
 
 
 def table_of(product: ProductSpec, gpu: Gpu, times: KernelTimes) -> Table:
     """The kernels for the shapes and ranges of a product."""
-    found: dict[str, Candidate] = {}
+    found: dict[str, TimedKernel] = {}
     for shape in product.shapes:
         _add(found, suggested(product, gpu, shape))
     first = len(found)
     spans = _spans(product)
-    others: dict[str, Candidate] = {}
+    others: dict[str, TimedKernel] = {}
     for span in product.ranges:
         for shape in grid_of(span, ASKED, MOST_ASKED):
             one = suggested(product, gpu, shape)
@@ -68,15 +68,15 @@ def table_of(product: ProductSpec, gpu: Gpu, times: KernelTimes) -> Table:
     return _used(kernels, thinned(own, grid, kernels, times.seconds))
 
 
-def _add(found: dict[str, Candidate], one: Candidate) -> None:
+def _add(found: dict[str, TimedKernel], one: TimedKernel) -> None:
     found[one.text] = _joined(found.get(one.text), one)
 
 
-def _joined(one: Candidate | None, other: Candidate) -> Candidate:
-    return other if one is None else Candidate(one.text, (*one.known, *other.known))
+def _joined(one: TimedKernel | None, other: TimedKernel) -> TimedKernel:
+    return other if one is None else TimedKernel(one.text, (*one.known, *other.known))
 
 
-def _knows(kernel: Candidate, shape: Shape) -> bool:
+def _knows(kernel: TimedKernel, shape: Shape) -> bool:
     return any(time.shape == shape for time in kernel.known)
 
 
@@ -114,22 +114,22 @@ def _spaced(low: int, high: int, count: int, multiple: int) -> list[int]:
 
 
 def covering(
-    given: Sequence[Candidate],
-    others: Sequence[Candidate],
+    given: Sequence[TimedKernel],
+    others: Sequence[TimedKernel],
     grid: Sequence[Shape],
-    seconds: Callable[[Candidate, Shape], float],
-) -> list[Candidate]:
+    seconds: Callable[[TimedKernel, Shape], float],
+) -> list[TimedKernel]:
     """Of ``others`` those to add to ``given``, at most ``MOST_KERNELS``: each is the one that makes
     the grid fastest, by the mean logarithm of times, until all of it is within ``CLOSE``."""
     best = {shape: min(seconds(one, shape) for one in (*given, *others)) for shape in grid}
     now = {shape: min((seconds(one, shape) for one in given), default=inf) for shape in grid}
-    chosen: list[Candidate] = []
+    chosen: list[TimedKernel] = []
     left = list(others)
     while left and len(chosen) < MOST_KERNELS:
         if all(now[shape] <= best[shape] * (1 + CLOSE) for shape in grid):
             break
 
-        def excess(one: Candidate, before: dict[Shape, float] = now) -> float:
+        def excess(one: TimedKernel, before: dict[Shape, float] = now) -> float:
             """The logarithms of times over the best ones, added up, with one kernel more."""
             times = ((min(before[shape], seconds(one, shape)), best[shape]) for shape in grid)
             return sum(log(min(time / least, FAR)) for time, least in times if least < inf)
@@ -148,11 +148,11 @@ FAR = 100.0
 def thinned(
     own: dict[Shape, int],
     grid: Sequence[Shape],
-    kernels: Sequence[Candidate],
-    seconds: Callable[[Candidate, Shape], float],
-) -> list[Entry]:
+    kernels: Sequence[TimedKernel],
+    seconds: Callable[[TimedKernel, Shape], float],
+) -> list[TableEntry]:
     """``own`` (shapes whose kernel is given), and as many shapes of the grid as are needed."""
-    entries = [Entry(shape, kernel) for shape, kernel in own.items()]
+    entries = [TableEntry(shape, kernel) for shape, kernel in own.items()]
     times = {shape: [seconds(kernel, shape) for kernel in kernels] for shape in grid}
     others = {shape: each for shape, each in times.items() if min(each) < inf and shape not in own}
     while True:
@@ -163,17 +163,17 @@ def thinned(
             near = min(entries, key=lambda one: distance(one.shape, shape), default=None)
             loss = inf if near is None else each[near.kernel] / least - 1
             if loss > worst:
-                worst, missing = loss, Entry(shape, each.index(least))
+                worst, missing = loss, TableEntry(shape, each.index(least))
         if missing is None:
             return entries
         entries.append(missing)
 
 
-def _used(kernels: Sequence[Candidate], entries: Sequence[Entry]) -> Table:
+def _used(kernels: Sequence[TimedKernel], entries: Sequence[TableEntry]) -> Table:
     """Without kernels that no shape has."""
     used = sorted({entry.kernel for entry in entries})
     numbers = {old: new for new, old in enumerate(used)}
     return Table(
         tuple(kernels[at] for at in used),
-        tuple(Entry(entry.shape, numbers[entry.kernel]) for entry in entries),
+        tuple(TableEntry(entry.shape, numbers[entry.kernel]) for entry in entries),
     )

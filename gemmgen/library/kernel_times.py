@@ -39,7 +39,7 @@ class KnownTime:
 
 
 @record
-class Candidate:
+class TimedKernel:
     """A kernel by its schedule's text, which states no extents, with its known times."""
 
     text: str
@@ -50,12 +50,12 @@ class Candidate:
         return compile_source(Source(self.text))
 
 
-def suggested(product: ProductSpec, gpu: Gpu, shape: Shape) -> Candidate:
+def suggested(product: ProductSpec, gpu: Gpu, shape: Shape) -> TimedKernel:
     """The kernel that ``suggest`` chooses for a shape."""
     found = suggest(product.gemm, shape, dtype=product.dtype, epilogue=product.epilogue, gpu=gpu)
     measured = found.chosen.measured
     time = KnownTime(shape, found.chosen.seconds, measured is not None and measured.exact)
-    return Candidate(format_schedule(replace(found.schedule, assumes=())), (time,))
+    return TimedKernel(format_schedule(replace(found.schedule, assumes=())), (time,))
 
 
 class KernelTimes:
@@ -65,7 +65,7 @@ class KernelTimes:
         self._product, self._gpu = product, gpu
         self._found: dict[tuple[str, Shape], float] = {}
 
-    def seconds(self, kernel: Candidate, shape: Shape) -> float:
+    def seconds(self, kernel: TimedKernel, shape: Shape) -> float:
         """The time at ``shape``; infinite if the kernel refuses packed matrices of that shape."""
         for one in kernel.known:
             if one.shape == shape and one.measured:
@@ -76,12 +76,12 @@ class KernelTimes:
             return own
         return own * (nearest.seconds / there) ** exp(-distance(nearest.shape, shape) / REACH)
 
-    def why(self, kernel: Candidate, shape: Shape) -> str:
+    def why(self, kernel: TimedKernel, shape: Shape) -> str:
         """Measured or estimated, and the time."""
         measured = any(one.shape == shape and one.measured for one in kernel.known)
         return f"{'measured' if measured else 'estimated'}, {duration(self.seconds(kernel, shape))}"
 
-    def _modeled(self, kernel: Candidate, shape: Shape) -> float:
+    def _modeled(self, kernel: TimedKernel, shape: Shape) -> float:
         found = self._found.get((kernel.text, shape))
         if found is None:
             found = self._found[kernel.text, shape] = self._estimate(kernel.emitted, shape)

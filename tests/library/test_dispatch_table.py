@@ -17,14 +17,14 @@ from gemmgen.library.chosen_kernels import kernels_of
 from gemmgen.library.dispatch_table import (
     CLOSE,
     MOST_LOOKED_AT,
-    Entry,
     Table,
+    TableEntry,
     covering,
     grid_of,
     table_of,
     thinned,
 )
-from gemmgen.library.kernel_times import Candidate, KernelTimes, KnownTime, distance
+from gemmgen.library.kernel_times import KernelTimes, KnownTime, TimedKernel, distance
 from gemmgen.library.library_files import files_of
 from gemmgen.library.library_spec import ProductSpec, ShapeRange, parse_spec
 
@@ -46,10 +46,10 @@ extern "C" int ask(int M)
 }
 """
 H200 = gpu_named("H200")
-FAST, SLOW, PICKY = (Candidate(name, ()) for name in ("fast", "slow", "picky"))
+FAST, SLOW, PICKY = (TimedKernel(name, ()) for name in ("fast", "slow", "picky"))
 
 
-def seconds(kernel: Candidate, shape: tuple[int, ...]) -> float:
+def seconds(kernel: TimedKernel, shape: tuple[int, ...]) -> float:
     """``fast`` is the better one up to 100 rows, and ``picky`` takes even ones alone."""
     rows, *_ = shape
     if kernel is PICKY:
@@ -68,7 +68,7 @@ def table() -> tuple[Table, KernelTimes]:
     return table_of(product(), H200, times), times
 
 
-def nearest(entries: list[Entry] | tuple[Entry, ...], shape: tuple[int, ...]) -> int:
+def nearest(entries: list[TableEntry] | tuple[TableEntry, ...], shape: tuple[int, ...]) -> int:
     return min(entries, key=lambda one: distance(one.shape, shape)).kernel
 
 
@@ -85,7 +85,7 @@ def test_a_grid_has_both_ends_and_stays_within_its_size() -> None:
 def test_a_thinned_table_chooses_as_well_as_the_grid() -> None:
     grid = [(rows, 8, 8) for rows in range(1, 300)]
     entries = thinned({(150, 8, 8): 0}, grid, [FAST, SLOW], seconds)
-    assert Entry((150, 8, 8), 0) in entries and len(entries) < 40
+    assert TableEntry((150, 8, 8), 0) in entries and len(entries) < 40
     for shape in grid:
         if shape != (150, 8, 8):
             found = seconds((FAST, SLOW)[nearest(entries, shape)], shape)
@@ -115,12 +115,14 @@ def test_no_more_kernels_are_added_than_a_product_may_have(monkeypatch: pytest.M
 def test_a_measured_time_is_taken_before_an_estimate() -> None:
     found, times = table()
     kernel, shape = found.kernels[0], (128, 2048, 512)
-    plain = times.seconds(Candidate(kernel.text, (KnownTime((64, 2048, 512), 1.0, False),)), shape)
+    plain = times.seconds(
+        TimedKernel(kernel.text, (KnownTime((64, 2048, 512), 1.0, False),)), shape
+    )
     known = (KnownTime(shape, 7.0, True), KnownTime((64, 2048, 512), 1.0, False))
-    assert times.seconds(Candidate(kernel.text, known), shape) == 7.0 != plain
-    assert times.why(Candidate(kernel.text, known), shape) == "measured, 7 s"
+    assert times.seconds(TimedKernel(kernel.text, known), shape) == 7.0 != plain
+    assert times.why(TimedKernel(kernel.text, known), shape) == "measured, 7 s"
     slower = (KnownTime((64, 2048, 512), 2.0, False),)
-    ratio = times.seconds(Candidate(kernel.text, slower), shape) / plain
+    ratio = times.seconds(TimedKernel(kernel.text, slower), shape) / plain
     assert 1 < ratio < 2, "what is known of a near shape counts less than there"
 
 
