@@ -9,7 +9,7 @@ PyTorch's in f32.  Three columns follow for each shape:
 
     torch   the time of torch.mm (torch.addmm with a bias[n]) over the library's
     best    the time of the library's fastest kernel there over that of the kernel it launches
-    call    microseconds of the host for a call from Python, with ``out``, and from C
+    host    microseconds of the host for a call from Python, with ``out`` and without, and from C
 
 Times of the GPU are those of ``default_path.py``: CUDA graphs, each side warmed by itself, in an
 order drawn anew in each of three rounds; medians.  Exit code 1 if a result is wrong.
@@ -83,6 +83,7 @@ class Row:
     torch: float
     best: float
     python_us: float
+    new_us: float
     c_us: float
     error: float
 
@@ -202,6 +203,9 @@ class Call:
     def ours(self) -> Any:
         return self.product.function(**self.arrays, **self.scalars, out=self.out)
 
+    def ours_new(self) -> Any:
+        return self.product.function(**self.arrays, **self.scalars)
+
     def vendor(self) -> Callable[[], Any]:
         import torch
 
@@ -295,7 +299,7 @@ def measured(product: Product, shape: tuple[int, ...], of_spec: bool, draw: rand
     best = min(of_kernels, key=lambda kernel: of_kernels[kernel], default=own)
     launched = of_kernels.get(own, median(times["ours"]))  # another one if its own refuses
     share = of_kernels[best] / launched if of_kernels else math.nan
-    host = (host_us(call.ours), c_us(product, arguments, at, largest))
+    host = (host_us(call.ours), host_us(call.ours_new), c_us(product, arguments, at, largest))
     return Row(
         product.found.spec.name, shape, of_spec, own, best, median(times["ours"]), median(ratios),
         share, *host, error,
@@ -336,7 +340,8 @@ def said(row: Row, wrong: bool) -> str:
     return (
         f"{row.product:>10} {shape:>17} kernel {row.kernel} {row.us:8.2f} us, {row.torch:.3f} of "
         f"torch, {row.best:.3f} of the best{other}, host {row.python_us:.2f} us from Python, "
-        f"{row.c_us:.2f} from C{f'  WRONG: {row.error:.1e}' if wrong else ''}"
+        f"{row.new_us:.2f} without out, {row.c_us:.2f} from C"
+        + (f"  WRONG: {row.error:.1e}" if wrong else "")
     )
 
 
@@ -349,7 +354,7 @@ def summary(rows: Sequence[Row]) -> str:
     return (
         f"{len(rows)} shapes: {mean:.3f} of torch; within 2% of the best kernel: {near} of "
         f"{len(best)}{worst}; host at the shortest kernel {least.python_us:.2f} us "
-        f"from Python, {least.c_us:.2f} us from C"
+        f"from Python, {least.new_us:.2f} without out, {least.c_us:.2f} from C"
     )
 
 
