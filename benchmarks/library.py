@@ -1,6 +1,7 @@
 """A library of ``gemmgen library`` on a GPU: right, as fast as its best kernel, cheap to call.
 
-    python benchmarks/library.py SPEC [--count 20] [--seed 1] [--folder FOLDER] [--json FILE]
+    python benchmarks/library.py SPEC [--product NAME ...] [--count 20] [--seed 1] [--folder FOLDER]
+        [--json FILE]
 
 writes the library of SPEC, builds its Python package with nvcc, and takes for each product the
 shapes of the spec and ``count`` more, whose extents are drawn log-uniformly between the least and
@@ -9,7 +10,8 @@ PyTorch's in f32.  Three columns follow for each shape:
 
     torch   the time of torch.mm (torch.addmm with a bias[n]) over the library's
     best    the time of the library's fastest kernel there over that of the kernel it launches
-    host    microseconds of the host for a call from Python, with ``out`` and without, and from C
+    host    microseconds of the host for a call from Python, with ``out`` and without, and from C,
+            if the GPU takes at most 100
 
 Times of the GPU are those of ``default_path.py``: CUDA graphs, each side warmed by itself, in an
 order drawn anew in each of three rounds; medians.  Exit code 1 if a result is wrong.
@@ -30,7 +32,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -68,8 +70,9 @@ extern "C" double {name}_host_us(int times, {parameters}, void *workspace, size_
 }}
 """
 """What is appended to a product's file: its kernels one by one, and a loop of calls."""
-CALLS, BATCHES = 200, 30
-"""Calls between two waits for the GPU, and how often, where the host's time is taken."""
+CALLS, BATCHES, SHORT = 200, 10, 100.0
+"""Calls between two waits for the GPU, how often, and the microseconds of the GPU for a call up to
+which the host's time is taken."""
 
 
 @dataclass(frozen=True)
@@ -299,7 +302,9 @@ def measured(product: Product, shape: tuple[int, ...], of_spec: bool, draw: rand
     best = min(of_kernels, key=lambda kernel: of_kernels[kernel], default=own)
     launched = of_kernels.get(own, median(times["ours"]))  # another one if its own refuses
     share = of_kernels[best] / launched if of_kernels else math.nan
-    host = (host_us(call.ours), host_us(call.ours_new), c_us(product, arguments, at, largest))
+    host = (math.nan, math.nan, math.nan)
+    if median(times["ours"]) <= SHORT:
+        host = (host_us(call.ours), host_us(call.ours_new), c_us(product, arguments, at, largest))
     return Row(
         product.found.spec.name, shape, of_spec, own, best, median(times["ours"]), median(ratios),
         share, *host, error,
@@ -361,12 +366,16 @@ def summary(rows: Sequence[Row]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("spec", type=Path)
+    parser.add_argument("--product", action="append", help="take this one alone; may be repeated")
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     spec = parse_spec(asked.spec.read_text(encoding="utf-8"), str(asked.spec))
+    if asked.product:
+        own = tuple(x for x in spec.products if x.name in asked.product)
+        spec = replace(spec, products=own)
     began, products = time.monotonic(), list(kernels_of(spec))
     folder = asked.folder or Path(tempfile.mkdtemp())
     there = built(spec, products, folder)
@@ -377,9 +386,9 @@ def main() -> int:
     rows, wrong, draw = list[Row](), 0, random.Random(asked.seed)
     for found in products:
         name = found.spec.name
-        own = Product(found, getattr(package, name), loaded, f"{spec.name}_{name}")
+        each = Product(found, getattr(package, name), loaded, f"{spec.name}_{name}")
         for shape in shapes_of(found.spec, asked.count, draw):
-            row = measured(own, shape, shape in found.spec.shapes, draw)
+            row = measured(each, shape, shape in found.spec.shapes, draw)
             bad = row.error >= most_error(found.spec.dtype)
             wrong += bad
             rows.append(row)
