@@ -277,6 +277,7 @@ def test_an_error_of_cuda_is_raised(stub: Stub) -> None:
     stub.fail(1)
     with pytest.raises(RuntimeError, match="linear: CUDA error 1: invalid argument"):
         linear(stub)
+    assert stub.log()[1:] == ["error taken"], "the next launch would report it again"
 
 
 class Tensor:

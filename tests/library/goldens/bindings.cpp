@@ -64,6 +64,13 @@ struct OnDevice {
     ~OnDevice() { if (device != before) cudaSetDevice(before); }
 };
 
+// An error that was reported: the next launcher would read it as its own.
+cudaError_t reported(cudaError_t error)
+{
+    if (error != cudaSuccess) cudaGetLastError();
+    return error;
+}
+
 // On a stream of its own: the caller's may be captured.
 cudaError_t zero_counters(char *memory)
 {
@@ -138,7 +145,7 @@ extern "C" const char *mini_error_text(int error)
 extern "C" int mini_device_of_pointer(const void *pointer)
 {
     cudaPointerAttributes found = {};
-    const bool known = cudaPointerGetAttributes(&found, pointer) == cudaSuccess;
+    const bool known = reported(cudaPointerGetAttributes(&found, pointer)) == cudaSuccess;
     const bool there = found.type == cudaMemoryTypeDevice || found.type == cudaMemoryTypeManaged;
     return known && there ? found.device : -1;
 }
@@ -148,11 +155,11 @@ extern "C" cudaError_t mini_order_streams(cudaStream_t before, cudaStream_t afte
 {
     cudaEvent_t event = nullptr;
     cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-    if (error != cudaSuccess) return error;
+    if (error != cudaSuccess) return reported(error);
     error = cudaEventRecord(event, before);
     if (error == cudaSuccess) error = cudaStreamWaitEvent(after, event, 0);
     cudaEventDestroy(event);
-    return error;
+    return reported(error);
 }
 
 struct product_arguments {
@@ -176,12 +183,12 @@ extern "C" cudaError_t mini_product_packed(const char *packed)
     product_arguments a;
     std::memcpy(&a, packed, sizeof a);
     const OnDevice on(a.device);
-    if (on.error != cudaSuccess) return on.error;
+    if (on.error != cudaSuccess) return reported(on.error);
     const Relaxed relaxed;
     Workspace found;
     const size_t bytes = mini_product_workspace(a.M, a.N, a.K);
     const cudaError_t error = workspace_for(on.device, a.stream, bytes, found);
-    if (error != cudaSuccess) return error;
-    return mini_product(a.M, a.N, a.K, a.alpha, a.A, a.lda, a.B, a.ldb, a.beta, a.C, a.ldc,
-        found.memory, found.bytes, a.stream);
+    if (error != cudaSuccess) return reported(error);
+    return reported(mini_product(a.M, a.N, a.K, a.alpha, a.A, a.lda, a.B, a.ldb, a.beta, a.C,
+        a.ldc, found.memory, found.bytes, a.stream));
 }
