@@ -19,7 +19,8 @@ def command(spec: str, output: str, check: bool) -> None:
 
     Each shape of SPEC gets a schedule as `gemmgen suggest` does.  FOLDER has a .cu for each kernel,
     a dispatcher for each product that launches the kernel of the nearest shape, a C header,
-    CMakeLists.txt, a Makefile, a self-test and a manifest.  Building it needs nvcc, not Python.
+    CMakeLists.txt, a Makefile, a self-test, a manifest, and a Python package over the same library
+    (pip wheel FOLDER).  Building it needs nvcc, not gemmgen.
 
     \b
       name = "gpt2"

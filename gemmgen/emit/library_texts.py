@@ -89,31 +89,32 @@ def product_source(library: str, product: LibraryProduct) -> str:
             {"extents": one.extents, "kernel": one.kernel, "why": one.why} for one in product.shapes
         ],
     }
-    return _text("product", view)
+    return text_of("product", view)
 
 
 def library_header(library: str, products: Sequence[LibraryProduct]) -> str:
     """The C header."""
     view: View = {"library": library, "products": [_function(one) for one in products]}
-    return _text("header", view)
+    return text_of("header", view)
 
 
 def cmake_lists(library: str, sources: Sequence[str], arch: str) -> str:
     """CMakeLists.txt; ``arch``: ``90a``."""
-    return _text("cmake", {"library": library, "sources": sources, "arch": arch})
+    return text_of("cmake", {"library": library, "sources": sources, "arch": arch})
 
 
 def makefile(library: str, sources: Sequence[str], arch: str) -> str:
-    return _text("make", {"library": library, "sources": sources, "arch": arch})
+    return text_of("make", {"library": library, "sources": sources, "arch": arch})
 
 
 def selftest(library: str, products: Sequence[LibraryProduct]) -> str:
     """A program that compares each product with its plain kernel."""
     view: View = {"library": library, "products": [_tested(one) for one in products]}
-    return _text("selftest", view)
+    return text_of("selftest", view)
 
 
-def _text(template: str, view: View) -> str:
+def text_of(template: str, view: View) -> str:
+    """A template of ``templates/library``, in lines of at most 100 columns."""
     return laid_out(printed(f"library/{template}.j2", view)) + "\n"
 
 

@@ -1,16 +1,18 @@
-"""The kernels of a library: for each shape a schedule, and each kernel once."""
+"""The kernels of a library, and the shapes that each is launched near."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from keyword import iskeyword
 
 from gemmgen.base.errors import GemmgenError, UsageError
 from gemmgen.base.record import record
 from gemmgen.base.source import Source
-from gemmgen.base.units import duration
-from gemmgen.explore.suggest import suggest
+from gemmgen.emit.library_python import OF
 from gemmgen.ir.launch_shape import Shape
+from gemmgen.library.dispatch_table import table_of
+from gemmgen.library.kernel_times import KernelTimes
 from gemmgen.library.library_spec import LibrarySpec, ProductSpec
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.schedule.formatting import format_schedule
@@ -18,16 +20,20 @@ from gemmgen.torch.siblings import plain
 
 _NAMES = """
     kernel workspace workspace_bytes stream tried fits error refused known launch nearest distance
+    place Place places here COUNT sum log i x y
     ratio found least far one partial counts partial_bytes counter_bytes workspace_of wanted bytes
     right agree check encoded decoded bits_of stored KERNELS PLAIN COUNTERS CHECK
+    out device pack packed call wrong error Any
 """
 OWN = frozenset(_NAMES.split())
-"""Names of ``emit.library_texts``'s templates."""
+"""Names of the templates of ``emit.library_texts`` and ``emit.library_python``."""
+HELPERS = ("error_text", "device_of_pointer", "order_streams")
+"""Functions of ``python/bindings.cpp``, after the library's name."""
 
 
 @record
 class LibraryKernel:
-    """A kernel of a product, and the shapes that it is launched for."""
+    """A kernel of a product, and its shapes in the dispatcher's table."""
 
     name: str
     emitted: Emitted
@@ -51,44 +57,33 @@ class ProductKernels:
 def kernels_of(spec: LibrarySpec) -> Iterator[ProductKernels]:
     """The products' kernels; raises ``GemmgenError`` for a product that has no schedule, or whose
     function has the name of another one, or of a kernel."""
-    taken: dict[str, str] = {}
+    taken = {f"{spec.name}_{helper}": "a helper of the Python package" for helper in HELPERS}
     for product in spec.products:
         try:
             found = _product(spec, product)
         except UsageError as wrong:
             raise UsageError(f"product.{product.name}: {wrong}") from None
         function = f"{spec.name}_{product.name}"
-        for name in (function, f"{function}_workspace", *(x.name for x in found.kernels)):
+        own = (function, f"{function}_workspace", f"{function}_packed")
+        for name in (*own, *(x.name for x in found.kernels)):
             if name in taken:
-                other = taken[name]
                 raise UsageError(
-                    f"product.{product.name}: {name} is a name of product.{other}, too; rename one"
+                    f"product.{product.name}: {name} is a name of {taken[name]}, too; rename one"
                 )
-            taken[name] = product.name
+            taken[name] = f"product.{product.name}"
         yield found
 
 
 def _product(spec: LibrarySpec, product: ProductSpec) -> ProductKernels:
-    by_text: dict[str, list[tuple[Shape, str]]] = {}
-    for shape in product.shapes:
-        found = suggest(
-            product.gemm, shape, dtype=product.dtype, epilogue=product.epilogue, gpu=spec.gpu
-        )
-        known = found.chosen.measured
-        how = "measured" if known is not None and known.exact else "estimated"
-        text = format_schedule(replace(found.schedule, assumes=()))
-        why = f"{how}, {duration(found.chosen.seconds)}"
-        by_text.setdefault(text, []).append((shape, why))
+    times = KernelTimes(product, spec.gpu)
+    table = table_of(product, spec.gpu, times)
     prefix = f"{spec.name}_{product.name}"
-    kernels = [
-        LibraryKernel(
-            f"{prefix}_{number}",
-            _named(text, f"{prefix}_{number}"),
-            tuple(shape for shape, _ in own),
-            tuple(why for _, why in own),
-        )
-        for number, (text, own) in enumerate(by_text.items(), 1)
-    ]
+    kernels: list[LibraryKernel] = []
+    for at, kernel in enumerate(table.kernels):
+        shapes = tuple(entry.shape for entry in table.entries if entry.kernel == at)
+        whys = tuple(times.why(kernel, shape) for shape in shapes)
+        name = f"{prefix}_{at + 1}"
+        kernels.append(LibraryKernel(name, _named(kernel.text, name), shapes, whys))
     _check_names(kernels[0].emitted)
     last = kernels[0].emitted.schedule
     text = plain(replace(last, kernel="gemm"), (1024, 1024, 1024), True)
@@ -103,13 +98,15 @@ def _named(text: str, name: str) -> Emitted:
 
 
 def _check_names(kernel: Emitted) -> None:
-    """Names of the formula are variables of the dispatcher and of the self-test."""
+    """Names of the formula are variables of the files beside the kernels."""
     scales = kernel.schedule.gemm.scales
     if scales:
         raise UsageError(f"{scales[0].tensor} scales blocks, which libraries do not offer yet")
     for param in kernel.interface.params:
         if param.name in OWN and not param.is_scratch:
             raise UsageError(f"the dispatcher has a variable {param.name} of its own; rename it")
+        if iskeyword(param.name) or (OF in param.name and not param.is_scratch):
+            raise UsageError(f"the Python package can't have a variable {param.name}; rename it")
 
 
 def _check_arguments(kernels: list[LibraryKernel]) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from gemmgen import __version__
-from gemmgen.emit import library_texts
+from gemmgen.emit import library_python, library_texts
 from gemmgen.emit.formula import formula_text
 from gemmgen.emit.library_texts import KnownShape, LibraryProduct
 from gemmgen.ir.target import TARGETS, architecture
@@ -15,6 +16,8 @@ from gemmgen.library.library_spec import LibrarySpec
 from gemmgen.schedule.roles import batches, roles
 
 KERNELS = "kernels"
+ARRAYS = Path(__file__).with_name("array_access.py")
+"""A module of the Python package, the same for all libraries."""
 RAGGED = 3
 """The shape that the self-test runs besides the known ones has this many elements fewer."""
 
@@ -36,6 +39,12 @@ def files_of(spec: LibrarySpec, products: Sequence[ProductKernels]) -> dict[str,
     files["selftest.cu"] = library_texts.selftest(spec.name, views)
     files["CMakeLists.txt"] = library_texts.cmake_lists(spec.name, sources, arch)
     files["Makefile"] = library_texts.makefile(spec.name, sources, arch)
+    package = f"python/{spec.name}"
+    files[f"{package}/__init__.py"] = library_python.python_package(spec.name, views)
+    files[f"{package}/_arrays.py"] = ARRAYS.read_text(encoding="utf-8")
+    files[f"{package}/py.typed"] = ""
+    files["python/bindings.cpp"] = library_python.bindings(spec.name, views)
+    files["pyproject.toml"] = library_python.pyproject(spec.name, spec.version)
     files["manifest.json"] = _manifest(spec, products, arch)
     return files
 
@@ -48,13 +57,23 @@ def architecture_of(products: Sequence[ProductKernels]) -> str:
 
 def _view(product: ProductKernels) -> LibraryProduct:
     interfaces = tuple(kernel.emitted.interface for kernel in product.kernels)
-    shapes = tuple(
-        KnownShape(_extents(kernel, shape), number, why)
+    known = sorted(
+        (shape, number, why)
         for number, kernel in enumerate(product.kernels)
         for shape, why in zip(kernel.shapes, kernel.whys, strict=True)
     )
-    ragged = tuple(max(1, extent - RAGGED) for extent in shapes[0].extents)
-    tested = tuple(dict.fromkeys((*(one.extents for one in shapes), ragged)))
+    shapes = tuple(
+        KnownShape(_extents(product.kernels[number], shape), number, why)
+        for shape, number, why in known
+    )
+    stated = [
+        _extents(kernel, shape)
+        for kernel in product.kernels
+        for shape in kernel.shapes
+        if shape in product.spec.shapes or shape == kernel.shapes[0]
+    ]
+    ragged = tuple(max(1, extent - RAGGED) for extent in stated[0])
+    tested = tuple(dict.fromkeys((*stated, ragged)))
     formula = formula_text(product.plain.emitted.program.problem)
     return LibraryProduct(product.spec.name, formula, interfaces, shapes, tested)
 

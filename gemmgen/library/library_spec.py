@@ -2,12 +2,13 @@
 
 name = "gpt2"
 gpu = "H200"
+version = "1.0"
 
 [product.qkv]
 gemm = "C[m, n] = A[m, k] * B[n, k]"
 dtype = "bf16"
 epilogue = "acc + bias[n]"
-shapes = ["1x2304x768", "2048x2304x768"]
+shapes = ["1x2304x768", "16..2048x2304x768"]
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from keyword import iskeyword
 from typing import cast
 
 from gemmgen.base.choices import value_shown
@@ -24,38 +26,56 @@ from gemmgen.explore.request import gemm_of
 from gemmgen.gpu.gpu_names import gpu_named
 from gemmgen.gpu.gpus import Gpu
 from gemmgen.ir.launch_shape import Shape
+from gemmgen.schedule.model import Gemm
 from gemmgen.schedule.words import close
 from gemmgen.schedule.written_shapes import resolve, written_shape
 
-KEYS = ("name", "gpu", "product")
+KEYS = ("name", "gpu", "version", "product")
 PRODUCT_KEYS = ("gemm", "dtype", "epilogue", "shapes")
 TARGETS = ("all", "clean", "edit_cache", "help", "install", "package", "test")
 FILE = "selftest"
 """The name of a file that every library has."""
 PART, MOST_LETTERS = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*"), 40
 """A part of C's names: no _ at its ends, since parts are joined by one."""
+VERSION = re.compile(r"[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?")
+"""A version of a Python package."""
+TYPE = "Any"
+"""A name that each Python package imports."""
+RANGE = re.compile(r"([0-9]+)\.\.([0-9]+)")
+"""Extents from one to another."""
 MOST_SHAPES, MOST_PRODUCTS = 512, 64
 """Of a product, and of a library."""
 
 
 @record
+class ShapeRange:
+    """Shapes from ``low`` to ``high``, both included, extent by extent."""
+
+    low: Shape
+    high: Shape
+
+
+@record
 class ProductSpec:
-    """A product, with the shapes that it is called with, in the order M, N, K and batches."""
+    """A product, with the shapes and the ranges of shapes that it is called with, in the order M,
+    N, K and batches."""
 
     name: str
     gemm: str
     dtype: str
     epilogue: str | None
     shapes: tuple[Shape, ...]
+    ranges: tuple[ShapeRange, ...] = ()
 
 
 @record
 class LibrarySpec:
-    """A library for one GPU."""
+    """A library for one GPU; ``version``: of its Python package."""
 
     name: str
     gpu: Gpu
     products: tuple[ProductSpec, ...]
+    version: str = "0.1.0"
 
 
 def parse_spec(text: str, file: str) -> LibrarySpec:
@@ -83,7 +103,10 @@ def _spec(found: Mapping[str, object]) -> LibrarySpec:
     if len(tables) > MOST_PRODUCTS:
         raise UsageError(f"{len(tables)} products; a library has at most {MOST_PRODUCTS}")
     own = tuple(_product(key, table) for key, table in tables.items())
-    return LibrarySpec(name, gpu, own)
+    version = _text(found, "version", "", "0.1.0")
+    if not VERSION.fullmatch(version):
+        raise UsageError(f"version: {value_shown(version)} is no version; write 1.0 or 1.2.3rc1")
+    return LibrarySpec(name, gpu, own, version)
 
 
 def _product(key: str, table: object) -> ProductSpec:
@@ -102,20 +125,30 @@ def _product(key: str, table: object) -> ProductSpec:
         raise UsageError(f'{where}.shapes lists shapes: shapes = ["2048x2304x768"]')
     if len(texts) > MOST_SHAPES:
         raise UsageError(f"{where}.shapes has {len(texts)}; a product has at most {MOST_SHAPES}")
-    shapes: list[Shape] = []
+    found: list[Shape | ShapeRange] = []
     for at, text in enumerate(texts):
         try:
             if not isinstance(text, str):
                 raise UsageError(f'{value_shown(text)} must be a text "MxNxK"')
-            shape = resolve(written_shape(text), line)
-            if min(shape) < 1:
-                raise UsageError("extents are at least 1")
+            found.append(_shapes(text, line))
         except UsageError as wrong:
             raise UsageError(f"{where}.shapes[{at}]: {wrong}") from None
-        shapes.append(shape)
+    shapes = tuple(dict.fromkeys(x for x in found if not isinstance(x, ShapeRange)))
+    ranges = tuple(dict.fromkeys(x for x in found if isinstance(x, ShapeRange)))
     epilogue = _text(given, "epilogue", f"{where}.") if "epilogue" in given else None
     dtype = _text(given, "dtype", f"{where}.", "f32")
-    return ProductSpec(key, gemm, dtype, epilogue, tuple(dict.fromkeys(shapes)))
+    return ProductSpec(key, gemm, dtype, epilogue, shapes, ranges)
+
+
+def _shapes(text: str, line: Gemm) -> Shape | ShapeRange:
+    """A shape, or a range of them: ``1..4096x2304x768``."""
+    low, high = (resolve(written_shape(RANGE.sub(f"\\{end}", text)), line, "it") for end in (1, 2))
+    if min(low) < 1:
+        raise UsageError("extents are at least 1")
+    for least, most in zip(low, high, strict=True):
+        if least > most:
+            raise UsageError(f"a range begins with its least extent: write {most}..{least}")
+    return ShapeRange(low, high) if RANGE.search(text) else low
 
 
 def _check_keys(given: Mapping[str, object], known: tuple[str, ...], where: str) -> None:
@@ -142,4 +175,6 @@ def _name(text: str, where: str) -> str:
             f"{where}: {value_shown(text)} becomes part of C's names: up to {MOST_LETTERS} "
             "letters, digits and single _, a letter first"
         )
+    if iskeyword(text) or text == TYPE:
+        raise UsageError(f"{where}: Python has a word {text} of its own; take another name")
     return text

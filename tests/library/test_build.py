@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,32 @@ def test_another_project_finds_the_package(tmp_path: Path) -> None:
     run("cmake", "-S", "user", "-B", "built", f"-DCMAKE_PREFIX_PATH={tmp_path}/prefix")
     run("cmake", "--build", "built")
     run(str(tmp_path / "built" / "user"))
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(
+    not (shutil.which("nvcc") and shutil.which("cmake")), reason="there is no nvcc, or no CMake"
+)
+def test_pip_builds_a_wheel_that_needs_the_driver_alone(tmp_path: Path) -> None:
+    pytest.importorskip("scikit_build_core", reason="scikit-build-core is not installed")
+    assert write(tmp_path) == 0
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "-w", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", *options, str(tmp_path / "mini")],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("mini-0.1.0-py3-none-*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(tmp_path / "there")
+    names = {path.name for path in (tmp_path / "there" / "mini").iterdir()}
+    assert names == {"__init__.py", "_arrays.py", "py.typed", "libmini_python.so"}
+    shared = str(tmp_path / "there" / "mini" / "libmini_python.so")
+    needed = subprocess.run(["ldd", shared], capture_output=True, text=True, check=True).stdout
+    assert "libcudart" not in needed and "not found" not in needed
+    code = "import mini, sys; print(mini._library.device_of_pointer(None))"
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path / "there", capture_output=True, text=True
+    )
+    assert found.stdout == "-1\n", found.stderr

@@ -44,8 +44,12 @@ def library() -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "file", ("product.cu", "mini.h", "selftest.cu", "CMakeLists.txt", "Makefile")
+    "file",
+    (
+        *("product.cu", "mini.h", "selftest.cu", "CMakeLists.txt", "Makefile", "pyproject.toml"),
+        *("python/mini/__init__.py", "python/bindings.cpp"),
+    ),
 )
 def test_a_file_is_what_is_kept(file: str, golden: Callable[[str, str], str]) -> None:
-    text = library()[file]
-    assert text == golden(f"../library/goldens/{file}", text)
+    text, kept = library()[file], file.replace("python/mini/__init__.py", "package.txt")
+    assert text == golden(f"../library/goldens/{kept.removeprefix('python/')}", text)

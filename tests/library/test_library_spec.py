@@ -6,7 +6,7 @@ import pytest
 
 from gemmgen.base.errors import GemmgenError, UsageError
 from gemmgen.library.chosen_kernels import kernels_of
-from gemmgen.library.library_spec import parse_spec
+from gemmgen.library.library_spec import ShapeRange, parse_spec
 
 from .specs import SMALL
 
@@ -23,10 +23,24 @@ def test_a_spec_is_read() -> None:
     assert linear.shapes == ((16, 256, 512), (300, 200, 5000)) and single.epilogue is None
 
 
+def test_a_range_has_two_ends() -> None:
+    found = parse_spec(SMALL.replace("512x512x512", "1..4096x512x16..64"), "mini.toml").products[1]
+    assert found.shapes == () and found.ranges == (ShapeRange((1, 512, 16), (4096, 512, 64)),)
+
+
 MISTAKES = {
+    "a range that falls": (
+        SMALL.replace("512x512x512", "9..8x512x512"),
+        "single.shapes[0]: a range begins with its least extent: write 8..9",
+    ),
+    "a range from 0": (SMALL.replace("512x512x512", "0..8x512x512"), "extents are at least 1"),
+    "half a range": (SMALL.replace("512x512x512", "1..x512x512"), "single.shapes[0]: a shape is"),
     "no name": (SMALL.replace('name = "mini"', ""), "name is missing"),
     "a name that C has not": (SMALL.replace("mini", "9lives"), "becomes part of C's names"),
     "a name of two _": (SMALL.replace("mini", "a__b"), "becomes part of C's names"),
+    "a word of Python": (SMALL.replace("mini", "import"), "Python has a word import of its own"),
+    "a type of the package": (SMALL.replace("single", "Any"), "product.Any: Python has a word Any"),
+    "no version": (f'version = "new"\n{SMALL}', "version: 'new' is no version; write 1.0"),
     "a target of CMake": (SMALL.replace("mini", "install"), "a target of CMake's own"),
     "a name that is no text": (SMALL.replace('"mini"', "3"), "name is 3; it is a text"),
     "the self-test's file": (SMALL.replace("single", "selftest"), "is the self-test"),
@@ -64,6 +78,10 @@ def test_a_mistake_is_named_with_its_key(name: str) -> None:
         ("product.single", "product.linear_1", "mini_linear_1 is a name of product.linear, too"),
         ("product.single", "product.linear_workspace", "is a name of product.linear, too"),
         ("A[m, k] * B[k, n]", "tried[m, k] * B[k, n]", "a variable tried of its own; rename it"),
+        ("acc + bias[n]", "acc + K_of_B[n]", "can't have a variable K_of_B; rename it"),
+        ("acc + bias[n]", "acc + lambda[n]", "can't have a variable lambda; rename it"),
+        ("product.single", "product.error_text", "is a name of a helper of the Python package"),
+        ("product.single", "product.linear_packed", "is a name of product.linear, too; rename"),
     ),
 )
 def test_a_mistake_of_the_language_is_reported(old: str, new: str, message: str) -> None:

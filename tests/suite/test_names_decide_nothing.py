@@ -21,6 +21,7 @@ READERS = {
     "cli": "paths, options and lines of a table",
     "explore": "lines of schedules, names of GPUs",
     "functions": "names of PyTorch's types, names of GPUs",
+    "library": "modules and types of array libraries",
     "fuzz": "classes of random schedules, which are phrases",
     "gpu": "libraries, listings and names of GPUs",
     "proof": "lines of a text and names of GPUs",
