@@ -102,6 +102,7 @@ class Decompose:
         self._check_instruction(program)
         self._check_extents(program)
         self._check_types(program.problem)
+        self._check_scales(program.problem)
         how = {"into": self.into, "parts": self.parts, "products": self.products}
 
         def split(operation: Copy | Contract) -> Copy | Contract:
@@ -165,6 +166,19 @@ class Decompose:
                 at=self.stated.span,
                 hint=f"dtype {problem.a.name}={WHOLE} {problem.b.name}={WHOLE}, "
                 "or leave decompose out",
+            )
+
+    def _check_scales(self, problem: Problem) -> None:
+        if problem.scales:
+            scaling, c = problem.scales[0], problem.c.name
+            raise Refusal(
+                "decompose with scales of blocks is not in this version",
+                at=self.stated.span,
+                notes=(
+                    f"{scaling.tensor.text} scales {scaling.of}, and an element of {c} that is not "
+                    f"finite is computed again from {problem.a.name} and {problem.b.name} alone",
+                ),
+                hint=f"scale {scaling.of} before the call, or leave decompose out",
             )
 
     def _check_terms(self) -> None:

@@ -32,6 +32,7 @@ def check_dtypes(
             with mistakes.caught():
                 checker.add(argument)
     with mistakes.caught():
+        checker.check_scales()
         checker.check_double()
         checker.check_integers()
     return checker.dtypes()
@@ -145,6 +146,23 @@ class _DtypeChecker:
         if name in self.scales:
             return "f32"
         return unstated(self.dtype(c))
+
+    def check_scales(self) -> None:
+        """Factors of blocks are f32, and so are the accumulators that they multiply."""
+        gemm = self.scope.gemm
+        if not self.scope.sure or not gemm.scales or set(self.seen) - set(self.stated):
+            return
+        acc, (a, b, c, _) = self.dtype(ACC), self.names
+        if acc != "f32":
+            raise Refusal(
+                f"{gemm.scales[0].tensor} scales accumulators in f32, and these are {acc}",
+                at=gemm.scales[0].span,
+                notes=(
+                    f"products of {a}={self.dtype(a)} and {b}={self.dtype(b)} accumulate in "
+                    f"{acc}",
+                ),
+                hint=f"dtype {a}=e4m3 {b}=e4m3 {c}=f32",
+            )
 
     def check_double(self) -> None:
         """If one type is f64, all must be."""
