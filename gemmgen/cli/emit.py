@@ -210,6 +210,11 @@ def _program(emitted: Emitted, shape: shape_option.WrittenShape | None, path: st
     from gemmgen.calling.dimensions import solve
 
     interface, gemm = emitted.interface, emitted.schedule.gemm
+    if gemm.scales:
+        raise UsageError(
+            f"--main compares with {gemm.a.tensor} * {gemm.b.tensor} alone, and {gemm.scales[0].tensor} scales blocks of "
+            f"{gemm.scales[0].of}: leave --main out"
+        )
     sizes = shape_option.resolve(shape or shape_option.cube(DEFAULT), gemm)
     named = zip(extents(gemm), sizes, strict=True)
     found = solve(interface, {interface.extent(letter): size for letter, size in named}, 0)

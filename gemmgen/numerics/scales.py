@@ -22,7 +22,8 @@ def factors_of(
         return None
     found, own = tensors[scaling.tensor.name], scaling.tensor
     for axis, letter in enumerate(axes_of(problem, own.name, own.letters)):
-        whole = np.repeat(found, block(letter), axis)
+        # Of a block that is longer than the axis no more than the axis.
+        whole = np.repeat(found, min(block(letter), max(shape[axis], 1)), axis)
         found = np.take(whole, range(shape[axis]), axis)
     return found
 

@@ -85,6 +85,13 @@ class SplitKLanes:
     def _check_rest(self, program: Program, pipeline: Pipeline) -> None:
         """Refuses directives that distribute k, tiles or fragments in another way."""
         kernel = program.main
+        if program.problem.scales:
+            scaling = program.problem.scales[0]
+            raise self._refusal(
+                "multiplies elements as they are in memory",
+                f"{scaling.tensor.text} scales blocks of {scaling.of}",
+                "leave split_k out",
+            )
         if pipeline.produce:
             raise self._refusal(
                 "reads each lane's k elements straight from global memory",
