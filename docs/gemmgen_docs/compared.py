@@ -88,6 +88,7 @@ HOPPER = {
     "hopper/int8": Compared("hopper/fp8"),
     "hopper/tf32": Compared("hopper/wgmma"),
     "hopper/promote": Compared("hopper/wgmma"),
+    "hopper/fp8_blocks": Compared("hopper/fp8"),
     "hopper/split_f32": Compared("hopper/promote"),
     "hopper/split_f16": Compared("hopper/split_f32"),
 }

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from gemmgen.base.errors import CallError
 from gemmgen.base.record import record
+from gemmgen.base.source import counted
 from gemmgen.calling.requirement_messages import explain
 from gemmgen.calling.strides import bounds, is_folded
 from gemmgen.ir.blocked_letters import block, count, plain
@@ -183,7 +184,7 @@ def _check_blocks(
         elements, name = block(letter), interface.extent(plain(letter))
         if elements > 1 and name in extents and count(letter, extents[name]) != size:
             raise CallError(
-                f"{param.name} has shape {view.shape}, so {size} blocks of {elements} along "
+                f"{param.name} has shape {view.shape}, so {counted(size, 'block')} of {elements} along "
                 f"{plain(letter)}, but {name} = {extents[name]} has "
                 f"{count(letter, extents[name])}"
             )

@@ -191,7 +191,7 @@ def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ..
     if ATOMS[contract.atom].in_place:
         stages = stage(contract.a), stage(contract.b)
         ended = () if promotion_of(kernel) else (end_multiplies(kernel),)
-        scales = scales_read(kernel, names.tile_origin(loop.letter), stages[0])
+        scales = scales_read(kernel, names.tile_origin(loop.letter), stage)
         return (*scales, *group(kernel, loop, stages), *ended)
     k, size = Var(loop.letter), names.block(loop.letter)
     origin = names.tile_origin(loop.letter)
@@ -209,4 +209,4 @@ def steps_in_tile(kernel: Kernel, loop: Loop, stage: StageOf) -> tuple[Timed, ..
     body.extend(multiply(kernel, loop, k, origin, stage))
     unroll = unroll_of(kernel, loop, True if fetches(loop) else SINGLE_UNROLL)
     steps = For(loop.letter, Int(0), size, step_of(loop), tuple(body), unroll=unroll)
-    return (*scales_read(kernel, origin, None), *first, steps)
+    return (*scales_read(kernel, origin, stage), *first, steps)

@@ -12,7 +12,7 @@ from gemmgen.base.record import record
 from gemmgen.expand import inner_loop
 from gemmgen.expand.inner_loop import fetches, plus, step_of
 from gemmgen.expand.k_range import KRange, first_tile, k_range_of
-from gemmgen.expand.promotion_intervals import groups_of
+from gemmgen.expand.promotion_intervals import groups_of, scales_read
 from gemmgen.expand.ring import Ring, over_tiles, rings
 from gemmgen.ir import names
 from gemmgen.ir.assumptions import divides
@@ -213,7 +213,8 @@ class StagedPipeline(ABC):
         )
         unroll = inner_loop.unroll_of(kernel, loop, True)
         steps = For(loop.letter, Int(0), size, step_of(loop), step, unroll=unroll)
-        return self._multiply((steps,))
+        scales = scales_read(kernel, names.tile_origin(loop.letter), lambda _: ring.stage)
+        return self._multiply((*scales, steps))
 
     def _advanced(self, ring: Ring) -> tuple[Timed, ...]:
         """The next stage is the present one, before its first fragments are read."""

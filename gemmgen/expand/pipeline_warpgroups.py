@@ -51,7 +51,7 @@ class GroupPipeline(TmaPipeline):
         read_now = Block(READ_NOW, (), (*fenced_scales(self.kernel), barrier))
         return (
             wait(ring, ring.stage),
-            *scales_read(self.kernel, names.tile_origin(self.letter), ring.stage),
+            *scales_read(self.kernel, names.tile_origin(self.letter), lambda _: ring.stage),
             _issued(self, ring),
             read_now if promotion_of(self.kernel) else read,
             *self._issue_ahead(ring),
@@ -75,7 +75,7 @@ class GroupRolePipeline(RolePipeline):
         ring = self._ring()
         return (
             *self._landed(ring, ring.stage),
-            *scales_read(self.kernel, names.tile_origin(self.letter), ring.stage),
+            *scales_read(self.kernel, names.tile_origin(self.letter), lambda _: ring.stage),
             _issued(self, ring),
             self._read(ring),
             *_promoted(self),

@@ -6,6 +6,8 @@ term that the block sums; the last one ends with the last tile, however many ter
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gemmgen.base.record import record
 from gemmgen.expand.k_range import start_of
 from gemmgen.ir import names
@@ -86,12 +88,15 @@ class PromotionIntervals:
         return Block(note, self.promotion.origins, body)
 
 
-def scales_read(kernel: Kernel, origin: Expr, stage: Stage) -> tuple[Timed, ...]:
-    """Before the products of the tile at ``origin``: its scales, if it has any."""
+def scales_read(kernel: Kernel, origin: Expr, stage: Callable[[str], Stage]) -> tuple[Timed, ...]:
+    """Before the products of the tile at ``origin``: its scales, if it has any; ``stage`` is that
+    of a tile in shared memory."""
     promotion = promotion_of(kernel)
     if promotion is None or not promotion.scales:
         return ()
-    return (Block(READ_NOTE, (), (ReadScales(promotion.scales, origin, stage),)),)
+    tiles = [name for name in promotion.scales if kernel.buffer(name).space is Space.SHARED]
+    read = ReadScales(promotion.scales, origin, stage(tiles[0]) if tiles else None)
+    return (Block(READ_NOTE, (), (read,)),)
 
 
 def fenced_scales(kernel: Kernel) -> tuple[Timed, ...]:

@@ -31,7 +31,9 @@ def factors_of(
     found, own = tensors[scaling.tensor.name], scaling.tensor
     for axis, letter in enumerate(axes_of(product, own.name, own.letters)):
         before = (slice(None),) * axis
-        found = found.repeat(block(letter), axis)[(*before, slice(shape[axis]))]
+        # Of a block that is longer than the axis no more than the axis.
+        elements = min(block(letter), max(shape[axis], 1))
+        found = found.repeat(elements, axis)[(*before, slice(shape[axis]))]
     return found
 
 

@@ -102,11 +102,12 @@ def check_blocks(kernel: Kernel, problem: Problem, terms: int, via: Via, stated:
     scaling, size = min(sizes.items(), key=lambda pair: pair[1])
     text = scaling.tensor.text
     if not terms:
+        with_registers: Via = via if kernel.spread.has_coordinates else "mma"
         raise Refusal(
             f"tensor_core via={via} adds products before they can be scaled by {text}",
             at=stated.span,
             notes=(f"its accumulators must be promoted at least every {size} along {k}",),
-            hint=f"tensor_core via={via} promote={gcd(size, step)}",
+            hint=f"tensor_core via={with_registers} promote={gcd(size, step)}",
         )
     if size % step:
         fitting = gcd(size, step)

@@ -88,9 +88,9 @@ class SplitKLanes:
         if program.problem.scales:
             scaling = program.problem.scales[0]
             raise self._refusal(
-                "adds elements from all along k in each lane",
-                f"{scaling.tensor.text} scales blocks of {scaling.of} along k",
-                "split_k parts=2",
+                "multiplies elements as they are in memory",
+                f"{scaling.tensor.text} scales blocks of {scaling.of}",
+                "leave split_k out",
             )
         if pipeline.produce:
             raise self._refusal(

@@ -37,6 +37,7 @@ FORMS = {
 }
 """First words with their own form; every other word is a directive's."""
 
+_SCALED = "factors of blocks are written after their operand: `(A[m, k] * SA[k/128, m])`"
 _HINTS = {
     ("directive", ","): "operands and arguments are separated by spaces: `vectorize A B width=4`",
     ("directive", ":"): "an argument is written `name=value`",
@@ -49,6 +50,8 @@ _HINTS = {
     ("require", "="): "write `==`, as in `require spills == 0`",
     ("gemm", "+"): "an epilogue adds: `fuse_epilogue acc + bias[n]`",
     ("gemm", "+="): "an epilogue adds: `fuse_epilogue acc + C[m, n]`",
+    ("gemm", "/"): _SCALED,
+    ("gemm", ")"): _SCALED,
     ("gemm", "("): "indices are written in square brackets: `A[m, k]`",
     ("epilogue", "?"): "write `where(condition, yes, no)`",
     ("epilogue", "if"): "write `where(condition, yes, no)`",
@@ -99,6 +102,7 @@ _TERMINALS = {
     "COMMA": "`,`",
     "DOT": "`.`",
     "STAR": "`*`",
+    "SLASH": "`/`",
     "PERCENT": "`%`",
 }
 _TABLES = "tables"

@@ -15,8 +15,10 @@ from typing import Any
 
 from gemmgen.base.record import record
 from gemmgen.ir.barriers import BarrierArray
+from gemmgen.ir.blocked_letters import block, plain
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import AdvanceRing, Assign, Block, Break, Define, For, If
+from gemmgen.ir.edit import pipeline_of
 from gemmgen.ir.expanded import (
     CopyBox,
     CopyTileAsync,
@@ -27,6 +29,7 @@ from gemmgen.ir.expanded import (
     Multiply,
     MultiplyAgain,
     OneThread,
+    ReadScales,
     Release,
     Stage,
     Store,
@@ -101,9 +104,12 @@ class Walk:
     def __init__(self, kernel: Kernel, values: Mapping[str, Value], depth: int):
         """``depth``: elements along k that one ``Multiply`` takes."""
         self._kernel, self._values, self._depth = kernel, dict(values), depth
+        pipeline = pipeline_of(kernel)
+        self._letter = pipeline.letter if pipeline else ""
         self._tiles: dict[tuple[str, Value], Value] = {}
         self._loaded: dict[str, Value] = {}
         self._arriving: dict[tuple[str, Value, str], deque[tuple[Value, Value]]] = {}
+        self._scales: dict[str, Value] = {}
         self._accumulators: dict[str, list[Addition]] = {}
         self._stored: list[Expr] = []
         self._count = 0
@@ -266,8 +272,31 @@ class Walk:
         products = Products(first, first + self._depth, terms)
         self._accumulators.setdefault(contract.acc, []).append(products)
 
+    def read_scales(self, node: ReadScales) -> None:
+        """Of each tensor of factors the first element along k of the tile that they are of."""
+        for name in node.scales:
+            if self._kernel.buffer(name).space is Space.GLOBAL:
+                self._scales[name] = self._value(node.origin)
+            else:
+                place, nothing = self._stage(node.stage), Unknown(frozenset((name,)))
+                self._scales[name] = self._tiles.get((name, place), nothing)
+
+    def _check_scales(self, name: str, part: list[Addition]) -> None:
+        """Raises ``WalkEnded`` unless the factors in ``name`` are those of the block along k that
+        the products of ``part`` are in."""
+        letters = self._kernel.buffer(name).letters
+        size = next(block(x) for x in letters if plain(x) == self._letter)
+        read = self._scales.get(name, Unknown(frozenset((name,))))
+        if isinstance(read, Unknown):
+            raise WalkEnded("what multiplies an accumulator depends on more than K", read.names)
+        for each in part:
+            if isinstance(each, Products) and each.first // size != read // size:
+                raise WalkEnded(f"k = {each.first} is scaled by {name} of k = {read}")
+
     def promote(self, node: Promote) -> None:
         part = self._accumulators.pop(node.part, [])
+        for name in node.scales:
+            self._check_scales(name, part)
         if part:
             self._accumulators.setdefault(node.dst, []).append(PartialAccumulator(tuple(part)))
 
@@ -309,6 +338,7 @@ _RULES: Mapping[type, Callable[[Walk, Any], None]] = {
     Init: Walk.init,
     Multiply: Walk.multiply,
     Promote: Walk.promote,
+    ReadScales: Walk.read_scales,
     WarpReduce: Walk.reduce_lanes,
     StorePartial: Walk.store_partial,
     ReducePartials: Walk.reduce,

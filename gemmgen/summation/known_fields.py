@@ -27,14 +27,15 @@ from gemmgen.ir.nodes import (
     Split,
     Work,
 )
-from gemmgen.ir.problem import Problem, Tensor
+from gemmgen.ir.problem import Problem, Scaling, Tensor
 
 READ: dict[type, frozenset[str]] = {
     kind: frozenset((*names.split(), "origins"))
     for kind, names in {
         Program: "problem target splits kernels facts intent",
-        Problem: "c a b m n k epilogue accumulate others batch swapped",
+        Problem: "c a b m n k epilogue accumulate others batch swapped scales",
         Tensor: "name letters dtype",
+        Scaling: "tensor of",
         Split: "dst src parts scaled",
         Kernel: "name work buffers body bounds producers",
         Work: "tile parts reduce groups batch",
@@ -45,7 +46,7 @@ READ: dict[type, frozenset[str]] = {
         Init: "dst",
         Copy: "dst src",
         Contract: "acc a b atom into parts products",
-        Promote: "dst part every",
+        Promote: "dst part every scales",
         Map: "dst value",
         Loop: "letter body unroll step",
         Pipeline: "letter step produce consume unroll residue",

@@ -80,6 +80,7 @@ def _stated(program: Program, p: BlockAdditions) -> SummationOrder:
         pair_extent=(p.step if p.apart else p.depth) if terms else 0,
         interval=p.interval,
         interval_step=p.step if p.interval and p.residue == "first" else 0,
+        scales=tuple(sorted(scaling.tensor.text for scaling in problem.scales)),
         lanes=p.lanes,
         slices=_slices(p),
         recomputed=ATOMS[p.atom].splits is not None,

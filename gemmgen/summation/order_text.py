@@ -51,6 +51,8 @@ def _rows(order: SummationOrder) -> Iterator[tuple[str, str]]:
         )
         each = f"a partial accumulator is added every {order.interval} k{from_first}"
         yield "promotion", f"{each}, in {order.accumulator}"
+    if order.scales:
+        yield "scales", _scales(order)
     if order.lanes[0] > 1:
         count, width = order.lanes
         yield "lanes", (
@@ -79,6 +81,12 @@ def _accumulations(order: SummationOrder) -> str:
         return "one fmaf per k, k ascending"
     start = ", the first accumulation is the short one" if order.aligned == "last" else ""
     return f"{order.depth} k per {order.instruction}, k ascending{start}"
+
+
+def _scales(order: SummationOrder) -> str:
+    if order.interval:
+        return f"a partial accumulator times {' * '.join(order.scales)}, added by one fmaf"
+    return f"each element times its factor ({', '.join(order.scales)}) before it is multiplied"
 
 
 def _slices(order: SummationOrder) -> str:
@@ -115,6 +123,7 @@ def as_json(order: SummationOrder) -> dict[str, Fact]:
         "pair_extent": order.pair_extent,
         "promotion_interval": order.interval,
         "promotion_step": order.interval_step,
+        "scales": list(order.scales),
         "lanes": {"count": order.lanes[0], "adjacent": order.lanes[1]},
         "slices": {"count": s.count, "step": s.step, "groups": s.groups, "ordered": s.ordered},
         "recomputed": order.recomputed,

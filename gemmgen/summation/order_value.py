@@ -48,6 +48,9 @@ class SummationOrder:
     """Products after which a partial accumulator is promoted to the accumulator; 0: none."""
     interval_step: int = 0
     """If intervals are counted from a ragged first tile: its extent along k."""
+    scales: tuple[str, ...] = ()
+    """The factors of blocks of A and B, as ``SA[k/128, m]``: they multiply the sum of an interval
+    if there are intervals, else each element."""
     lanes: tuple[int, int] = (1, 0)
     """Lanes that share a sum, each with its own k, and the adjacent elements that one takes."""
     slices: Slices = Slices()

@@ -243,7 +243,8 @@ def run_roles(
     interface = kernel.lowered.interface
     arguments: dict[str, Argument] = dict(arguments_of(interface, kernel.program.problem, shape))
     for param in interface.tensors:
-        sizes = [cast(int, arguments[interface.extent(letter)]) for letter in param.indices]
+        known = {name: cast(int, arguments[name]) for name in interface.extent_names()}
+        sizes = [interface.size(letter, known) for letter in param.indices]
         steps = [1 if s is None else cast(int, arguments[s]) for s in interface.steps(param)]
         span = 4 + sum(size * step for size, step in zip(sizes, steps, strict=True))
         arguments[param.name] = np.arange(span).astype(elements(param.dtype))

@@ -15,6 +15,7 @@ from gemmgen.calling.launches import Case, Data, Order
 from gemmgen.numerics.axes import axes_of, in_roles
 from gemmgen.numerics.formats import F32, Real, stored
 from gemmgen.numerics.reference import compare
+from gemmgen.numerics.scales import factors_of
 from gemmgen.pipeline import Emitted, compile_source
 from gemmgen.proof.calls import Caller
 from gemmgen.proof.rounded_epilogue import wanted
@@ -104,7 +105,12 @@ class Given:
 
 def operands(kernel: Emitted, case: Case) -> Given:
     tensors, problem = drawn(kernel.interface, case), kernel.program.problem.written
-    acc = Summation.of(kernel.program).sums(tensors[problem.a.name], tensors[problem.b.name])
+    a, b = tensors[problem.a.name], tensors[problem.b.name]
+    factors = tuple(
+        factors_of(problem, operand, tensors, values.shape)
+        for operand, values in ((problem.a, a), (problem.b, b))
+    )
+    acc = Summation.of(kernel.program).sums(a, b, factors)
     return Given(tensors, case.scalars(kernel.interface), acc)
 
 

@@ -23,7 +23,15 @@ def texts(draw: st.DrawFn) -> str:
     m, n, k, a, b, c = draw(st.sampled_from(NAMES))
     flip = lambda one, two: draw(st.sampled_from([f"{one}, {two}", f"{two}, {one}"]))  # noqa: E731
     size = st.integers(1, 64)
-    lines = [f"gemm {c}[{flip(m, n)}] = {a}[{flip(m, k)}] * {b}[{flip(k, n)}]"]
+
+    def factor(tensor: str, free: str) -> str:
+        access = f"{tensor}[{flip(free, k)}]"
+        scales = flip(
+            f"{k}/{draw(st.integers(2, 256))}", draw(st.sampled_from([free, f"{free}/9"]))
+        )
+        return f"({access} * s{tensor}[{scales}])" if draw(st.booleans()) else access
+
+    lines = [f"gemm {c}[{flip(m, n)}] = {factor(a, m)} * {factor(b, n)}"]
     every = [
         f"bind x={draw(st.sampled_from([m, n]))}",
         f"tile {m}={draw(size)} {n}={draw(size)} {k}={draw(size)}",

@@ -11,18 +11,21 @@ import pytest
 
 from gemmgen.expand import expand
 from gemmgen.ir.control import Block, Define, For, If
-from gemmgen.ir.expanded import ExpandedProgram, Multiply, OneThread, Tiles
+from gemmgen.ir.expanded import ExpandedProgram, Multiply, OneThread, ReadScales, Tiles
 from gemmgen.ir.expr import Expr, Int, Var
 from gemmgen.ir.lowered import LoweredKernel
 from gemmgen.ir.nodes import Contract, Promote
 from gemmgen.ir.warp_roles import WarpRoles
 from gemmgen.summation import SummationOrder, known_fields, order_reading, summation_order
+from gemmgen.summation.order_text import rows
 from summation.schedules import F32, compiled, groups, lanes, order_of, tiled
 
 TILES = tiled("m=16 n=16 k=8")
 STAGES = tiled("m=16 n=16 k=8", "double_buffer A B stages=3\n")
 SLICES = tiled("m=16 n=16 k=8", "split_k parts=3\n")
 PROMOTED = lanes("m=16 n=16 k=16", how=" promote=32")
+SCALED = "(A[m, k] * SA[k/128, m]) * (B[n, k] * SB[n/128, k/128])"
+SCALES = groups("m=64 n=16 k=64", how=" promote=64").replace("A[m, k] * B[n, k]", SCALED)
 Rule = Callable[[Any], Any]
 
 
@@ -101,6 +104,20 @@ def stale_stage(node: Any) -> Any:
     return replace(node, k=node.k + 8) if isinstance(node, Multiply) else node
 
 
+def scales_of_the_next_block(node: Any) -> Any:
+    """Factors are those of the tile two behind, in global memory."""
+    return replace(node, origin=node.origin + 128) if isinstance(node, ReadScales) else node
+
+
+def scales_of_the_first_stage(node: Any) -> Any:
+    """Factors in shared memory are those of the stage 0."""
+    return replace(node, stage=Int(0)) if isinstance(node, ReadScales) else node
+
+
+def without_scales(node: Any) -> Any:
+    return None if isinstance(node, ReadScales) else node
+
+
 MISTAKES = {
     "tiles backwards": (TILES, tiles_backwards),
     "tiles of slices backwards": (SLICES, tiles_backwards),
@@ -108,6 +125,9 @@ MISTAKES = {
     "steps of lanes backwards": (lanes("m=16 n=16 k=32"), steps_backwards),
     "a step twice": (f"{F32}tile m=4 n=8 k=8\ncache_shared A B\n", first_step_twice),
     "no promotion": (PROMOTED, without_promotion),
+    "scales of the next block": (SCALES, scales_of_the_next_block),
+    "scales of the first stage": (SCALES, scales_of_the_first_stage),
+    "no scales": (SCALES, without_scales),
     "elements of another tile": (f"{F32}tile m=4 n=8 k=8\ncache_shared A B\n", stale_stage),
 }
 
@@ -186,6 +206,8 @@ DIFFERENT = {
         tiled("m=16 n=16 k=8", "split_k parts=3 reduce=atomic\n"),
         "slices",
     ),
+    "scales": (SCALES, groups("m=64 n=16 k=64", how=" promote=64"), "scales"),
+    "blocks of scales": (SCALES, SCALES.replace("SA[k/128", "SA[k/64"), "scales"),
     "interval": (PROMOTED, lanes("m=16 n=16 k=16", how=" promote=48"), "interval"),
     "instruction": (lanes("m=16 n=16 k=16"), groups("m=64 n=16 k=64"), "instruction"),
     "type of C": (TILES, f"{TILES}dtype C=bf16\n", "stored"),
@@ -231,3 +253,15 @@ def test_every_schedule_of_the_examples_has_a_known_order() -> None:
         if "spaces" not in path.parts:
             found = order_of(path.read_text(encoding="utf-8"))
             assert (found.walk, found.depends, found.unread) == ("ascending", (), ()), path
+
+
+def test_scales_have_one_order_wherever_they_are_read() -> None:
+    """Those of rows along k are read from global memory, and the others from the stage."""
+    order = order_of(SCALES)
+    assert order.scales == ("SA[k/128, m]", "SB[n/128, k/128]")
+    assert not order.varies_with("m") and not order.varies_with("n")
+    assert "times SA[k/128, m] * SB[n/128, k/128], added by one fmaf" in dict(rows(order))["scales"]
+    wide = groups("m=64 n=8 k=128", "warp_specialize producers=1\npersistent\n", " promote=64")
+    assert order_of(wide.replace("A[m, k] * B[n, k]", SCALED)) == order
+    each = order_of(f"gemm C[m, n] = {SCALED}\n")
+    assert each.interval == 0 and "each element" in dict(rows(each))["scales"]
