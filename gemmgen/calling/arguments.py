@@ -184,8 +184,8 @@ def _check_blocks(
         elements, name = block(letter), interface.extent(plain(letter))
         if elements > 1 and name in extents and count(letter, extents[name]) != size:
             raise CallError(
-                f"{param.name} has shape {view.shape}, so {counted(size, 'block')} of {elements} along "
-                f"{plain(letter)}, but {name} = {extents[name]} has "
+                f"{param.name} has shape {view.shape}, so {counted(size, 'block')} of {elements} "
+                f"along {plain(letter)}, but {name} = {extents[name]} has "
                 f"{count(letter, extents[name])}"
             )
 

@@ -111,6 +111,7 @@ def command(
     emitted = compile_schedule(schedule)
     unchecked = options.unchecked(emitted)
     if program:
+        _check_scales(emitted)
         data = _program(emitted, shape, golden or output)
     elif form != "cu":
         data = _compiled(emitted, form, output)
@@ -134,6 +135,16 @@ def _path(file: str | None, named: str | None) -> str:
     if file is not None and named is not None:
         raise UsageError("FILE and --schedule name the same thing: give one of them")
     return path
+
+
+def _check_scales(emitted: Emitted) -> None:
+    """Raise ``UsageError`` if no rival of a program multiplies what the kernel does."""
+    scales = emitted.schedule.gemm.scales
+    if scales:
+        raise UsageError(
+            f"--main compares with cuBLAS's gemm, which has no scales of blocks, and the schedule "
+            f"has {scales[0].tensor}: leave --main out; gemmgen verify checks the kernel"
+        )
 
 
 def _check_form(form: str, program: bool, header: bool, types: ElementTypes) -> None:
@@ -210,11 +221,6 @@ def _program(emitted: Emitted, shape: shape_option.WrittenShape | None, path: st
     from gemmgen.calling.dimensions import solve
 
     interface, gemm = emitted.interface, emitted.schedule.gemm
-    if gemm.scales:
-        raise UsageError(
-            f"--main compares with {gemm.a.tensor} * {gemm.b.tensor} alone, and {gemm.scales[0].tensor} scales blocks of "
-            f"{gemm.scales[0].of}: leave --main out"
-        )
     sizes = shape_option.resolve(shape or shape_option.cube(DEFAULT), gemm)
     named = zip(extents(gemm), sizes, strict=True)
     found = solve(interface, {interface.extent(letter): size for letter, size in named}, 0)

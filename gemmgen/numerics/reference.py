@@ -96,9 +96,7 @@ def split(
         ranges.reverse()
     intervals = [_intervals(each, terms) for each in ranges]
     found = iter(_totals(a, b, [one for each in intervals for one in each], accumulate))
-    totals = [
-        _scaled_sum(list(islice(found, len(each))), each, factors) for each in intervals
-    ]
+    totals = [_scaled_sum(list(islice(found, len(each))), each, factors) for each in intervals]
     size = parts // groups
     return _sum_in_order([_sum_in_order(totals[at : at + size]) for at in range(0, parts, size)])
 
@@ -148,9 +146,7 @@ def _totals(
     return [found[number] for number in range(len(terms))]
 
 
-def _scaled_sum(
-    sums: list[Real], intervals: list[range], factors: tuple[Real | None, ...]
-) -> Real:
+def _scaled_sum(sums: list[Real], intervals: list[range], factors: tuple[Real | None, ...]) -> Real:
     """The ``sums`` of ``intervals`` of k one after another, times the ``factors`` there, if there
     are any."""
     of_a, of_b = factors

@@ -52,8 +52,8 @@ from gemmgen.ir.problem import Problem
 from gemmgen.ir.target import SINCE, has
 from gemmgen.passes.base import OperandArgument, Stated, shared_tile
 from gemmgen.passes.boxes import check_boxes, check_rank
-from gemmgen.passes.slice_boxes import by_threads, check_slice
 from gemmgen.passes.scales_in_ring import with_scales_in_ring
+from gemmgen.passes.slice_boxes import by_threads, check_slice
 from gemmgen.passes.split_in_memory import with_parts_in_memory
 from gemmgen.schedule.model import Directive, Gemm
 from gemmgen.schedule.spec import ArgumentSpec, DirectiveSpec, Elsewhere

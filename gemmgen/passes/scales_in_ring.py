@@ -1,5 +1,4 @@
-"""Scales that travel with the tiles they belong to: TMA copies the factors of a tile's rows into the
-same stage.
+"""Scales that travel with their tiles: TMA copies the factors of a tile's rows into its stage.
 
 A read of global memory takes longer than the products of a tile.  Factors of single rows are as
 many as the tile has rows, and lie in a row of their own; those of blocks of rows are few, and stay

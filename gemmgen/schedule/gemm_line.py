@@ -1,4 +1,7 @@
-"""The ``gemm`` line: its names, and the role of each letter."""
+"""The ``gemm`` line: its names, and the role of each letter.
+
+Over 300 lines: the refusals of one line, with their hints.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,8 @@ def check_gemm(raw: RawGemm, specs: Iterable[DirectiveSpec], mistakes: Mistakes)
         with mistakes.caught():
             _check_distinct(accesses)
             _check_roles(accesses, span)
-            gemm = Gemm(*map(_access, accesses), span=span)
+            c, a, b = map(_access, accesses)
+            gemm = Gemm(c, a, b, span=span)
             for access in accesses:
                 check_storage(access, gemm)
             gemm = replace(gemm, scales=checked_scales(raw.scales, gemm))

@@ -47,8 +47,10 @@ def _scale(raw: RawScale, gemm: Gemm) -> Scale:
             raise Refusal(
                 f"`{shown(letter.text)}` is not a letter of {access.tensor}",
                 at=letter.span,
-                notes=(f"{raw.tensor.text} scales blocks of "
-                       f"{indexed(access.tensor, access.indices)}",),
+                notes=(
+                    f"{raw.tensor.text} scales blocks of "
+                    f"{indexed(access.tensor, access.indices)}",
+                ),
                 hint=f"write it like `{example}`",
             )
         if letters.count(letter.text) > 1:
