@@ -2,6 +2,8 @@
 
 The emitted header, the emitted launcher, the CPU run and the Python launcher all read this one
 value, so that none of them can disagree.
+
+Over 300 lines: one value, with what each of them asks it.
 """
 
 from __future__ import annotations

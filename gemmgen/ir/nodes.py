@@ -4,6 +4,8 @@ An operation runs once, by all threads of the block.  There are no thread loops 
 here, so a later rung of the ladder never has to undo an earlier one: ``expand`` adds stages and
 barriers, ``lower`` makes per-thread code.  ``origins`` name the canonical directives that shaped a
 node; they are part of it.
+
+Over 300 lines: a class for each node of one IR.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _TOGETHER = 8
 
 
 @record
-class Scaling:
+class ScaledLines:
     """How a block reads: of ``tile``, an extent, it has this many; its threads leave what is the
     largest so far in ``array``."""
 
@@ -121,13 +121,13 @@ def _scaled(
 
 
 _WARPS = _THREADS // WARP
-ROWS = Scaling(
+ROWS = ScaledLines(
     (element_terms.ROWS.name, 1),
     _THREADS,
     SharedArray("found", "f32", (Int(_WARPS),), (_WARPS,)),
     _by_rows,
 )
-COLUMNS = Scaling(
+COLUMNS = ScaledLines(
     (element_terms.COLUMNS.name, _ACROSS),
     _ACROSS * _DOWN,
     SharedArray("found", "f32", (Int(_DOWN), Int(_ACROSS)), (_DOWN, _ACROSS)),

@@ -102,7 +102,6 @@ class Decompose:
         self._check_instruction(program)
         self._check_extents(program)
         self._check_types(program.problem)
-        self._check_scales(program.problem)
         how = {"into": self.into, "parts": self.parts, "products": self.products}
 
         def split(operation: Copy | Contract) -> Copy | Contract:
@@ -116,6 +115,14 @@ class Decompose:
 
     def _check_instruction(self, program: Program) -> None:
         batch, via = program.problem.batch, program.intent.via
+        if program.problem.scales:
+            scaling = program.problem.scales[0]
+            raise Refusal(
+                "decompose multiplies terms of whole elements, and these have scales of blocks",
+                at=self.stated.span,
+                notes=(f"{scaling.tensor.text} scales blocks of {scaling.of}",),
+                hint="leave decompose out",
+            )
         if via is None:
             raise Refusal(
                 "decompose splits operands of tensor cores, and the schedule uses none",
@@ -166,19 +173,6 @@ class Decompose:
                 at=self.stated.span,
                 hint=f"dtype {problem.a.name}={WHOLE} {problem.b.name}={WHOLE}, "
                 "or leave decompose out",
-            )
-
-    def _check_scales(self, problem: Problem) -> None:
-        if problem.scales:
-            scaling, c = problem.scales[0], problem.c.name
-            raise Refusal(
-                "decompose with scales of blocks is not in this version",
-                at=self.stated.span,
-                notes=(
-                    f"{scaling.tensor.text} scales {scaling.of}, and an element of {c} that is not "
-                    f"finite is computed again from {problem.a.name} and {problem.b.name} alone",
-                ),
-                hint=f"scale {scaling.of} before the call, or leave decompose out",
             )
 
     def _check_terms(self) -> None:

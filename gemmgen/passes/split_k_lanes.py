@@ -88,9 +88,9 @@ class SplitKLanes:
         if program.problem.scales:
             scaling = program.problem.scales[0]
             raise self._refusal(
-                "multiplies elements as they are in memory",
-                f"{scaling.tensor.text} scales blocks of {scaling.of}",
-                "leave split_k out",
+                "adds elements from all along k in each lane",
+                f"{scaling.tensor.text} scales blocks of {scaling.of} along k",
+                "split_k parts=2",
             )
         if pipeline.produce:
             raise self._refusal(

@@ -1,4 +1,7 @@
-"""What a walk over a kernel knows everywhere: its parameters, its theory, what it has found."""
+"""What a walk over a kernel knows everywhere: its parameters, its theory, what it has found.
+
+Over 300 lines: one class, with a case for each kind of requirement.
+"""
 
 from __future__ import annotations
 

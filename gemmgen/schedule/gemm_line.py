@@ -1,4 +1,7 @@
-"""The ``gemm`` line: its names, and the role of each letter."""
+"""The ``gemm`` line: its names, and the role of each letter.
+
+Over 300 lines: the refusals of one line, with their hints.
+"""
 
 from __future__ import annotations
 

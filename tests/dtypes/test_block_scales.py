@@ -1,4 +1,4 @@
-"""Factors of blocks, as matrices and in sums; and what they do to the error of FP8."""
+"""Factors of blocks, as matrices and in a product; and what they do to the error of FP8."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 // gemm: C[m, n] = alpha * acc + beta * C[m, n], acc = sum over k of (A[m, k] * SA[k/128, m]) *
-// (B[n, k] * SB[n/32, k/128]) (A e4m3, B e5m2, C bf16, accumulators f32)
+// (B[n, k] * SB[n/16, k/128]) (A e4m3, B e5m2, C bf16, accumulators f32)
 //
 // schedule (defaults left out):
-//     gemm            C[m, n] = (A[m, k] * SA[k/128, m]) * (B[n, k] * SB[n/32, k/128])
+//     gemm            C[m, n] = (A[m, k] * SA[k/128, m]) * (B[n, k] * SB[n/16, k/128])
 //     dtype           A=e4m3 B=e5m2 C=bf16
 //     target          sm_90a
-//     tile            m=64 n=64 k=128
+//     tile            m=64 n=32 k=128
 //     cache_shared    A[m, k] B[n, k]
-//     warp_tile       m=64 n=64
+//     warp_tile       m=64 n=32
 //     tensor_core     via=wgmma promote=64
 //     vectorize       C width=2
 //     swizzle         A B
@@ -19,18 +19,18 @@
 // SA, SB):
 //     launch_gemm(M, N, K, alpha, A, lda, B, ldb, beta, C, ldc, SA, ldsa, SB, ldsb, stream)
 // launch:
-//     ceil(M / 64) * ceil(N / 64) blocks of 256 threads; none if C is empty
+//     ceil(M / 64) * ceil(N / 32) blocks of 256 threads; none if C is empty
 //     K = 0 if alpha == 0: as in BLAS, A and B and SA and SB are not read
 // tensor maps (cuTensorMapEncodeTiled; the innermost dimension first, strides in bytes):
 //     A: UINT8, K x M, strides 1 * lda, box 128 x 64, swizzle 128B
-//     B: UINT8, K x N, strides 1 * ldb, box 128 x 64, swizzle 128B
+//     B: UINT8, K x N, strides 1 * ldb, box 128 x 32, swizzle 128B
 //     SA: FLOAT32, M x K/128, strides 4 * ldsa, box 64 x 1
 //     neither interleaved nor otherwise swizzled,
 //         L2 promotion 128B, element strides 1, zeros outside
 // requires (leading dimensions count elements):
 //     lda >= K, ldb >= K, ldc >= N, ldsa >= M
 //     ldsb * 128 >= K
-//     M <= 2147483567, N <= 2147483567, K <= 2147483375
+//     M <= 2147483567, N <= 2147483599, K <= 2147483375
 //     lda % 16 == 0, ldb % 16 == 0, ldc % 2 == 0, ldsa % 4 == 0
 //     A, B, SA aligned to 16 bytes
 //     C aligned to 4 bytes
@@ -123,28 +123,25 @@ __device__ __forceinline__ void gg_wgmma_end(float (&acc)[rows][columns]) {
         asm volatile("" : "+f"(acc[i / columns][i % columns]) :: "memory");
 }
 
-// wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0) for a warpgroup's 64 x 64 tile; operands
+// wgmma.mma_async: c, d = a * b + (accumulate ? c, d : 0) for a warpgroup's 64 x 32 tile; operands
 // of e4m3 and e5m2 in shared memory, both K-major.  A thread has two adjacent accumulators in every
 // 8 columns, in row `c` and, 8 rows below, in row `d`.
-__device__ __forceinline__ void gg_wgmma_m64n64k32_e4m3_e5m2(
+__device__ __forceinline__ void gg_wgmma_m64n32k32_e4m3_e5m2(
     float *c, float *d, unsigned long long a, unsigned long long b, int accumulate)
 {
-    asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %34, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e5m2 {"
-        "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,"
-        "%24,%25,%26,%27,%28,%29,%30,%31}, "
-        "%32, %33, more, 1, 1;\n}" :
+    asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %18, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n32k32.f32.e4m3.e5m2 {"
+        "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, "
+        "%16, %17, more, 1, 1;\n}" :
     "+f"(c[0]),"+f"(c[1]),"+f"(d[0]),"+f"(d[1]),"+f"(c[2]),"+f"(c[3]),"+f"(d[2]),"+f"(d[3]),
-    "+f"(c[4]),"+f"(c[5]),"+f"(d[4]),"+f"(d[5]),"+f"(c[6]),"+f"(c[7]),"+f"(d[6]),"+f"(d[7]),
-    "+f"(c[8]),"+f"(c[9]),"+f"(d[8]),"+f"(d[9]),"+f"(c[10]),"+f"(c[11]),"+f"(d[10]),"+f"(d[11]),
-    "+f"(c[12]),"+f"(c[13]),"+f"(d[12]),"+f"(d[13]),"+f"(c[14]),"+f"(c[15]),"+f"(d[14]),"+f"(d[15])
+    "+f"(c[4]),"+f"(c[5]),"+f"(d[4]),"+f"(d[5]),"+f"(c[6]),"+f"(c[7]),"+f"(d[6]),"+f"(d[7])
         : "l"(a), "l"(b), "r"(accumulate));
 }
 
 // ---- kernel ----
-constexpr int BM = 64, BN = 64, BK = 128;  // threadblock tile of C, and its step along K
-constexpr int WM = 16, WN = 64;  // warp tile
-constexpr int TM = 2, TN = 16;  // micro-tile of a thread
+constexpr int BM = 64, BN = 32, BK = 128;  // threadblock tile of C, and its step along K
+constexpr int WM = 16, WN = 32;  // warp tile
+constexpr int TM = 2, TN = 8;  // micro-tile of a thread
 constexpr int PN = 2;  // in vectors of this many adjacent elements
 constexpr int LM = WM / TM, LN = WN / TN;  // threads along each side of a warp
 constexpr int IK = 32;  // step of one instruction
@@ -241,8 +238,8 @@ gemm(int M, int N, int K,
             float SB_frag[2];
             #pragma unroll
             for (int reg_n = 0; reg_n < 2; ++reg_n) {
-                const int n = tile_n + thread_n + reg_n * 8 * LN;
-                SB_frag[reg_n] = n < N ? SB[(long long)(n / 32) * ldsb + tile_k / 128] : 0.0f;
+                const int n = tile_n + thread_n + reg_n * 4 * LN;
+                SB_frag[reg_n] = n < N ? SB[(long long)(n / 16) * ldsb + tile_k / 128] : 0.0f;
             }
 
             // multiply the tile (tensor_core)
@@ -251,7 +248,7 @@ gemm(int M, int N, int K,
             gg_wgmma_fence();
             #pragma unroll
             for (int k = 0; k < BK; k += IK) {
-                gg_wgmma_m64n64k32_e4m3_e5m2(part[0], part[1], A_matrix + k / 16,
+                gg_wgmma_m64n32k32_e4m3_e5m2(part[0], part[1], A_matrix + k / 16,
                     B_matrix + k / 16, k % PROMOTE > 0);
                 if ((k + IK) % PROMOTE == 0) {
                     // scale the partial accumulators, and promote them to f32
@@ -262,7 +259,7 @@ gemm(int M, int N, int K,
                         #pragma unroll
                         for (int reg_n = 0; reg_n < TN; ++reg_n) {
                             acc[reg_m][reg_n] = fmaf(part[reg_m][reg_n],
-                                SA_frag[reg_m] * SB_frag[reg_n / 8], acc[reg_m][reg_n]);
+                                SA_frag[reg_m] * SB_frag[reg_n / 4], acc[reg_m][reg_n]);
                         }
                     }
                     gg_wgmma_fence();
@@ -358,7 +355,7 @@ cudaError_t launch_gemm(int M, int N, int K,
     cudaStream_t stream)
 {
     using namespace gemm_detail;
-    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483567 || K > 2147483375 || lda < K ||
+    if (M < 0 || N < 0 || K < 0 || M > 2147483567 || N > 2147483599 || K > 2147483375 || lda < K ||
         ldb < K || ldc < N || ldsa < M || (long long)ldsb * 128 < K || lda % 16 != 0 ||
         ldb % 16 != 0 || ldc % 2 != 0 || ldsa % 4 != 0)
         return cudaErrorInvalidValue;

@@ -27,10 +27,13 @@ SCHEDULES = (
 NAMES = {
     "gemmgen/passes/cache_shared.py",
     "gemmgen/passes/fragments.py",
+    "gemmgen/passes/scales_in_ring.py",
     "gemmgen/passes/split_in_memory.py",
     "gemmgen/passes/tensor_core.py",
     # Registers of what an epilogue reads, which are not buffers.
     "gemmgen/lower/epilogue.py",
+    # Registers of factors, which are none of the declared program.
+    "gemmgen/lower/scale_fragments.py",
     # What a schedule can't name otherwise.
     "gemmgen/schedule/reserved.py",
 }

@@ -25,6 +25,7 @@ SHARED = {
     "launcher": ("proof", "sim"),
     "roofline": ("analyze", "draw"),
     "pre_pass_launches": ("emit", "gpu"),
+    "scales": ("numerics", "schedule"),
     "tensor_maps": ("emit", "gpu", "lower"),
     # Mechanisms whose files say so in other words.
     "lane_matrices": ("ir", "prove"),

@@ -105,7 +105,7 @@ def stale_stage(node: Any) -> Any:
 
 
 def scales_of_the_next_block(node: Any) -> Any:
-    """Factors are those of the tile two behind, in global memory."""
+    """Factors are those of two tiles later, in global memory."""
     return replace(node, origin=node.origin + 128) if isinstance(node, ReadScales) else node
 
 

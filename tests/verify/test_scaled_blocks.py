@@ -136,7 +136,7 @@ OF_MMA = {
     "blocks of 128 along k": ("SA[(long long)(tile_k / 64)", "SA[(long long)(tile_k / 128)", "C: "),
     "another pitch": ("(tile_k / 64) * ldsa", "(tile_k / 64) * ldsb", ""),
     "no division": ("(tile_k / 64) * ldsa", "tile_k * ldsa", ""),
-    "a tile behind": ("(tile_k / 64) * ldsa", "((tile_k + 32) / 64) * ldsa", ""),
+    "half a block later": ("(tile_k / 64) * ldsa", "((tile_k + 32) / 64) * ldsa", ""),
 }
 MUTANTS = {
     **{f"roles: {name}": (ROLES, *each) for name, each in OF_ROLES.items()},
