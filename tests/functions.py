@@ -9,7 +9,7 @@ from gemmgen.emit import device_functions, warpgroup_functions
 from gemmgen.ir.atoms import ATOMS
 
 _NAME = re.compile(r"\b(gg_\w+|copy\d+)(?:\(| \{)")
-_SIZES = {"m64nNk16": (32, 64, 128, 256), **dict.fromkeys(("m64nNk32", "m64nNk8"), (256,))}
+_SIZES = {"m64nNk16": (32, 64, 128, 256), "m64nNk32": (64, 96, 128, 192, 256), "m64nNk8": (256,)}
 """Columns of further multiplications of warpgroups."""
 _LARGER = (
     warpgroup_functions.multiply(n, types)

@@ -10,6 +10,8 @@ byte moved.
 
 ``benchmarks/warpgroup_fit.py`` fits ``WarpgroupCosts`` to times measured on an NVIDIA H200
 (``docs/data/warpgroups.json``), and cross-validates the choice.
+
+Over 300 lines: the sizes, the constants, and the one formula that they enter.
 """
 
 from __future__ import annotations
@@ -62,8 +64,9 @@ class WarpgroupSizes:
     ``plain``.
     ``swapped``: C's rows are the columns of the instructions; m, n, A and B are then n, m, B and A
     in all that is said here.
-    ``promoted``: each step's sums are promoted, and scaled; ``factors``: bytes of the scales that a
-    stage holds; ``scales_read``: by a thread in a step, from global memory and from the stage.
+    ``promoted``: accumulators are scaled and promoted in each step; ``factors``: bytes of the
+    scales that a stage holds; ``scales_read``: by a thread in a step, from global memory and from
+    the stage.
     """
 
     tile: tuple[int, int]
@@ -143,8 +146,8 @@ class WarpgroupCosts:
     ``byte`` of a byte from L2.  ``memory``: TB/s.  ``norm``: the exponent that combines what
     overlaps.  ``promote``: of a promotion in addition to its adds.  ``split_launch``: microseconds
     of a kernel that splits an operand into parts, which moves ``split_rate`` TB/s; these three and
-    ``lines`` are not fits.  Where sums are scaled: ``scaled`` of a promotion in addition to its
-    adds, by ``alternating`` times as much with ping-pong consumers; ``global_scale`` and
+    ``lines`` are not fits.  Where accumulators are scaled: ``scaled`` of a promotion in addition
+    to its adds, by ``alternating`` times as much with ping-pong consumers; ``global_scale`` and
     ``shared_scale`` of a thread's read of a scale; ``scaled_end``: the share of an epilogue that
     does not overlap (fitted apart, to ``docs/data/block_scales.json``).
     """
@@ -305,7 +308,7 @@ def _step(
 
 
 def _scaled(sizes: WarpgroupSizes, costs: WarpgroupCosts) -> float:
-    """Clocks of a step in which threads scale its sums, add them, and read the scales; the more
+    """Clocks of a step in which threads scale and add accumulators, and read the scales; the more
     consumers there are, the more of them multiply in the meantime."""
     (rows, columns), (of_global, of_stage) = sizes.tile, sizes.scales_read
     added = (costs.scaled + rows / GROUP * columns / 2) * 2 / sizes.consumers

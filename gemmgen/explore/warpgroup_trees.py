@@ -67,8 +67,8 @@ def _roots(item: int) -> tuple[Branch | float, ...]:
 
 
 def covers(sizes: WarpgroupSizes) -> bool:
-    """Whether kernels of this kind were measured: operands of 16 or 8 bits, not split, and sums
-    that are not promoted."""
+    """Whether kernels of this kind were measured: operands of 16 or 8 bits, not split, and
+    accumulators that are not promoted."""
     item, result = sizes.item
     return sizes.planes == 1 and not sizes.promoted and result in RESULTS.get(item, ())
 

@@ -141,7 +141,7 @@ class DrawnHead:
         return f"({access} * {self.scales[name]})" if name in self.scales else access
 
     def _scales(self) -> dict[str, str]:
-        """Now and then scales of blocks of A, of B, or of both: they are f32, as sums must be."""
+        """Now and then scales of blocks of A, of B, or of both; accumulators must be f32."""
         types = self.plan["types"]
         if self.batches or types == "f64" or types.startswith("i8"):
             return {}

@@ -146,14 +146,16 @@ def _totals(
     return [found[number] for number in range(len(terms))]
 
 
-def _scaled_sum(sums: list[Real], intervals: list[range], factors: tuple[Real | None, ...]) -> Real:
-    """The ``sums`` of ``intervals`` of k one after another, times the ``factors`` there, if there
-    are any."""
+def _scaled_sum(
+    found: list[Real], intervals: list[range], factors: tuple[Real | None, ...]
+) -> Real:
+    """What is ``found`` for ``intervals`` of k, added one after another, each times the ``factors``
+    there, if there are any."""
     of_a, of_b = factors
     if of_a is None and of_b is None:
-        return _sum_in_order(sums)
-    total = np.zeros_like(sums[0])
-    for own, terms in zip(sums, intervals, strict=True):
+        return _sum_in_order(found)
+    total = np.zeros_like(found[0])
+    for own, terms in zip(found, intervals, strict=True):
         if not terms:
             continue
         one = own.dtype.type(1)

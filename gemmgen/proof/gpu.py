@@ -94,8 +94,8 @@ def reference_of(emitted: Emitted) -> Reference | None:
             factors_of(problem, problem.a, tensors, a.shape),
             factors_of(problem, problem.b, tensors, b.shape),
         )
-        sums = _sums(a, b, factors, summation)
-        acc = np.broadcast_to(sums, tensors[problem.c.name].shape)
+        found = _sums(a, b, factors, summation)
+        acc = np.broadcast_to(found, tensors[problem.c.name].shape)
         return wanted(problem, acc, tensors, scalars).value
 
     return compute

@@ -31,7 +31,7 @@ Order = tuple[int, ...] | None
 scales, whose rows are aligned."""
 F32 = BYTES["f32"]
 EXTENTS = (AtLeast, AtLeastBlocks, AtMost)
-"""Requirements that no other access of a tensor meets."""
+"""Requirements that no other access of a tensor satisfies."""
 
 
 @record
