@@ -22,12 +22,15 @@ def factors_of(
         return None
     found, own = tensors[scaling.tensor.name], scaling.tensor
     for axis, letter in enumerate(axes_of(problem, own.name, own.letters)):
-        whole = np.repeat(found, block(letter), axis)
+        # Of a block that is longer than the axis no more than the axis.
+        whole = np.repeat(found, min(block(letter), max(shape[axis], 1)), axis)
         found = np.take(whole, range(shape[axis]), axis)
     return found
 
 
-def scaled(problem: Problem, operand: Tensor, values: Real, tensors: Mapping[str, Real]) -> Real:
+def scaled(
+    problem: Problem, operand: Tensor, values: Real, tensors: Mapping[str, Real]
+) -> Real:
     """``values`` of ``operand``, each times its factor, in the type of ``values``."""
     factors = factors_of(problem, operand, tensors, values.shape)
     return values if factors is None else values * factors.astype(values.dtype)
