@@ -26,8 +26,9 @@ def texts(draw: st.DrawFn) -> str:
 
     def factor(tensor: str, free: str) -> str:
         access = f"{tensor}[{flip(free, k)}]"
-        rows = draw(st.sampled_from([free, f"{free}/9"]))
-        scales = flip(f"{k}/{draw(st.integers(2, 256))}", rows)
+        scales = flip(
+            f"{k}/{draw(st.integers(2, 256))}", draw(st.sampled_from([free, f"{free}/9"]))
+        )
         return f"({access} * s{tensor}[{scales}])" if draw(st.booleans()) else access
 
     lines = [f"gemm {c}[{flip(m, n)}] = {factor(a, m)} * {factor(b, n)}"]
