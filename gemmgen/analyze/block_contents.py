@@ -27,6 +27,7 @@ Content = tuple[int, int | None]
 MOVES_NOTHING = (
     expanded.DescribeOperands,
     expanded.MultiplyAgain,
+    expanded.ReadScales,
     expanded.Unscale,
     Promote,
 )

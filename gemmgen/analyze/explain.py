@@ -274,10 +274,11 @@ def _conversions(kernel: AnalyzedKernel, launch: LaunchCounts) -> int:
 def _compulsory(kernel: AnalyzedKernel, values: Values, launch: LaunchCounts) -> int:
     """The bytes of all matrices, each read or written once."""
     interface, found = kernel.lowered.interface, 0
+    extents = {name: int(value) for name, value in values.items()}
     touched = {(site.buffer, site.write) for site, counts in launch.items() if counts.elements}
     for param in interface.params:
         if param.kind == "tensor":
-            sizes = (int(values[interface.extent(letter)]) for letter in param.indices)
+            sizes = (interface.size(letter, extents) for letter in param.indices)
             times = sum((param.name, write) in touched for write in (False, True))
             found += times * matrix_bytes(param.dtype, *sizes)
     return found
