@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 LADDER = ROOT / "docs" / "data" / "ladder.json"
 DEFAULT_PATH = ROOT / "docs" / "data" / "default_path_bf16.json"
+BLOCK_SCALES = ROOT / "docs" / "data" / "block_scales.json"
 MARKS = BEGIN, END = "<!-- summary -->", "<!-- /summary -->"
 SIZES = (4096, 8192)
 TERMS = {
@@ -57,7 +58,18 @@ def rows() -> Iterator[tuple[str, ...]]:
         cells = [f"{line.of_best:.0%}" for line in lines if line.checked and line.of_best]
         assert len(cells) == len(SIZES), f"a result of {what} is wrong, or has no rival"
         yield name, *cells, f"{lines[-1].tflops:.0f}", "the best of cuBLAS and cublasLt"
+    yield _scaled()
     yield _chosen()
+
+
+def _scaled() -> tuple[str, ...]:
+    """The row of ``benchmarks/block_scales.py``: FP8 with scales of blocks, against PyTorch."""
+    run = json.loads(BLOCK_SCALES.read_text(encoding="utf-8"))
+    named = {tuple(row["shape"]): row for row in run["rows"]}
+    found = [named[size, size, size] for size in SIZES]
+    speed = 2 * SIZES[-1] ** 3 / found[-1]["us"]["plan 0"] * 1e-6
+    name = "FP8 with scales of blocks of 128"
+    return name, *(f"{row['share']:.0%}" for row in found), f"{speed:.0f}", "`torch._scaled_mm`"
 
 
 def _chosen() -> tuple[str, ...]:
