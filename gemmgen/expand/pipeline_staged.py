@@ -194,6 +194,7 @@ class StagedPipeline(ABC):
         ``released``: its own fragments have all been read."""
         kernel, loop, copies = self.kernel, self.loop, fetches(self.loop)
         k, size = Var(loop.letter), names.block(loop.letter)
+        origin = names.tile_origin(loop.letter)
         following = plus(k, step_of(loop))
 
         def read(step: Expr, stage: Stage) -> tuple[Fetch, ...]:
@@ -209,11 +210,11 @@ class StagedPipeline(ABC):
         last = Block(note, self._cited(copies, "double_buffer"), crossing)
         step = (
             If(less(following, size), within, (last,)),
-            *inner_loop.multiply(kernel, loop, k, None, lambda _: ring.stage),
+            *inner_loop.multiply(kernel, loop, k, origin, lambda _: ring.stage),
         )
         unroll = inner_loop.unroll_of(kernel, loop, True)
         steps = For(loop.letter, Int(0), size, step_of(loop), step, unroll=unroll)
-        scales = scales_read(kernel, names.tile_origin(loop.letter), lambda _: ring.stage)
+        scales = scales_read(kernel, origin, lambda _: ring.stage)
         return self._multiply((*scales, steps))
 
     def _advanced(self, ring: Ring) -> tuple[Timed, ...]:

@@ -42,6 +42,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "names": ("usual", "other"),
     "batch": (NONE, "both", "A", "B", "two"),
     "types": _TYPES,
+    "scales": (NONE, "A", "B", "both"),
     "threads": ("some", "32", "many"),
     "epilogue": (NONE, "arithmetic", "condition", "library"),
     "reads": (NONE, "rows", "columns", "matrix", "transposed", "C", "beta C", "several"),
@@ -49,8 +50,8 @@ FACTORS: dict[str, tuple[str, ...]] = {
     "target": (NONE, NEWER, *ALONE),
 }
 """``batch`` letters are in both inputs or in one; ``halves`` are f16 and bf16, equal or not;
-``bytes`` are e4m3 and e5m2, equal or not; ``some`` threads of a block are 33 to 256; ``reads`` are
-an epilogue's operands besides the accumulators."""
+``bytes`` are e4m3 and e5m2, equal or not; ``scales`` are of blocks of A, of B, or of both; ``some``
+threads of a block are 33 to 256; ``reads`` are an epilogue's operands besides the accumulators."""
 
 DRAWN = tuple(name for name in FACTORS if name != "threads")
 """Those that are chosen; threads follow from the directives."""
@@ -79,6 +80,7 @@ def plan_of(schedule: Schedule, threads: int) -> Plan:
         "names": "usual" if _usual(schedule) else "other",
         "batch": _batch(schedule),
         "types": _types(schedule),
+        "scales": _scales(schedule),
         "threads": threads_class(threads),
         "epilogue": NONE,
         "reads": NONE,
@@ -106,6 +108,13 @@ def _batch(schedule: Schedule) -> str:
     if len(found) > 1:
         return "two"
     return {"AB": "both"}.get(found[0], found[0]) if found else NONE
+
+
+def _scales(schedule: Schedule) -> str:
+    gemm = schedule.gemm
+    names = {gemm.a.tensor: "A", gemm.b.tensor: "B"}
+    found = [names[scale.of] for scale in gemm.scales]
+    return "both" if len(found) > 1 else next(iter(found), NONE)
 
 
 def _usual(schedule: Schedule) -> bool:

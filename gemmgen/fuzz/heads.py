@@ -17,8 +17,8 @@ _TENSORS = (("left", "right", "result"), ("X", "Y", "Z"), ("q0", "keys", "scores
 _BATCHES = (("p", "q"), ("batch", "head"), ("g", "z1"))
 _KERNELS = ("gemm", "gemm", "my_gemm", "fused_layer", "f")
 _TARGETS = ("sm_75", "sm_86", "sm_90", "sm_120")
-SCALED = 0.1
-"""The share of schedules with scales of blocks, where they may have any."""
+_ALONG_K = (16, 32, 64, 128, 128)
+"""Elements of a block with a scale; an interval of promotion must divide them."""
 _REQUIRES = ("require threads <= 1024", "require shared <= 160KiB")
 
 
@@ -40,6 +40,8 @@ class DrawnHead:
     def __init__(self, dice: Dice, plan: Mapping[str, str]):
         self.dice = dice
         self.plan = plan if plan["epilogue"] != NONE else {**plan, "reads": NONE}
+        if not _may_have_scales(plan):
+            self.plan = {**self.plan, "scales": NONE}
         usual = plan["names"] == "usual"
         self.letters = Letters(*(("m", "n", "k") if usual else dice.pick(_LETTERS)))
         tensors = ("A", "B", "C") if usual else dice.pick(_TENSORS)
@@ -141,16 +143,11 @@ class DrawnHead:
         return f"({access} * {self.scales[name]})" if name in self.scales else access
 
     def _scales(self) -> dict[str, str]:
-        """Now and then scales of blocks of A, of B, or of both; accumulators must be f32."""
-        types = self.plan["types"]
-        if self.batches or types == "f64" or types.startswith("i8"):
-            return {}
-        if not self.dice.chance(SCALED):
-            return {}
-        k, along_k = self.letters.k, self.dice.pick((16, 32, 64, 128))
+        """The scales of A, of B, or of both."""
+        k, along_k = self.letters.k, self.dice.pick(_ALONG_K)
         found: dict[str, str] = {}
         for name, free in (("A", self.letters.m), ("B", self.letters.n)):
-            if self.dice.chance(0.7):
+            if self.plan["scales"] in (name, "both"):
                 elements = self.dice.pick((1, 1, 2, 16, 128))
                 one = free if elements == 1 else f"{free}/{elements}"
                 indices = self.dice.shuffled((one, f"{k}/{along_k}"))
@@ -182,3 +179,9 @@ class DrawnHead:
             return f"{self.dice.pick(names)}=f32" if self.dice.chance(0.1) else ""
         said = [f"{name}={plan}" for name in names]
         return " ".join([*said, "acc=f64"] if plan == "f64" else said)
+
+
+def _may_have_scales(plan: Mapping[str, str]) -> bool:
+    """Whether accumulators are f32, and there are no batches."""
+    types = plan["types"]
+    return plan["batch"] == NONE and types != "f64" and not types.startswith("i8")

@@ -57,8 +57,9 @@ _TURNS: Class = ("warp_specialize order", "pingpong")
 _CORES = 3
 """Every N of the others one multiplies on tensor cores, by each way as often, and by each
 atom of a way."""
-_MULTIPLYING = ("types", "target", "tensor_core via", "decompose into")
-"""What such a schedule keeps of its sketch, as its atom follows from it."""
+_MULTIPLYING = ("types", "target", "tensor_core via", "decompose into", "scales")
+"""What such a schedule keeps of its sketch, as its atom follows from it; and scales, as few
+intervals of promotion go with them."""
 _ORDERS = ("order A", "order B")
 """What it keeps, too, where few sizes go with some of them: where tiles are read in place."""
 _PLAIN = 0.35

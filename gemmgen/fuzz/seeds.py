@@ -59,6 +59,7 @@ def seeds(dice: Dice) -> Iterator[Seed]:
 
 _ORDERS = tuple(product(("m, k", "k, m"), ("n, k", "k, n")))
 """Of A and B; those along k come first."""
+_SCALED = "(A[m, k] * SA[k/128, m]) * (B[n, k] * SB[n/128, k/128])"
 
 
 def multiplied() -> Iterator[str]:
@@ -73,11 +74,22 @@ def multiplied() -> Iterator[str]:
                 many = mn_major and (not ATOMS[atom].splits or types == ATOMS[atom].products[0])
                 for a, b in _ORDERS if many else _ORDERS[:1]:
                     yield _multiplied(via, atom, types, f"A[{a}] * B[{b}]")
+                if _has_scales(atom, types):
+                    yield _multiplied(via, atom, types, _SCALED, promoted=True)
 
 
-def _multiplied(via: Via, atom: Atom, types: Product, factors: str) -> str:
+def _has_scales(atom: Atom, types: Product) -> bool:
+    """Whether accumulators are registers whose row and column are known, in f32."""
+    traits = ATOMS[atom]
+    return traits.holding in ("known", "warpgroup") and types[2] == "f32" and not traits.splits
+
+
+def _multiplied(
+    via: Via, atom: Atom, types: Product, factors: str, *, promoted: bool = False
+) -> str:
     """Two warps, or warpgroups."""
     traits, (of_parts, _, acc) = ATOMS[atom], types
+    promoted |= bool(traits.splits)
     dtype = traits.splits or of_parts
     result = dtype if dtype in HALVES else acc
     n = 2 * traits.n
@@ -88,7 +100,7 @@ def _multiplied(via: Via, atom: Atom, types: Product, factors: str) -> str:
         f"tile m={2 * traits.m} n={n} k={traits.k}",
         "cache_shared A B",
         f"warp_tile m={traits.m} n={n}",
-        f"tensor_core via={via}" + (f" promote={traits.k}" if traits.splits else ""),
+        f"tensor_core via={via}" + (f" promote={traits.k}" if promoted else ""),
     ]
     if traits.splits:
         lines.append(f"decompose into={of_parts}")

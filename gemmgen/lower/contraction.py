@@ -7,6 +7,7 @@ from collections.abc import Callable
 from gemmgen.ir import names
 from gemmgen.ir.buffers import Space
 from gemmgen.ir.control import Assign, Define, For
+from gemmgen.ir.edit import begins_early
 from gemmgen.ir.expanded import Multiply, Stage
 from gemmgen.ir.expr import Binary, Expr, Int, Select, Var
 from gemmgen.ir.nodes import FmaOrder
@@ -65,8 +66,18 @@ def _place(
     index: dict[str, Expr] = {letter: Var(letter), k: step}
     if not context.leaves_early:
         index[letter] = add(names.tile_origin(letter), own)
-    in_tile = None if node.origin is None else bounds.inside(context, k, step)
-    return index, all_of(bounds.inside(context, letter, index[letter]), in_tile)
+    return index, all_of(
+        bounds.inside(context, letter, index[letter]), _along_k(context, node, step)
+    )
+
+
+def _along_k(context: Context, node: Multiply, k: Expr) -> Expr | None:
+    """The condition under which ``k`` is in range; a loop without tiles has no other k."""
+    if node.origin is None:
+        return None
+    if begins_early(context.kernel):
+        return Binary(">=", k, Int(0))  # the first tile is partial, and the others are full
+    return bounds.inside(context, context.problem.k, k)
 
 
 def _scaled(

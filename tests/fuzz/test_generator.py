@@ -115,6 +115,16 @@ def test_tensor_cores_are_drawn_often() -> None:
 
 
 @pytest.mark.proof
+def test_scales_of_blocks_are_drawn_often() -> None:
+    """On tensor cores, too, where promotion must fit them."""
+    drawn = [e for index in SOME if (e := compile_text(schedule_at(SEED, index)))]
+    scaled = [e for e in drawn if e.program.problem.scales]
+    on_tensor_cores = [e for e in scaled if e.program.main.spread.atom != "fma"]
+    assert len(scaled) >= OFTEN and len(on_tensor_cores) >= SOMETIMES
+    assert {plan_of(e.schedule, 1)["scales"] for e in scaled} == {*FACTORS["scales"]} - {"-"}
+
+
+@pytest.mark.proof
 def test_each_atom_has_a_seed() -> None:
     seeds = map(compile_text, multiplied())
     assert {e.program.main.spread.atom for e in seeds if e} == {*ATOMS} - {"fma"}
