@@ -13,7 +13,7 @@ Matrix = TypeVar("Matrix", bound=Any)
 """An array of NumPy or of CuPy."""
 
 
-class Scaled(Roles, Protocol):
+class ScaledProduct(Roles, Protocol):
     """A product whose operands may have scales."""
 
     @property
@@ -21,7 +21,7 @@ class Scaled(Roles, Protocol):
 
 
 def factors_of(
-    product: Scaled, operand: Named, tensors: Mapping[str, Matrix], shape: tuple[int, ...]
+    product: ScaledProduct, operand: Named, tensors: Mapping[str, Matrix], shape: tuple[int, ...]
 ) -> Matrix | None:
     """The factor of each element of ``operand``, whose ``shape`` in its roles this is; None
     without scales.  ``tensors`` are in their roles (``numerics.axes``)."""
@@ -38,7 +38,7 @@ def factors_of(
 
 
 def scaled(
-    product: Scaled, operand: Named, values: Matrix, tensors: Mapping[str, Matrix]
+    product: ScaledProduct, operand: Named, values: Matrix, tensors: Mapping[str, Matrix]
 ) -> Matrix:
     """``values`` of ``operand``, each times its factor, in the type of ``values``."""
     factors = factors_of(product, operand, tensors, values.shape)
