@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gemmgen.draw.scene import Scene
+from gemmgen.ir.blocked_letters import count, plain
 from gemmgen.ir.dtypes import DType
 from gemmgen.numerics.formats import STORAGE
 from gemmgen.numerics.operators import Ints
@@ -26,7 +27,7 @@ def arguments(scene: Scene, kind: Callable[[DType], object]) -> dict[str, object
     found: dict[str, object] = {}
     for param in interface.params:
         if param.kind == "tensor":
-            extents = [sizes[letter] for letter in param.indices]
+            extents = [count(letter, sizes[plain(letter)]) for letter in param.indices]
             found[param.name] = np.zeros(extents, kind(param.dtype))
             strides = np.cumprod([1, *extents[:0:-1]])[::-1].tolist()
             names = zip(interface.steps(param), strides, strict=True)

@@ -317,6 +317,8 @@ def not_derived(use: str) -> set[str]:
     others = derived("gemm C[m, n] = A[m, k] * B[k, n]\n") | derived(
         "gemm y[m, n] = A[m, k] * x[k, n]\n"
     )
+    scaled = "gemm C[m, n] = (A[m, k] * SA[k/128, m]) * (B[n, k] * SB[n/128, k/128])\n"
+    others |= derived(scaled) | {"SA_frag", "SB_frag"}
     others |= vector_names("bias").keys()
     return others - derived(TAKEN[use].format("other"))
 
