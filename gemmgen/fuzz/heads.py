@@ -182,6 +182,6 @@ class DrawnHead:
 
 
 def _may_have_scales(plan: Mapping[str, str]) -> bool:
-    """Whether accumulators are f32, and there are no batches."""
+    """Whether accumulators are f32, and the product is a single one."""
     types = plan["types"]
     return plan["batch"] == NONE and types != "f64" and not types.startswith("i8")

@@ -105,7 +105,7 @@ def _spec(found: Mapping[str, object]) -> LibrarySpec:
     own = tuple(_product(key, table) for key, table in tables.items())
     version = _text(found, "version", "", "0.1.0")
     if not VERSION.fullmatch(version):
-        raise UsageError(f"version: {value_shown(version)} is no version; write 1.0 or 1.2.3rc1")
+        raise UsageError(f"version: {value_shown(version)} is not a version; write 1.0 or 1.2.3rc1")
     return LibrarySpec(name, gpu, own, version)
 
 

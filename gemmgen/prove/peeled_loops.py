@@ -116,7 +116,7 @@ class PeeledLoop(TripLoop):
         gone: list[WalkState] = []
         for out in self.once(head, trip):
             if out.broken or out.left:
-                raise Unsupported("a loop that is left early, in a kernel with mbarriers")
+                raise Unsupported("a loop that is left early, in a kernel with TMA")
             more = self.goes_on(after)
             if not self._contradicts(out, more):
                 left = out.copy()

@@ -6,6 +6,8 @@ other.
 
 from __future__ import annotations
 
+import numpy as np
+
 from gemmgen.prove import (
     condition_queries,
     conditions,
@@ -249,6 +251,7 @@ def settled(context: WalkContext, state: WalkState, value: Data, used: bool = Fa
     The claim is that it is zero only outside, and the element everywhere inside.  If it is not
     ``used`` yet, it may be zero also beyond the block's part of the sum.
     """
+    value = _of_active(state, value)
     if not isinstance(value, Pick) or picked_values.flags_of(value):
         return value
     found = [*picked_values.leaves(value)]
@@ -280,6 +283,17 @@ def settled(context: WalkContext, state: WalkState, value: Data, used: bool = Fa
         certain &= context.exact or context.partials is None
         context.claim(state, "products", never, about, address, certain=certain)
     return first
+
+
+def _of_active(state: WalkState, value: Data) -> Data:
+    """``value`` without a side that none of the active threads takes."""
+    while isinstance(value, Pick) and isinstance(value.condition, conditions.Truth):
+        yes = np.asarray(value.condition.value)
+        active = yes[state.mask] if yes.ndim and state.mask is not None else yes
+        if active.any() and not active.all():
+            break
+        value = value.yes if active.all() else value.no
+    return value
 
 
 def _rotated(value: Pick) -> Pick:

@@ -216,7 +216,7 @@ class _Tiles:
     def _settle(self, state: WalkState, outer: WalkState) -> None:
         """Leaves what is outside of a loop's body, in the form of ``equal_orders``."""
         if state.broken or state.left:
-            raise Unsupported("a loop that is left early, in a kernel with mbarriers")
+            raise Unsupported("a loop that is left early, in a kernel with TMA")
         role_trips.settle(state, outer)
 
     def _guess(self, state: WalkState) -> None:

@@ -289,12 +289,8 @@ def _binary(
     if isinstance(left, Polynomial) and isinstance(right, Polynomial):
         if op not in COMPARED and left.plain is not None and right.plain is not None:
             return _arithmetic(context, state, op, left, right), wide
-    elif (
-        op == "+" and data.ZERO in (left, right) and isinstance(right, Total | TermTotals | Number)
-    ):
-        return (right if left == data.ZERO else left), False
-    elif op == "+" and _is_total(left) and (_is_total(right) or isinstance(right, UnknownData)):
-        return products.joined(context, state, left, right), False
+    elif op == "+" and (total := _sum_of_totals(context, state, left, right)) is not None:
+        return total, False
     elif op == "*" and _is_total(left) and isinstance(right, TensorElement):
         scaled = term_totals.scaled(left, right, context.scales)
         if scaled is not None:
@@ -312,6 +308,17 @@ def _binary(
     if not wide:
         _check_range(context, state, result, ())
     return result, wide
+
+
+def _sum_of_totals(
+    context: WalkContext, state: WalkState, left: Value, right: Value
+) -> Data | None:
+    """``left + right``, if these are partial sums; None if they are other values."""
+    if data.ZERO in (left, right) and isinstance(right, Total | TermTotals | Number):
+        return right if left == data.ZERO else as_data(left)
+    if _is_total(left) and (_is_total(right) or isinstance(right, UnknownData)):
+        return products.joined(context, state, left, right)
+    return None
 
 
 def _check_range(
@@ -371,6 +378,10 @@ def _of_numbers(op: str, left: Data, right: Data) -> Value:
 
 def _call(context: WalkContext, state: WalkState, function: str, own: list[Data]) -> Data:
     if function in ("fmaf", "fma", "mad"):
+        if own[1] == Number(1.0):  # an addition of integers that may wrap
+            total = _sum_of_totals(context, state, own[0], own[2])
+            if total is not None:
+                return total
         return products.multiply_add(context, state, own[0], own[1], own[2])
     if function.startswith("from_"):  # from the type that it is stored in: the same number
         return own[0]

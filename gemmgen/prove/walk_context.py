@@ -188,10 +188,11 @@ class WalkContext:
 
     def state(self) -> WalkState:
         barriers = self.ranks * barrier_count(self.kernel.body)
-        warps = -(-self.threads // WARP) if barriers else 0
+        timed = barriers > 0 or bool(self.interface.maps)  # TMA may store without any mbarrier
+        warps = -(-self.threads // WARP) if timed else 0
         counts = {one.name: self.ranks * int(np.prod(one.sizes)) for one in self.kernel.shared}
         cells = {name: new_cells(count, warps) for name, count in counts.items()}
-        if not barriers:
+        if not timed:
             return WalkState(cells)
         clocks = new_clocks(warps, barriers, timed=self.ranks > 1)
         own = BarrierStates(warps, barriers, clocks.now.size, clocks.timed)

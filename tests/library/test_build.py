@@ -34,6 +34,7 @@ def write(folder: Path, *options: str) -> int:
     return CliRunner().invoke(main, command).exit_code
 
 
+@pytest.mark.proof
 def test_check_finds_an_edited_and_a_missing_file(tmp_path: Path) -> None:
     assert write(tmp_path, "--check") == 1
     assert write(tmp_path) == 0 and write(tmp_path, "--check") == 0

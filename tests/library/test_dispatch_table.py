@@ -112,6 +112,7 @@ def test_no_more_kernels_are_added_than_a_product_may_have(monkeypatch: pytest.M
     assert len(covering([], [SLOW, FAST], grid, seconds)) == 1
 
 
+@pytest.mark.proof
 def test_a_measured_time_is_taken_before_an_estimate() -> None:
     found, times = table()
     kernel, shape = found.kernels[0], (128, 2048, 512)

@@ -48,6 +48,7 @@ def small(name: str) -> dict[str, str]:
     return files_of(spec, list(kernels_of(spec)))
 
 
+@pytest.mark.by_default("gpt2")
 @pytest.mark.parametrize("name", SPECS)
 def test_an_example_is_written_for_one_number_of_rows(name: str) -> None:
     files = small(name)

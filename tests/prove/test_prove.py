@@ -195,5 +195,37 @@ def test_no_random_schedule_is_refuted(index: int, exhaustive: bool) -> None:
     assert [one.reason for one in proof.outcomes if one.status == "refuted"] == []
 
 
+RIGHT = {
+    "split_k of integers: a partial sum times one is added": """
+gemm C[m, n] = A[m, k] * B[k, n]
+dtype A=i8 B=i8 C=i32
+tile m=32 n=32 k=8
+register_block m=4 n=4
+split_k parts=4 groups=2
+""",
+    "half of the threads prefetch: the others' registers do not matter": """
+gemm scores[g, j, i] = q0[g, d, i] * keys[g, d, j]
+target sm_90a
+tile i=64 j=128 d=4
+cache_shared q0[i, d] scores[j, i] keys[d, j]
+register_block i=8 j=8 interleave=8
+vectorize q0.global width=4
+vectorize scores width=4
+double_buffer q0 keys
+async_copy scores via=tma
+unroll tile_d=2
+""",
+}
+"""Schedules that were once refuted, and what they were refuted for."""
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("about", RIGHT)
+def test_a_right_kernel_is_not_refuted(about: str) -> None:
+    kernel = compile_source(Source(RIGHT[about]))
+    proof = prove(kernel.lowered.kernels[0], kernel.program.problem, 30.0, ("products",))
+    assert proof.status != "refuted", proof.outcomes[0].reason
+
+
 def test_the_examples_in_reach_are_there() -> None:
     assert all((EXAMPLES / f"{name}.sched").is_file() for name in IN_REACH)

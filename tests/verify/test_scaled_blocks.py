@@ -96,7 +96,7 @@ def complaint_of(schedule: str, text: str) -> str | None:
     return cpu.first_complaint(Caller(kernel), text, tuple(cases), warn=False)
 
 
-@pytest.mark.by_default("roles", "mma ahead", "naive")
+@pytest.mark.by_default("roles", "naive")
 @pytest.mark.parametrize("name", RIGHT)
 def test_each_kind_is_right_in_some_calls(name: str) -> None:
     assert complaint_of(RIGHT[name], emitted(RIGHT[name]).text) is None
