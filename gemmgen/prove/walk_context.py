@@ -37,6 +37,7 @@ from gemmgen.prove.mbarriers import BarrierStates, barrier_count, conditions_of
 from gemmgen.prove.partials import Partials
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.questions import Questions
+from gemmgen.prove.rerolled_loops import rerolled
 from gemmgen.prove.samples import drawn
 from gemmgen.prove.shared_state import Events, new_cells
 from gemmgen.prove.state import Binding, GlobalPlace, SharedPlace, WalkScope, WalkState
@@ -81,7 +82,7 @@ class WalkContext:
         given: Mapping[str, int],
         questions: Questions,
     ):
-        self.kernel, self.interface = kernel, kernel.interface
+        self.kernel, self.interface = rerolled(kernel), kernel.interface
         self.block_threads, self.ranks = self.interface.threads, self.interface.cluster_blocks
         self.threads = self.ranks * self.block_threads
         self.theory = Theory(self.threads, seconds, questions)
@@ -196,6 +197,8 @@ class WalkContext:
             return WalkState(cells)
         clocks = new_clocks(warps, barriers, timed=self.ranks > 1)
         own = BarrierStates(warps, barriers, clocks.now.size, clocks.timed)
+        if not barriers:
+            own.begin()
         return WalkState(cells, clocks=clocks, barriers=own)
 
     def extent(self, letter: str) -> Polynomial:
