@@ -40,10 +40,11 @@ Leaves = list[tuple[tuple[Condition, ...], Data]]
 
 
 def multiply_add(
-    context: WalkContext, state: WalkState, left: Data, right: Data, sum_: Data
+    context: WalkContext, state: WalkState, left: Data, right: Data, sum_: Data, count: int = 1
 ) -> Data:
     """``left * right + sum_``: a longer sum, if these are elements of the two tensors whose
-    products are summed."""
+    products are summed.  They are the first of ``count`` elements along k each, whose products are
+    all added."""
     left, right = (settled(context, state, each, used=True) for each in (left, right))
     if not (_is_operand(context, left) and _is_operand(context, right)):
         return Apply("fmaf", (left, right, sum_))
@@ -63,11 +64,24 @@ def multiply_add(
     at, step = _joined(context, state, left, right)
     if step is None:
         return UnknownData("a sum with a wrong product", certain=True)
-    if conditions.at_least(step, context.extent(context.contracted[0])) is conditions.YES:
+    count = _inside(context, step, count)
+    if not count:
         return sum_  # both elements are outside, so that the product is 0
     if pair is None:
-        return _longer(context, state, sum_, at, step)
-    return _longer_of_terms(context, state, sum_, at, step, pair)
+        return _longer(context, state, sum_, at, step, count)
+    return _longer_of_terms(context, state, sum_, at, step, pair, count)
+
+
+def _inside(context: WalkContext, step: Polynomial, count: int) -> int:
+    """How many of ``count`` elements from ``step`` on are not known to be beyond the last k."""
+    extent = context.extent(context.contracted[0])
+    while count and _is_beyond(polynomials.add(step, polynomials.fixed(count - 1)), extent):
+        count -= 1
+    return count
+
+
+def _is_beyond(step: Polynomial, extent: Polynomial) -> bool:
+    return conditions.at_least(step, extent) is conditions.YES
 
 
 def _pair(context: WalkContext, left: TensorElement, right: TensorElement) -> Pair | None:
@@ -141,20 +155,39 @@ def _joined(
 
 
 def _longer(
-    context: WalkContext, state: WalkState, sum_: Data, at: Place, step: Polynomial
+    context: WalkContext, state: WalkState, sum_: Data, at: Place, step: Polynomial, count: int
 ) -> Data:
     if isinstance(sum_, Number) and sum_.value == 0.0:
-        return Total(at, step, polynomials.add(step, ONE))
+        return Total(at, step, polynomials.add(step, polynomials.fixed(count)))
     if not isinstance(sum_, Total):
         return _wrong(context, state, f"adds a product to {data.shown(sum_, 0)}")
     if not data.same_place(sum_.at, at):
         shown = data.shown(TensorElement("C", at), 0)
         return _wrong(context, state, f"adds a product for {shown} to {data.shown(sum_, 0)}")
-    return extended(context, state, sum_, step)
+    return _extended_by(context, state, sum_, step, count)
+
+
+def _extended_by(
+    context: WalkContext, state: WalkState, sum_: Total, step: Polynomial, count: int
+) -> Data:
+    """``sum_`` with the products of ``count`` values of k from ``step`` on."""
+    if not sum_.extra and polynomials.same(step, sum_.high):
+        return Total(sum_.at, sum_.low, polynomials.add(step, polynomials.fixed(count)))
+    found: Data = sum_
+    for k in range(count):
+        if isinstance(found, Total):
+            found = extended(context, state, found, polynomials.add(step, polynomials.fixed(k)))
+    return found
 
 
 def _longer_of_terms(
-    context: WalkContext, state: WalkState, sum_: Data, at: Place, step: Polynomial, pair: Pair
+    context: WalkContext,
+    state: WalkState,
+    sum_: Data,
+    at: Place,
+    step: Polynomial,
+    pair: Pair,
+    count: int,
 ) -> Data:
     """The same for a product of terms: its pair has a sum of its own."""
     own = dict(sum_.totals) if isinstance(sum_, TermTotals) else {}
@@ -165,7 +198,7 @@ def _longer_of_terms(
     if before == data.ZERO and own and not data.same_place(next(iter(own.values())).at, at):
         shown = data.shown(TensorElement("C", at), 0)
         return _wrong(context, state, f"adds a product for {shown} to {data.shown(sum_, 0)}")
-    after = _longer(context, state, before, at, step)
+    after = _longer(context, state, before, at, step, count)
     if not isinstance(after, Total):
         return after
     return TermTotals(tuple(sorted({**own, pair: after}.items(), key=lambda each: each[0])))

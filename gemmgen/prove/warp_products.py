@@ -22,7 +22,7 @@ from gemmgen.prove import (
 from gemmgen.prove.data import Data, UnknownData
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.polynomials import fixed
-from gemmgen.prove.products import multiply_add
+from gemmgen.prove.product_runs import ElementsAlongK, add_along_k, is_run
 from gemmgen.prove.state import RegisterPlace, WalkScope, WalkState
 from gemmgen.prove.walk_context import WalkContext
 
@@ -92,12 +92,21 @@ def add_products(
 ) -> None:
     """Adds ``depth`` products to the registers ``numbers``, which hold these ``elements``."""
     converge(context, state, "some lanes of a warp do not come to a multiplication")
+    kept: dict[tuple[bool, bytes], ElementsAlongK] = {}
+
+    def along_k(is_left: bool, at: Ints) -> ElementsAlongK:
+        key = is_left, at.tobytes()
+        if key not in kept:
+            operand = left if is_left else right
+            places = [[(int(i), k) if is_left else (k, int(i)) for i in at] for k in range(depth)]
+            found = [_taken(context, state, operand, each) for each in places]
+            first = found[0] if is_run(context, found) else None
+            kept[key] = ElementsAlongK(found.__getitem__, first)
+        return kept[key]
+
     for number, (rows, columns) in zip(numbers, elements, strict=True):
-        value = held(state, place, number)
-        for k in range(depth):
-            a = _taken(context, state, left, [(int(row), k) for row in rows])
-            b = _taken(context, state, right, [(k, int(column)) for column in columns])
-            value = multiply_add(context, state, a, b, value)
+        a, b = along_k(True, rows), along_k(False, columns)
+        value = add_along_k(context, state, a, b, depth, held(state, place, number))
         keep(context, state, place, number, value)
 
 

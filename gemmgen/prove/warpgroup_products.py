@@ -6,6 +6,7 @@ accumulators are not the threads'.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import cast
 
 import numpy as np
@@ -30,9 +31,8 @@ from gemmgen.prove import (
     warp_products,
 )
 from gemmgen.prove.conditions import Truth
-from gemmgen.prove.data import Data
 from gemmgen.prove.integers import Unsupported
-from gemmgen.prove.products import multiply_add
+from gemmgen.prove.product_runs import ElementsAlongK, add_along_k, first_of_run
 from gemmgen.prove.state import MatrixPlace, RegisterPlace, SharedPlace, WalkScope, WalkState
 from gemmgen.prove.walk_context import WalkContext
 
@@ -119,10 +119,10 @@ def _multiply(context: WalkContext, node: Instruction, state: WalkState, scope: 
     mine = _Elements(context, state, a), _Elements(context, state, b)
     for i, number in enumerate(numbers):
         value = warp_products.held(state, place, number) if keeps else data.ZERO
-        for k in range(traits.k):
-            left = mine[0].at(group, rows[i][lane], k)
-            right = mine[1].at(group, columns[i][lane], k)
-            value = multiply_add(context, state, left, right, value)
+        left, right = (
+            each.along_k(group, at[i][lane]) for each, at in zip(mine, (rows, columns), strict=True)
+        )
+        value = add_along_k(context, state, left, right, traits.k, value)
         state.registers[place.key, number] = value
     state.multiplying[place.key] = 0
 
@@ -147,15 +147,19 @@ class _Elements:
         self.context, self.state = context, state
         self.name, cells = operand
         self.cells = np.array(cells)
-        self._kept: dict[tuple[bytes, int], Data] = {}
+        self._kept: dict[bytes, ElementsAlongK] = {}
 
-    def at(self, group: Ints, row: Ints, k: int) -> Data:
+    def along_k(self, group: Ints, row: Ints) -> ElementsAlongK:
         """What each thread multiplies."""
-        key = row.tobytes(), k
+        key = row.tobytes()
         if key not in self._kept:
-            at = self.cells[group, row, k]
-            cells = self.state.cells[self.name]
-            self._kept[key] = shared_state.content(cells, self.context.events, at, self.state.mask)
+            cells, events = self.state.cells[self.name], self.context.events
+            at, mask = self.cells[group, row].T, self.state.mask
+            masks = None if mask is None else np.tile(mask, len(at))
+            whole = shared_state.content(cells, events, at.reshape(-1), masks)
+            first = first_of_run(self.context, whole, len(at), mask)
+            each = cache(lambda k: shared_state.content(cells, events, at[k], mask))
+            self._kept[key] = ElementsAlongK(each, first)
         return self._kept[key]
 
 
