@@ -49,11 +49,13 @@ def _normalize_agent(state: WalkState, clocks: Clocks, barriers: BarrierStates, 
         return
     for trace in state.traces:
         if agent < clocks.warps:
-            read = trace.read_epoch[agent]
-            read[:] = ranked(read, thresholds)
-            known = (read == 0) & np.isin(trace.read_lane[agent], (MET, NO_LANE))
-            trace.read_lane[agent, known] = NO_LANE
+            read, lane = trace.read_epoch[agent], trace.read_lane[agent]
+            if read.any():
+                read[:] = ranked(read, thresholds)
+            lane[(read == 0) & (lane == MET)] = NO_LANE
         written = trace.write_agent == agent
+        if not written.any():
+            continue
         trace.write_epoch[written] = ranked(trace.write_epoch[written], thresholds)
         alike = (trace.write_lane == MET) if agent < clocks.warps else True
         known = written & (trace.write_epoch == 0) & alike

@@ -142,14 +142,12 @@ def _grown_cells(
     grown: Callable[[Polynomial, Polynomial], Polynomial | None],
 ) -> Cells:
     found = x.copy()
-    pairs = np.stack([x.event, y.event])
-    for first, second in np.unique(pairs, axis=1).T:
-        where = np.flatnonzero((x.event == first) & (y.event == second))
+    for first, second, where in shared_state.by_events(x.event, y.event):
         if first == NONE or second == NONE:
             value: Data = CHANGES
         else:
-            one = data.taken(context.events.values[int(first)], x.place[where])
-            two = data.taken(context.events.values[int(second)], y.place[where])
+            one = data.taken(context.events.values[first], x.place[where])
+            two = data.taken(context.events.values[second], y.place[where])
             value = _grown(one, two, grown)
         found.event[where] = context.events.add(value)
         found.place[where] = np.arange(where.size)
@@ -311,23 +309,21 @@ def _weaken_cells(context: WalkContext, known: Cells, other: Cells, change: Chan
     """The same for the elements of an array."""
     forgot = False
     lost: Ints | None = None
-    pairs = np.stack([known.event, other.event])
-    for mine, theirs in np.unique(pairs, axis=1).T:
-        value = NEVER if mine == NONE else context.events.values[int(mine)]
+    for mine, theirs, where in shared_state.by_events(known.event, other.event):
+        value = NEVER if mine == NONE else context.events.values[mine]
         if value is CHANGES or mine == theirs == NONE:
             continue
-        where = np.flatnonzero((known.event == mine) & (other.event == theirs))
         claimed = data.with_forms(data.taken(value, known.place[where]), change)
         apart: Bools | bool = True
         if theirs != NONE:
-            found = data.taken(context.events.values[int(theirs)], other.place[where])
+            found = data.taken(context.events.values[theirs], other.place[where])
             apart = _apart(claimed, found)
         if not np.any(apart):
             continue
         forgot = True
         if apart is True and isinstance(value, Pick) and theirs != NONE:
             left = _in_part(
-                data.taken(context.events.values[int(theirs)], other.place[where]),
+                data.taken(context.events.values[theirs], other.place[where]),
                 data.taken(value, known.place[where]),
                 change,
             )

@@ -25,8 +25,6 @@ from gemmgen.prove.warp_clocks import (
     LastAccesses,
 )
 
-MOST_EPOCHS = 1 << 20
-"""More than a normalized state has of an agent."""
 CONCRETE = ("count", "pending", "bytes", "parity", "fenced", "starter")
 """What must be equal in both states of mbarriers."""
 FLAGS = ("open", "remote", "loose", "counts")
@@ -149,9 +147,7 @@ def _join_agent(known: WalkState, before: WalkState, other: WalkState, agent: in
     events = list(_events(known, before, other, agent))
     pairs: set[tuple[int, int]] = set()
     for own, their, _ in events:
-        codes = own.astype(np.int64) * MOST_EPOCHS + their
-        found = np.unique(codes[(own != NEVER) & (their != NEVER)])
-        pairs |= {divmod(int(code), MOST_EPOCHS) for code in found}
+        pairs |= _pairs(own, their)
     chain.order(pairs)
     for own, their, change in events:
         new = np.full(own.shape, NEVER, np.int64)
@@ -165,6 +161,19 @@ def _join_agent(known: WalkState, before: WalkState, other: WalkState, agent: in
     known.barriers.collected[:, agent] = found[warps : warps + barriers]
     known.barriers.passed[:, agent] = found[warps + barriers :]
     known.clocks.now[agent] = chain.now
+
+
+def _pairs(one: Ints, two: Ints) -> set[tuple[int, int]]:
+    """The pairs of epochs that accesses have in two states; these are small numbers."""
+    if not (one.any() or two.any()):
+        return {(0, 0)} if one.size else set()
+    counted = (one != NEVER) & (two != NEVER)
+    own, their = one[counted].astype(np.int64), two[counted]
+    if not own.size:
+        return set()
+    shift = int(their.max()) + 1
+    codes = np.flatnonzero(np.bincount(own * shift + their))
+    return {divmod(int(code), shift) for code in codes}
 
 
 def _knowers(state: WalkState, agent: int) -> Ints:

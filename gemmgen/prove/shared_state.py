@@ -5,6 +5,7 @@ All of it is numbers for each element, since a block's threads and arrays have f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
 from typing import cast
 
@@ -22,6 +23,17 @@ LANES, MET = -3, -4
 """Codes of several threads of one warp, which have or have not met since: ``LANES - 2 * warp``."""
 NEVER = UnknownData("an element that no thread has stored", certain=True)
 MIXED = UnknownData("elements that different statements stored")
+
+
+def by_events(one: Ints, two: Ints) -> Iterator[tuple[int, int, Ints]]:
+    """Each pair of numbers that elements have in two states, with the elements that have it."""
+    shift = int(two.max(initial=0)) + 2  # NONE is -1
+    codes, which = np.unique(one * shift + two + 1, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    ends = np.cumsum(np.bincount(which, minlength=codes.size))
+    for code, where in zip(codes, np.split(order, ends[:-1]), strict=True):
+        first, second = divmod(int(code), shift)
+        yield first, second - 1, where
 
 
 @record
@@ -90,11 +102,12 @@ def content(cells: Cells, events: Events, at: Ints, mask: Bools | None) -> Data:
     if mask is not None:
         at = np.where(mask, at, at[int(np.argmax(mask))])
     event, place = cells.event[at], cells.place[at]
-    numbers = np.unique(event)
-    if numbers[0] == NONE:
+    least = int(event.min())
+    if least == NONE:
         return NEVER
-    if numbers.size == 1:
-        return taken(events.values[int(numbers[0])], place)
+    if least == event.max():
+        return taken(events.values[least], place)
+    numbers = np.unique(event)
     parts: list[tuple[Bools, Data]] = []
     for number in numbers:
         where = cast(Bools, event == number)

@@ -254,4 +254,6 @@ def of_warps(threads: Ints) -> list[Ints]:
 
 def ranked(epochs: Ints, thresholds: Ints) -> Ints:
     """Epochs by the first of some sorted thresholds that is not before them."""
+    if thresholds.size and thresholds[0] >= 0 and not epochs.any():
+        return np.zeros(epochs.shape, np.int64)
     return np.where(epochs == NEVER, NEVER, np.searchsorted(thresholds, epochs))
