@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import cast
 
@@ -46,6 +47,7 @@ from gemmgen.numerics.formats import (
 from gemmgen.numerics.operators import Bools, Floats, Value
 from gemmgen.numerics.reference import compare
 from gemmgen.numerics.scales import scaled
+from gemmgen.proof.jumps import MOVED, jump_bound
 from gemmgen.proof.rare_paths import drop_rare_paths
 from gemmgen.proof.rounded_epilogue import hides_c, is_continuous, rounds, variables
 from gemmgen.sim.allocation import allocated, overwritten
@@ -216,7 +218,7 @@ def _named(problem: Problem) -> set[str]:
 
 
 def _compare(problem: Problem, case: Case, found: Result) -> Difference | None:
-    exact, computed, peak, whole = _wanted(problem, found)
+    exact, computed, peak, whole, jumps = _wanted(problem, found)
     dtype, unit = problem.c.dtype, UNIT[problem.numbers]
     relative = RELATIVE * unit + (2 * UNIT[dtype] if dtype != problem.numbers else 0)
     stored = held(computed, dtype)
@@ -230,7 +232,7 @@ def _compare(problem: Problem, case: Case, found: Result) -> Difference | None:
     bound = relative * np.abs(exact) + ABSOLUTE * unit * peak + TINY[dtype]
     if not is_continuous(problem):  # round(), or a comparison, of what is rounded before
         with np.errstate(invalid="ignore"):
-            bound += np.nan_to_num(np.abs(computed - exact), posinf=0.0)
+            bound += np.nan_to_num(np.abs(computed - exact), posinf=0.0) + jumps
     bound = np.where(sure, 0.0, bound)
     compared = compare(found.c, np.where(sure, stored, exact), bound, dtype)
     if compared.equal:
@@ -240,10 +242,10 @@ def _compare(problem: Problem, case: Case, found: Result) -> Difference | None:
     return Difference(reason, compared.index, compared.got, compared.want)
 
 
-def _wanted(problem: Problem, given: Result) -> tuple[F64, Real, float, Bools]:
+def _wanted(problem: Problem, given: Result) -> tuple[F64, Real, float, Bools, F64]:
     """The result in f64, in the sums' type rounded after each operation, the greatest sum, or
-    number that the epilogue adds, and where no operation rounds, so that a text may fuse two; in
-    their roles."""
+    number that the epilogue adds, where no operation rounds, so that a text may fuse two, and how
+    far a jump of the epilogue may be from the result; in their roles."""
     others = dict(given.tensors)
     a, b = (
         scaled(problem, t, others.pop(t.name).astype(np.float64), others)
@@ -253,8 +255,12 @@ def _wanted(problem: Problem, given: Result) -> tuple[F64, Real, float, Bools]:
         del others[scaling.tensor.name]
     acc = wrapped(a @ b) if problem.accumulate == "i32" else a @ b
 
-    def result(precision: Precision, expr: Expr = problem.epilogue) -> Floats:
+    def result(
+        precision: Precision, expr: Expr = problem.epilogue, moved: F64 | None = None
+    ) -> Floats:
         names = variables(problem, acc, given.scalars, precision)
+        if moved is not None:
+            names[MOVED] = moved
         rounded: dict[str, Value] = {n: value.astype(precision) for n, value in others.items()}
         with np.errstate(all="ignore"):
             value = evaluate(expr, names, rounded, in_numpy(precision))
@@ -271,4 +277,8 @@ def _wanted(problem: Problem, given: Result) -> tuple[F64, Real, float, Bools]:
             with np.errstate(all="ignore"):
                 value = result(np.float64, e)
                 whole &= (value == value.astype(number)) | ~np.isfinite(value)
-    return result(np.float64).astype(np.float64), result(number).astype(number), peak, whole
+    exact = result(np.float64).astype(np.float64)
+    still = whole & (not any(rounds(e) for e in walk(problem.epilogue)))
+    unit = ABSOLUTE * UNIT[problem.numbers]
+    jumps = jump_bound(problem, partial(result, np.float64), exact, unit, peak, still)
+    return exact, result(number).astype(number), peak, whole, jumps

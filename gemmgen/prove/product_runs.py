@@ -71,8 +71,9 @@ def _is_next(context: WalkContext, first: TensorElement, value: Data, k: int) ->
 def first_of_run(
     context: WalkContext, whole: Data, depth: int, mask: Bools | None
 ) -> TensorElement | None:
-    """The first of ``depth`` elements of each thread, of which ``whole`` has those of all threads
-    for each k in turn; None if they are not a run in the threads of ``mask``."""
+    """The first of each thread's elements; None if they are not a run in the threads of ``mask``.
+    ``whole`` has ``depth`` elements of each thread: those of all threads for the first k, then for
+    the next k, and so on."""
     if not isinstance(whole, TensorElement):
         return None
     letters = [letter for letter, _ in whole.at]

@@ -14,6 +14,7 @@ from gemmgen.ir.exprtext import format_expression
 from gemmgen.ir.instruction import instruction
 from gemmgen.ir.lowered import LoweredKernel, LoweredProgram
 from gemmgen.ir.requirement import Equal, MultipleOf, Requirement
+from gemmgen.ir.text import parse_ir, print_ir
 from gemmgen.ir.thread_code import Node, RegisterArray
 from gemmgen.language import parse_schedule
 from gemmgen.pipeline import compile_schedule
@@ -190,3 +191,27 @@ fuse_epilogue round(sqrt(abs(alpha * acc * result[batch, row, col])))
     assert same_meaning(found.lowered, problem, shape) is None
     more = replace(problem, epilogue=of("+", problem.epilogue, Float(1.0)))
     assert same_meaning(found.lowered, more, shape) is not None
+
+
+def test_a_tie_of_a_fused_operation_may_go_either_way() -> None:
+    """``x * 0.001 - 0.5`` rounds once in a kernel, and twice, or in f64, where it is compared."""
+    text = """\
+gemm C[b, h, m, n] = A[b, h, m, k] * B[b, k, n]
+assume N % 128 == 0
+fuse_epilogue round(alpha * acc * bias[n] * 0.001 - 0.5)
+"""
+    found = compile_schedule(parse_schedule(Source(text)))
+    problem, shape = found.program.problem, (32, 256, 3, 3, 2)
+    assert same_meaning(found.lowered, problem, shape) is None
+    more = replace(problem, epilogue=of("+", problem.epilogue, Float(1.0)))
+    assert same_meaning(found.lowered, more, shape) is not None
+
+
+def test_a_comparison_of_integers_is_exact() -> None:
+    text = "gemm C[m, n] = A[m, k] * B[k, n]\nfuse_epilogue where(acc > 4, acc, -acc)\n"
+    found = compile_schedule(parse_schedule(Source(text)))
+    assert same_meaning(found.lowered, found.program.problem, (33, 35, 7)) is None
+    text = print_ir(found.lowered)
+    other = parse_ir(text.replace("where(acc > 4.0", "where(acc >= 4.0"), LoweredProgram)
+    assert print_ir(other) != text
+    assert same_meaning(other, found.program.problem, (33, 35, 7)) is not None
