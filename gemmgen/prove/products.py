@@ -81,7 +81,11 @@ def _pair(context: WalkContext, left: TensorElement, right: TensorElement) -> Pa
 
 def _with_zero(context: WalkContext, state: WalkState, other: Data, sum_: Data) -> Data:
     """``sum_`` with the product of zero and ``other``: none, if that is outside the extent of the
-    contracted index, where both operands are zero."""
+    contracted index, where both operands are zero.
+
+    Where an extent of C is a number (that of the contracted index, in a search for violations),
+    zeros may be known to be those of a row outside; then it is not certain that a product lacks.
+    """
     if isinstance(other, TensorElement):
         (letter,) = context.contracted
         own = data.form_at(other.at, letter)
@@ -91,7 +95,9 @@ def _with_zero(context: WalkContext, state: WalkState, other: Data, sum_: Data) 
         outside = conditions.negated(
             conditions.all_of(low, conditions.less(own, context.extent(letter)))
         )
-        context.claim(state, "products", outside, "multiplies 0 by an element that is inside")
+        about = "multiplies 0 by an element that is inside"
+        certain = not any(context.extent(own).concrete for own in context.output.indices)
+        context.claim(state, "products", outside, about, certain=certain)
     return sum_
 
 

@@ -215,6 +215,19 @@ double_buffer q0 keys
 async_copy scores via=tma
 unroll tile_d=2
 """,
+    "zeros of a row outside C, which has as many rows as there are k": """
+gemm C[m, n] = A[m, k] * B[k, n]
+dtype A=f64 B=f64 C=f64 acc=f64
+assume M == K
+target sm_90
+tile m=32 n=8 k=16
+cache_shared A[k, m] B
+warp_tile m=16 n=8
+tensor_core via=mma
+double_buffer A B stages=3
+unroll tile_k=3
+split_k parts=2
+""",
 }
 """Schedules that were once refuted, and what they were refuted for."""
 
