@@ -5,6 +5,8 @@ The parts are few, so each is walked, from the last one on: up to the count all 
 goes on as the last block.  Nothing that differs from part to part is known of that one.  Where
 parts reduce in groups, the first part of each group goes on as the last block of its group, up to
 the count of the groups.
+
+Of two parts without groups, the last block may use the number of its own: both orders are walked.
 """
 
 from __future__ import annotations
@@ -37,6 +39,16 @@ MOST_PARTS = 16
 OF_ONE_PART = UnknownData("a number that differs from part to part")
 
 
+def orders(partials: Partials) -> list[list[int]]:
+    """The orders in which the blocks of a tile's parts are walked; the last one goes on.
+
+    Each of two may be the last one, with its own number.  Of more, one stands for all, since what
+    differs from part to part is forgotten of it.
+    """
+    down = [*range(partials.parts - 1, -1, -1)]
+    return [down, down[::-1]] if partials.is_pair else [down]
+
+
 def begin(context: WalkContext, partials: Partials, part: int) -> None:
     """The next block is that of ``part``."""
     if partials.parts > MOST_PARTS:
@@ -62,13 +74,13 @@ def count(
     if not node.alone:
         _meet(context, state)
     block_end.check(context, state)
-    first = partials.part % partials.together if partials.in_group else partials.part
     counter = partials.group if partials.in_group else partials.groups
     ends = partials.ends.setdefault(counter, [])
-    if first:
+    if not partials.goes_on:
         ends.append(state)
         return []
-    _go_on(context, state, scope, ends)
+    if not partials.is_pair:
+        _go_on(context, state, scope, ends)
     every = np.ones(context.threads, np.bool_)
     partials.go_on(chosen if node.alone else every)
     key = scope.key(node.name)
