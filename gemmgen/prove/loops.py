@@ -153,7 +153,38 @@ class TripLoop:
         state.left = False
         inner = self.scope.inner()
         inner.names[self.node.variable] = self.at(trip)
-        return self.body([state], inner)
+        outs = self.body([state], inner)
+        for out in outs:
+            if not (out.broken or out.left):
+                self._end_at(out, self.at(polynomials.add(trip, polynomials.fixed(1))))
+        return outs
+
+    def _end_at(self, out: WalkState, next_: Polynomial) -> None:
+        """Sums that end at the smaller one of two numbers (an inner loop's end) end where the next
+        trip begins, if they do or have all elements up to there: those outside are zero."""
+        choices = self.context.theory.choices
+        path = tuple(map(conditions.signature, out.path))
+
+        def ended(value: Total) -> Total:
+            if value.extra or not value.high.symbols & choices.keys():
+                return value
+            if polynomials.same(value.high, next_):
+                return value
+            claim = self._end_alike(value.high, next_)
+            key = ("ends", path, conditions.signature(claim))
+            known = self.context.theory.decided(key, out.path, claim)
+            return Total(value.at, value.low, next_) if known else value
+
+        if self.context.contracted:
+            _with_totals(out, ended)
+
+    def _end_alike(self, high: Polynomial, end: Polynomial) -> Condition:
+        """Whether sums that end at ``high`` or at ``end`` have the same elements."""
+        extent = self.context.extent(self.context.contracted[0])
+        beyond = conditions.all_of(
+            conditions.at_least(high, extent), conditions.at_least(end, extent)
+        )
+        return conditions.any_of(conditions.is_zero(polynomials.subtract(high, end)), beyond)
 
     def run(self, entry: WalkState) -> list[WalkState]:
         context = self.context
@@ -285,16 +316,17 @@ class TripLoop:
                 return value
             key = polynomials.signature(value.high)
             if key not in known:
-                at_end = conditions.is_zero(polynomials.subtract(value.high, self.stop))
-                beyond = conditions.all_of(
-                    conditions.at_least(value.high, extent), conditions.at_least(self.stop, extent)
-                )
-                claim = conditions.any_of(at_end, beyond)
+                claim = self._end_alike(value.high, self.stop)
                 known[key] = self.context.theory.ask(end.path, claim).status == "proved"
             return Total(value.at, value.low, self.stop) if known[key] else value
 
-        for place, value in end.registers.items():
-            end.registers[place] = term_totals.with_totals(value, completed)
-        for key, value in end.slots.items():
-            if isinstance(value, Total | TermTotals):
-                end.slots[key] = term_totals.with_totals(value, completed)
+        _with_totals(end, completed)
+
+
+def _with_totals(state: WalkState, function: Callable[[Total], Total]) -> None:
+    """Changes the sums of a state."""
+    for place, value in state.registers.items():
+        state.registers[place] = term_totals.with_totals(value, function)
+    for key, value in state.slots.items():
+        if isinstance(value, Total | TermTotals):
+            state.slots[key] = term_totals.with_totals(value, function)
