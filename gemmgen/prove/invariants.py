@@ -16,8 +16,15 @@ from typing import TypeGuard
 import numpy as np
 
 from gemmgen.numerics.operators import Bools, Ints
-from gemmgen.prove import conditions, data, polynomials, shared_state, term_totals
-from gemmgen.prove.conditions import ChosenInteger
+from gemmgen.prove import (
+    conditions,
+    data,
+    polynomials,
+    shared_state,
+    term_totals,
+    zero_outside,
+)
+from gemmgen.prove.conditions import ChosenInteger, Condition
 from gemmgen.prove.data import Data, Number, Pick, TermTotals, Total, UnknownData
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.shared_state import NEVER, NONE, Cells
@@ -174,7 +181,10 @@ def weaken(context: WalkContext, known: WalkState, other: WalkState, change: Cha
         found = other.registers.get(place)
         if value is CHANGES or _implied(found, value, change):
             continue
-        if not _is_empty(context, other, found, value, change):
+        if _is_empty(context, other, found, value, change):
+            continue
+        claimed = data.with_forms(value, change)
+        if found is None or not zero_outside.are_equal(context, other.path, claimed, found):
             known.registers[place] = _in_part(found, value, change)
             forgot = True
     if known.barriers is not None and other.barriers is not None:
@@ -183,7 +193,7 @@ def weaken(context: WalkContext, known: WalkState, other: WalkState, change: Cha
                 known.barriers.guards[i] = CHANGES
                 forgot = True
     for name, cells in known.cells.items():
-        forgot |= _weaken_cells(context, cells, other.cells[name], change)
+        forgot |= _weaken_cells(context, cells, other.cells[name], change, other.path)
         forgot |= shared_state.join(cells, other.cells[name])
     return forgot
 
@@ -307,8 +317,10 @@ def _is_empty(
     return True
 
 
-def _weaken_cells(context: WalkContext, known: Cells, other: Cells, change: Change) -> bool:
-    """The same for the elements of an array."""
+def _weaken_cells(
+    context: WalkContext, known: Cells, other: Cells, change: Change, path: tuple[Condition, ...]
+) -> bool:
+    """The same for the elements of an array, where ``path`` holds."""
     forgot = False
     lost: Ints | None = None
     pairs = np.stack([known.event, other.event])
@@ -322,6 +334,8 @@ def _weaken_cells(context: WalkContext, known: Cells, other: Cells, change: Chan
         if theirs != NONE:
             found = data.taken(context.events.values[int(theirs)], other.place[where])
             apart = _apart(claimed, found)
+            if apart is True and zero_outside.are_equal(context, path, claimed, found):
+                continue
         if not np.any(apart):
             continue
         forgot = True
