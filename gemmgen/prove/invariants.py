@@ -25,7 +25,7 @@ from gemmgen.prove import (
     zero_outside,
 )
 from gemmgen.prove.conditions import ChosenInteger, Condition
-from gemmgen.prove.data import Data, Number, Pick, TermTotals, Total, UnknownData
+from gemmgen.prove.data import Data, Number, Pick, TensorElement, TermTotals, Total, UnknownData
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.shared_state import NEVER, NONE, Cells
 from gemmgen.prove.state import Value, WalkState
@@ -330,26 +330,25 @@ def _weaken_cells(
             continue
         where = np.flatnonzero((known.event == mine) & (other.event == theirs))
         claimed = data.with_forms(data.taken(value, known.place[where]), change)
-        apart: Bools | bool = True
+        found, apart = None, np.asarray(True)
         if theirs != NONE:
             found = data.taken(context.events.values[int(theirs)], other.place[where])
-            apart = _apart(claimed, found)
-            if apart is True and zero_outside.are_equal(context, path, claimed, found):
-                continue
+            apart = np.asarray(_apart(claimed, found))
         if not np.any(apart):
             continue
-        forgot = True
-        if apart is True and isinstance(value, Pick) and theirs != NONE:
-            left = _in_part(
-                data.taken(context.events.values[int(theirs)], other.place[where]),
-                data.taken(value, known.place[where]),
-                change,
-            )
-            if left is not CHANGES:
-                known.event[where] = context.events.add(left)
-                known.place[where] = np.arange(where.size)
+        wrong = where[apart] if apart.ndim else where
+        if found is not None and isinstance(value, Pick | TensorElement):
+            found = data.taken(context.events.values[int(theirs)], other.place[wrong])
+            own = data.taken(value, known.place[wrong])
+            if zero_outside.are_equal(context, path, data.with_forms(own, change), found):
                 continue
-        wrong = where[apart] if isinstance(apart, np.ndarray) else where
+            left = _in_part(found, own, change)
+            if left is not CHANGES:
+                known.event[wrong] = context.events.add(left)
+                known.place[wrong] = np.arange(wrong.size)
+                forgot = True
+                continue
+        forgot = True
         if lost is None:
             lost = np.asarray(context.events.add(CHANGES))
         known.event[wrong] = lost

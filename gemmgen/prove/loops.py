@@ -8,7 +8,14 @@ from functools import partial
 
 from gemmgen.ir.control import For
 from gemmgen.ir.thread_code import Node
-from gemmgen.prove import conditions, invariants, polynomials, symbolic_values, term_totals
+from gemmgen.prove import (
+    condition_queries,
+    conditions,
+    invariants,
+    polynomials,
+    symbolic_values,
+    term_totals,
+)
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import TermTotals, Total
 from gemmgen.prove.integers import Unsupported
@@ -50,6 +57,35 @@ def loop(
     for each in after:
         each.broken = False
     return after
+
+
+def joined(
+    context: WalkContext, states: list[WalkState], path: tuple[Condition, ...]
+) -> list[WalkState]:
+    """One state after a loop for all ``states``, with what they have in common; all that can be
+    where ``path`` holds come from one state before.
+
+    So a block that has no products of its part has the sum over no index.
+    """
+    is_plain = all(not (state.broken or state.left or state.pending) for state in states)
+    if len(states) < 2 or not is_plain or any(state.clocks is not None for state in states):
+        return states
+    if any(each.mask is not states[0].mask or each.multiplying for each in states):
+        return states
+    with_sums = [i for i, state in enumerate(states) if _has_sums(state)]
+    one = states.pop(with_sums[0] if with_sums else 0)
+    for other in states:
+        one.slots = {key: value for key, value in one.slots.items() if key in other.slots}
+        one.registers = {
+            key: value for key, value in one.registers.items() if key in other.registers
+        }
+        invariants.weaken(context, one, other, lambda form: form)
+    one.path, context.exact = path, False
+    return [one]
+
+
+def _has_sums(state: WalkState) -> bool:
+    return any(isinstance(value, Total | TermTotals) for value in state.registers.values())
 
 
 def _unrolled(
@@ -189,6 +225,9 @@ class TripLoop:
     def run(self, entry: WalkState) -> list[WalkState]:
         context = self.context
         self._forget_ended(entry)
+        never = conditions.negated(self.goes_on(polynomials.ZERO))
+        if condition_queries.is_stated(entry.path, never):
+            return [entry]
         was_exact, context.exact = context.exact, False
         heads, weaker, wrong = [entry.copy()], 0, None
         for period in range(1, LONGEST_PERIOD + 1):

@@ -98,14 +98,18 @@ def run(
 ) -> list[WalkState]:
     """``body`` from each of ``states``; those that leave a loop are kept as they are.
     Raises ``OutOfTime``."""
+    first = states[0].path if len(states) == 1 else None
     for node in body:
         context.theory.questions.left()
-        after: list[WalkState] = []
+        after, loops_before = list[WalkState](), len(context.periods)
         for state in states:
             if state.waiting is not None:
                 clusters.check_waiting(context, state)
             after += [state] if state.broken else step(context, node, state, scope)
         states = after
+        looped = len(context.periods) > loops_before and context.partials is not None
+        if looped and first is not None:
+            states = loops.joined(context, states, first)
     return states
 
 
@@ -222,6 +226,9 @@ def _if(
     if isinstance(test, Truth) and isinstance(test.value, bool):
         return run(context, node.body if test.value else node.otherwise, [state], scope.inner())
     bodies = (node.body, node.otherwise)
+    for side, body in ((test, node.body), (conditions.negated(test), node.otherwise)):
+        if condition_queries.is_stated(state.path, side):
+            return run(context, body, [state], scope.inner())
     ordered = any(
         executes(b, *ORDERING) or contains(b, Leave) or contains(b, Break) for b in bodies
     )
