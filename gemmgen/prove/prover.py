@@ -196,7 +196,7 @@ def _search(
 
 def _extents(context: WalkContext) -> Iterator[dict[str, int]]:
     """Values of the contracted extent that make loops end early, at a border, and after each of
-    their stages was used."""
+    their stages was used, in each part."""
     if len(context.contracted) != 1:
         return
     name = context.interface.extent(context.contracted[0])
@@ -207,7 +207,8 @@ def _extents(context: WalkContext) -> Iterator[dict[str, int]]:
         return  # where it is a number, an address does not show its row
     step, period = max(context.periods, default=(8, 2))
     rules = context.interface.requirements
-    for value in (1, step, step + 1, (period + 2) * step + 1, (period + 2) * step):
+    long = (period + 2) * step * context.interface.parts
+    for value in (1, step, step + 1, long + 1, long):
         own = [rule for rule in rules if getattr(rule, "name", "") == name]
         if all(rule.holds({name: value}) for rule in own if not hasattr(rule, "bound")):
             yield {name: value}
