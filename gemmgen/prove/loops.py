@@ -13,11 +13,10 @@ from gemmgen.prove import (
     conditions,
     invariants,
     polynomials,
+    sum_ends,
     symbolic_values,
-    term_totals,
 )
 from gemmgen.prove.conditions import Condition
-from gemmgen.prove.data import TermTotals, Total
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.state import WalkScope, WalkState
@@ -57,35 +56,6 @@ def loop(
     for each in after:
         each.broken = False
     return after
-
-
-def joined(
-    context: WalkContext, states: list[WalkState], path: tuple[Condition, ...]
-) -> list[WalkState]:
-    """One state after a loop for all ``states``, with what they have in common; all that can be
-    where ``path`` holds come from one state before.
-
-    So a block that has no products of its part has the sum over no index.
-    """
-    is_plain = all(not (state.broken or state.left or state.pending) for state in states)
-    if len(states) < 2 or not is_plain or any(state.clocks is not None for state in states):
-        return states
-    if any(each.mask is not states[0].mask or each.multiplying for each in states):
-        return states
-    with_sums = [i for i, state in enumerate(states) if _has_sums(state)]
-    one = states.pop(with_sums[0] if with_sums else 0)
-    for other in states:
-        one.slots = {key: value for key, value in one.slots.items() if key in other.slots}
-        one.registers = {
-            key: value for key, value in one.registers.items() if key in other.registers
-        }
-        invariants.weaken(context, one, other, lambda form: form)
-    one.path, context.exact = path, False
-    return [one]
-
-
-def _has_sums(state: WalkState) -> bool:
-    return any(isinstance(value, Total | TermTotals) for value in state.registers.values())
 
 
 def _unrolled(
@@ -192,35 +162,9 @@ class TripLoop:
         outs = self.body([state], inner)
         for out in outs:
             if not (out.broken or out.left):
-                self._end_at(out, self.at(polynomials.add(trip, polynomials.fixed(1))))
+                after = self.at(polynomials.add(trip, polynomials.fixed(1)))
+                sum_ends.before_next(self.context, out, after)
         return outs
-
-    def _end_at(self, out: WalkState, next_: Polynomial) -> None:
-        """Sums that end at the smaller one of two numbers (an inner loop's end) end where the next
-        trip begins, if they do or have all elements up to there: those outside are zero."""
-        choices = self.context.theory.choices
-        path = tuple(map(conditions.signature, out.path))
-
-        def ended(value: Total) -> Total:
-            if value.extra or not value.high.symbols & choices.keys():
-                return value
-            if polynomials.same(value.high, next_):
-                return value
-            claim = self._end_alike(value.high, next_)
-            key = ("ends", path, conditions.signature(claim))
-            known = self.context.theory.decided(key, out.path, claim)
-            return Total(value.at, value.low, next_) if known else value
-
-        if self.context.contracted:
-            _with_totals(out, ended)
-
-    def _end_alike(self, high: Polynomial, end: Polynomial) -> Condition:
-        """Whether sums that end at ``high`` or at ``end`` have the same elements."""
-        extent = self.context.extent(self.context.contracted[0])
-        beyond = conditions.all_of(
-            conditions.at_least(high, extent), conditions.at_least(end, extent)
-        )
-        return conditions.any_of(conditions.is_zero(polynomials.subtract(high, end)), beyond)
 
     def run(self, entry: WalkState) -> list[WalkState]:
         context = self.context
@@ -343,29 +287,5 @@ class TripLoop:
         return first
 
     def complete(self, end: WalkState) -> None:
-        """Sums that go beyond the extent are sums over all of it: elements outside are zero.  A sum
-        that ends where the loop does ends there by name."""
-        if not self.context.contracted:
-            return
-        extent = self.context.extent(self.context.contracted[0])
-        known: dict[object, bool] = {}
-
-        def completed(value: Total) -> Total:
-            if value.extra or polynomials.same(value.high, extent):
-                return value
-            key = polynomials.signature(value.high)
-            if key not in known:
-                claim = self._end_alike(value.high, self.stop)
-                known[key] = self.context.theory.ask(end.path, claim).status == "proved"
-            return Total(value.at, value.low, self.stop) if known[key] else value
-
-        _with_totals(end, completed)
-
-
-def _with_totals(state: WalkState, function: Callable[[Total], Total]) -> None:
-    """Changes the sums of a state."""
-    for place, value in state.registers.items():
-        state.registers[place] = term_totals.with_totals(value, function)
-    for key, value in state.slots.items():
-        if isinstance(value, Total | TermTotals):
-            state.slots[key] = term_totals.with_totals(value, function)
+        """Sums that end where the loop does end there by name."""
+        sum_ends.complete(self.context, end, self.stop)

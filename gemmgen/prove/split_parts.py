@@ -22,13 +22,14 @@ from gemmgen.prove import (
     conditions,
     data,
     equal_orders,
+    invariants,
     polynomials,
     shared_state,
     symbolic_values,
     warp_clocks,
 )
-from gemmgen.prove.conditions import Truth
-from gemmgen.prove.data import UnknownData
+from gemmgen.prove.conditions import Condition, Truth
+from gemmgen.prove.data import TermTotals, Total, UnknownData
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.partials import Partials
 from gemmgen.prove.polynomials import Polynomial
@@ -87,6 +88,35 @@ def count(
     state.slots[key] = conditions.Truth(chosen) if node.alone else conditions.YES
     scope.names[node.name] = VariableSlot(key)
     return [state]
+
+
+def joined(
+    context: WalkContext, states: list[WalkState], path: tuple[Condition, ...]
+) -> list[WalkState]:
+    """One state after a loop for all ``states``, with what they have in common; all that can be
+    where ``path`` holds come from one state before.
+
+    So a block that has no products of its part has the sum over no index.
+    """
+    is_plain = all(not (state.broken or state.left or state.pending) for state in states)
+    if len(states) < 2 or not is_plain or any(state.clocks is not None for state in states):
+        return states
+    if any(each.mask is not states[0].mask or each.multiplying for each in states):
+        return states
+    with_sums = [i for i, state in enumerate(states) if _has_sums(state)]
+    one = states.pop(with_sums[0] if with_sums else 0)
+    for other in states:
+        one.slots = {key: value for key, value in one.slots.items() if key in other.slots}
+        one.registers = {
+            key: value for key, value in one.registers.items() if key in other.registers
+        }
+        invariants.weaken(context, one, other, lambda form: form)
+    one.path, context.exact = path, False
+    return [one]
+
+
+def _has_sums(state: WalkState) -> bool:
+    return any(isinstance(value, Total | TermTotals) for value in state.registers.values())
 
 
 def _meet(context: WalkContext, state: WalkState) -> None:

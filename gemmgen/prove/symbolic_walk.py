@@ -109,7 +109,7 @@ def run(
         states = after
         looped = len(context.periods) > loops_before and context.partials is not None
         if looped and first is not None:
-            states = loops.joined(context, states, first)
+            states = split_parts.joined(context, states, first)
     return states
 
 
