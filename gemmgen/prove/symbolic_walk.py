@@ -226,17 +226,14 @@ def _if(
     if isinstance(test, Truth) and isinstance(test.value, bool):
         return run(context, node.body if test.value else node.otherwise, [state], scope.inner())
     bodies = (node.body, node.otherwise)
-    for side, body in ((test, node.body), (conditions.negated(test), node.otherwise)):
-        if condition_queries.is_stated(state.path, side):
-            return run(context, body, [state], scope.inner())
     ordered = any(
         executes(b, *ORDERING) or contains(b, Leave) or contains(b, Break) for b in bodies
     )
     if ordered and condition_queries.is_uniform(test):
-        if state.clocks is not None:
-            for side, body in ((test, node.body), (conditions.negated(test), node.otherwise)):
-                if context.theory.holds(state.path, side, 1.0):
-                    return run(context, body, [state], scope.inner())
+        for side, body in ((test, node.body), (conditions.negated(test), node.otherwise)):
+            is_so = condition_queries.is_stated(state.path, side)
+            if is_so or (state.clocks is not None and context.theory.holds(state.path, side, 1.0)):
+                return run(context, body, [state], scope.inner())
         yes, no = state, state.copy()
         yes.path, no.path = (*yes.path, test), (*no.path, conditions.negated(test))
         return [
