@@ -3,7 +3,7 @@ there is one such block."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -59,6 +59,22 @@ def check(context: WalkContext) -> None:
         _violate(context, context.stores[0], 0, f"no thread stores element ({at}) of a tile of C")
         return
     _once(context, storing, owner)
+
+
+def is_alike(stores: Sequence[OutputStore], others: Sequence[OutputStore]) -> bool:
+    """Whether these are the same stores, but for the values: then they cover the same elements."""
+
+    def same(one: OutputStore, two: OutputStore) -> bool:
+        paths = ([*map(conditions.signature, each.path)] for each in (one, two))
+        masks = (None if each.mask is None else each.mask.tobytes() for each in (one, two))
+        return data.same_place(one.at, two.at) and _are_equal(paths) and _are_equal(masks)
+
+    return len(stores) == len(others) and all(map(same, stores, others))
+
+
+def _are_equal(two: Iterable[object]) -> bool:
+    one, other = two
+    return one == other
 
 
 def _violate(context: WalkContext, store: OutputStore, thread: int, about: str) -> None:

@@ -16,9 +16,16 @@ from typing import TypeGuard
 import numpy as np
 
 from gemmgen.numerics.operators import Bools, Ints
-from gemmgen.prove import conditions, data, polynomials, shared_state, term_totals
-from gemmgen.prove.conditions import ChosenInteger
-from gemmgen.prove.data import Data, Number, Pick, TermTotals, Total, UnknownData
+from gemmgen.prove import (
+    conditions,
+    data,
+    polynomials,
+    shared_state,
+    term_totals,
+    zero_outside,
+)
+from gemmgen.prove.conditions import ChosenInteger, Condition
+from gemmgen.prove.data import Data, Number, Pick, TensorElement, TermTotals, Total, UnknownData
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.shared_state import NEVER, NONE, Cells
 from gemmgen.prove.state import Value, WalkState
@@ -172,7 +179,10 @@ def weaken(context: WalkContext, known: WalkState, other: WalkState, change: Cha
         found = other.registers.get(place)
         if value is CHANGES or _implied(found, value, change):
             continue
-        if not _is_empty(context, other, found, value, change):
+        if _is_empty(context, other, found, value, change):
+            continue
+        claimed = data.with_forms(value, change)
+        if found is None or not zero_outside.are_equal(context, other.path, claimed, found):
             known.registers[place] = _in_part(found, value, change)
             forgot = True
     if known.barriers is not None and other.barriers is not None:
@@ -181,7 +191,7 @@ def weaken(context: WalkContext, known: WalkState, other: WalkState, change: Cha
                 known.barriers.guards[i] = CHANGES
                 forgot = True
     for name, cells in known.cells.items():
-        forgot |= _weaken_cells(context, cells, other.cells[name], change)
+        forgot |= _weaken_cells(context, cells, other.cells[name], change, other.path)
         forgot |= shared_state.join(cells, other.cells[name])
     return forgot
 
@@ -305,8 +315,10 @@ def _is_empty(
     return True
 
 
-def _weaken_cells(context: WalkContext, known: Cells, other: Cells, change: Change) -> bool:
-    """The same for the elements of an array."""
+def _weaken_cells(
+    context: WalkContext, known: Cells, other: Cells, change: Change, path: tuple[Condition, ...]
+) -> bool:
+    """The same for the elements of an array, where ``path`` holds."""
     forgot = False
     lost: Ints | None = None
     for mine, theirs, where in shared_state.by_events(known.event, other.event):
@@ -314,24 +326,25 @@ def _weaken_cells(context: WalkContext, known: Cells, other: Cells, change: Chan
         if value is CHANGES or mine == theirs == NONE:
             continue
         claimed = data.with_forms(data.taken(value, known.place[where]), change)
-        apart: Bools | bool = True
+        found, apart = None, np.asarray(True)
         if theirs != NONE:
             found = data.taken(context.events.values[theirs], other.place[where])
-            apart = _apart(claimed, found)
+            apart = np.asarray(_apart(claimed, found))
         if not np.any(apart):
             continue
-        forgot = True
-        if apart is True and isinstance(value, Pick) and theirs != NONE:
-            left = _in_part(
-                data.taken(context.events.values[theirs], other.place[where]),
-                data.taken(value, known.place[where]),
-                change,
-            )
-            if left is not CHANGES:
-                known.event[where] = context.events.add(left)
-                known.place[where] = np.arange(where.size)
+        wrong = where[apart] if apart.ndim else where
+        if found is not None and isinstance(value, Pick | TensorElement):
+            found = data.taken(context.events.values[theirs], other.place[wrong])
+            own = data.taken(value, known.place[wrong])
+            if zero_outside.are_equal(context, path, data.with_forms(own, change), found):
                 continue
-        wrong = where[apart] if isinstance(apart, np.ndarray) else where
+            left = _in_part(found, own, change)
+            if left is not CHANGES:
+                known.event[wrong] = context.events.add(left)
+                known.place[wrong] = np.arange(wrong.size)
+                forgot = True
+                continue
+        forgot = True
         if lost is None:
             lost = np.asarray(context.events.add(CHANGES))
         known.event[wrong] = lost

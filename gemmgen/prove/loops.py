@@ -8,9 +8,15 @@ from functools import partial
 
 from gemmgen.ir.control import For
 from gemmgen.ir.thread_code import Node
-from gemmgen.prove import conditions, invariants, polynomials, symbolic_values, term_totals
+from gemmgen.prove import (
+    condition_queries,
+    conditions,
+    invariants,
+    polynomials,
+    sum_ends,
+    symbolic_values,
+)
 from gemmgen.prove.conditions import Condition
-from gemmgen.prove.data import TermTotals, Total
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.state import WalkScope, WalkState
@@ -153,11 +159,19 @@ class TripLoop:
         state.left = False
         inner = self.scope.inner()
         inner.names[self.node.variable] = self.at(trip)
-        return self.body([state], inner)
+        outs = self.body([state], inner)
+        for out in outs:
+            if not (out.broken or out.left):
+                after = self.at(polynomials.add(trip, polynomials.fixed(1)))
+                sum_ends.before_next(self.context, out, after)
+        return outs
 
     def run(self, entry: WalkState) -> list[WalkState]:
         context = self.context
         self._forget_ended(entry)
+        never = conditions.negated(self.goes_on(polynomials.ZERO))
+        if condition_queries.is_stated(entry.path, never):
+            return [entry]
         was_exact, context.exact = context.exact, False
         heads, weaker, wrong = [entry.copy()], 0, None
         for period in range(1, LONGEST_PERIOD + 1):
@@ -273,28 +287,5 @@ class TripLoop:
         return first
 
     def complete(self, end: WalkState) -> None:
-        """Sums that go beyond the extent are sums over all of it: elements outside are zero.  A sum
-        that ends where the loop does ends there by name."""
-        if not self.context.contracted:
-            return
-        extent = self.context.extent(self.context.contracted[0])
-        known: dict[object, bool] = {}
-
-        def completed(value: Total) -> Total:
-            if value.extra or polynomials.same(value.high, extent):
-                return value
-            key = polynomials.signature(value.high)
-            if key not in known:
-                at_end = conditions.is_zero(polynomials.subtract(value.high, self.stop))
-                beyond = conditions.all_of(
-                    conditions.at_least(value.high, extent), conditions.at_least(self.stop, extent)
-                )
-                claim = conditions.any_of(at_end, beyond)
-                known[key] = self.context.theory.ask(end.path, claim).status == "proved"
-            return Total(value.at, value.low, self.stop) if known[key] else value
-
-        for place, value in end.registers.items():
-            end.registers[place] = term_totals.with_totals(value, completed)
-        for key, value in end.slots.items():
-            if isinstance(value, Total | TermTotals):
-                end.slots[key] = term_totals.with_totals(value, completed)
+        """Sums that end where the loop does end there by name."""
+        sum_ends.complete(self.context, end, self.stop)

@@ -67,16 +67,19 @@ def _of_its_threads(store: OutputStore) -> OutputStore:
 
 
 class _Stored:
-    """One store to C; ``totals`` counts the sums in it."""
+    """One store to C; ``totals`` counts the sums in it.  Where a part of its value is not known,
+    nothing is certain of it."""
 
     def __init__(self, context: WalkContext, store: OutputStore):
         self.context, self.store = context, store
         self.state = WalkState({}, path=store.path, mask=store.mask)
         self.totals, self.wrong = 0, False
+        leaves = (x for x in picked_values.inside(store.value) if isinstance(x, UnknownData))
+        self.is_known = all(leaf.certain for leaf in leaves)
 
     def violate(self, about: str, thread: int = 0, certain: bool = True) -> None:
         self.wrong = True
-        sure = certain and self.context.exact
+        sure = certain and self.context.exact and self.is_known
         own = KnownViolation("products", about, self.store.path, thread, self.store.where, sure)
         self.context.ledger.violated(own)
 
@@ -179,6 +182,6 @@ class _Stored:
     def _goal(self, claim: conditions.Condition, about: str) -> None:
         address = (self.context.output.name, tuple(form for _, form in self.store.at))
         path, mask, where = self.state.path, self.store.mask, self.store.where
-        certain = self.context.exact or self.context.partials is None
+        certain = self.is_known and (self.context.exact or self.context.partials is None)
         goal = Goal("products", claim, path, mask, where, about, address, certain)
         self.context.ledger.goal(goal)

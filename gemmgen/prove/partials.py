@@ -16,7 +16,8 @@ class Partials:
     """What each part's block has written of its tile; ``part`` is the block that is walked, and
     ``counts`` how often it has counted.  ``ends`` are the states in which blocks count, by the
     number of the counter.  ``visible``: the parts whose blocks have counted before.  ``readers``
-    are the threads that have read each element since.
+    are the threads that have read each element since.  The block of part ``last`` is the last one
+    to count, in its group and of all.
 
     Of each thread: ``written_since`` its last barrier, the number of that one in ``barriers``, and
     whether it has ``acquired`` what others wrote before they counted.
@@ -30,6 +31,7 @@ class Partials:
     groups: int = 1
     added: bool = False
     part: int = 0
+    last: int = 0
     counts: int = 0
     written: dict[int, Cells] = field(default_factory=dict[int, Cells])
     ends: dict[int, list[WalkState]] = field(default_factory=dict[int, list[WalkState]])
@@ -40,6 +42,17 @@ class Partials:
 
     def __post_init__(self) -> None:
         self.begin(0)
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether the last block adds the only other one's sums to its own, whichever it is."""
+        return self.parts == 2 and self.groups == 1 and not self.added
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the block that is walked is the last one to count."""
+        own = self.part % self.together if self.in_group else self.part
+        return own == self.last
 
     @property
     def together(self) -> int:
@@ -54,6 +67,12 @@ class Partials:
     def in_group(self) -> bool:
         """Whether the next count is that of a group."""
         return self.groups > 1 and self.counts == 0
+
+    def restart(self, last: int) -> None:
+        """Nothing is written yet, and the block of part ``last`` will be the last one to count."""
+        self.last = last
+        for known in (self.written, self.ends, self.readers):
+            known.clear()
 
     def begin(self, part: int) -> None:
         """The next block is that of ``part``."""

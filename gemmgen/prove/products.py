@@ -95,7 +95,11 @@ def _pair(context: WalkContext, left: TensorElement, right: TensorElement) -> Pa
 
 def _with_zero(context: WalkContext, state: WalkState, other: Data, sum_: Data) -> Data:
     """``sum_`` with the product of zero and ``other``: none, if that is outside the extent of the
-    contracted index, where both operands are zero."""
+    contracted index, where both operands are zero.
+
+    Where an extent of C is a number (that of the contracted index, in a search for violations),
+    zeros may be known to be those of a row outside; then it is not certain that a product lacks.
+    """
     if isinstance(other, TensorElement):
         (letter,) = context.contracted
         own = data.form_at(other.at, letter)
@@ -105,7 +109,9 @@ def _with_zero(context: WalkContext, state: WalkState, other: Data, sum_: Data) 
         outside = conditions.negated(
             conditions.all_of(low, conditions.less(own, context.extent(letter)))
         )
-        context.claim(state, "products", outside, "multiplies 0 by an element that is inside")
+        about = "multiplies 0 by an element that is inside"
+        certain = not any(context.extent(own).concrete for own in context.output.indices)
+        context.claim(state, "products", outside, about, certain=certain)
     return sum_
 
 
@@ -260,22 +266,46 @@ def joined(
 
 
 def _joined_totals(context: WalkContext, state: WalkState, left: Total, right: Total) -> Data:
-    if not data.same_place(left.at, right.at):
-        there, here = (data.shown(each, 0) for each in (right, left))
-        return _wrong(context, state, f"adds {there} to {here}")
-    for first, second in ((left, right), (right, left)):
-        if not (first.extra or second.extra) and polynomials.same(first.high, second.low):
-            return Total(first.at, first.low, second.high)
+    """One sum over both ranges, in the order in which they follow each other.
+
+    A range that ends before it begins has no index, so neither may do that where they meet.
+    """
     there, here = (data.shown(each, 0) for each in (right, left))
+    if not data.same_place(left.at, right.at):
+        return _wrong(context, state, f"adds {there} to {here}")
     about = f"adds {there} to {here}, which does not end where it begins"
     if left.extra or right.extra:
         return _wrong(context, state, about)
-    adjacent = conditions.is_zero(polynomials.subtract(left.high, right.low))
-    same_end = conditions.is_zero(polynomials.subtract(left.high, right.high))
-    empty = conditions.all_of(conditions.at_least(right.low, right.high), same_end)
-    claim, certain = conditions.any_of(adjacent, empty), context.exact
-    context.claim(state, "products", claim, about, certain=certain)
-    return Total(left.at, left.low, right.high)
+    for first, second in ((left, right), (right, left)):
+        if conditions.at_least(first.low, first.high) is conditions.YES:
+            return second
+    orders = [(left, right), (right, left)]
+    claims = [_follows(first, second) for first, second in orders]
+    number = 0 if _is_decided(context, state, claims[0]) else 1
+    if number and not _is_decided(context, state, claims[1]):
+        number = 0
+    (first, second), claim = orders[number], claims[number]
+    context.claim(state, "products", claim, about, certain=context.exact)
+    return Total(first.at, first.low, second.high)
+
+
+def _is_decided(context: WalkContext, state: WalkState, claim: Condition) -> bool:
+    given = tuple(map(conditions.signature, state.path))
+    key = ("joined", given, conditions.signature(claim))
+    return context.theory.decided(key, state.path, claim)
+
+
+def _follows(first: Total, second: Total) -> Condition:
+    """Whether both sums are one from the first's begin to the second's end: the second one begins
+    where the first one ends, or has no index and the same end."""
+    adjacent = conditions.is_zero(polynomials.subtract(first.high, second.low))
+    ordered = (
+        conditions.at_least(first.high, first.low),
+        conditions.at_least(second.high, second.low),
+    )
+    same_end = conditions.is_zero(polynomials.subtract(first.high, second.high))
+    empty = conditions.all_of(conditions.at_least(second.low, second.high), same_end)
+    return conditions.any_of(conditions.all_of(adjacent, *ordered), empty)
 
 
 def settled(context: WalkContext, state: WalkState, value: Data, used: bool = False) -> Data:

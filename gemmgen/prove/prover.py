@@ -21,7 +21,7 @@ from gemmgen.prove.questions import OutOfTime, Questions
 from gemmgen.prove.solver import Status
 from gemmgen.prove.state import WalkState
 from gemmgen.prove.symbolic_walk import run
-from gemmgen.prove.walk_context import WalkContext
+from gemmgen.prove.walk_context import OutputStore, WalkContext
 
 QUERY_SECONDS = 10.0
 """The most for one question to the solver."""
@@ -140,26 +140,37 @@ def examined(
 
 def _walk(context: WalkContext, problem: Problem) -> None:
     """Walks the kernel, and adds to the ledger what its end shows."""
-    for state in _final_states(context):
-        block_end.check(context, state)
-        part_accesses.check_left(context, state)
+    walks: list[list[OutputStore]] = []
+    for states in _final_states(context):
+        for state in states:
+            block_end.check(context, state)
+            part_accesses.check_left(context, state)
+        walks.append(context.stores)
+        context.stores = []
+    context.stores = [store for stores in walks for store in stores]
     context.theory.questions.about = "the facts products and formula"
     own_sum.check(context, problem)
     context.theory.questions.about = "the fact coverage"
-    coverage.check(context)
+    for number, context.stores in enumerate(walks):
+        if not any(coverage.is_alike(context.stores, other) for other in walks[:number]):
+            coverage.check(context)
 
 
-def _final_states(context: WalkContext) -> list[WalkState]:
-    """The states at the end of the kernel, of the last block of a tile."""
+def _final_states(context: WalkContext) -> Iterator[list[WalkState]]:
+    """The states at the end of the kernel, of the last block of a tile; again for each block that
+    may be the last one."""
     body, partials = context.kernel.body, context.partials
     if partials is None:
-        return run(context, body, [context.state()], context.scope())
-    for part in range(partials.parts - 1, 0, -1):
-        split_parts.begin(context, partials, part)
-        if run(context, body, [context.state()], context.scope()):
-            raise Unsupported("a part's block that does not count")
-    split_parts.begin(context, partials, 0)
-    return run(context, body, [context.state()], context.scope())
+        yield run(context, body, [context.state()], context.scope())
+        return
+    for *others, last in split_parts.orders(partials):
+        partials.restart(last)
+        for part in others:
+            split_parts.begin(context, partials, part)
+            if run(context, body, [context.state()], context.scope()):
+                raise Unsupported("a part's block that does not count")
+        split_parts.begin(context, partials, last)
+        yield run(context, body, [context.state()], context.scope())
 
 
 def _search(
@@ -185,7 +196,7 @@ def _search(
 
 def _extents(context: WalkContext) -> Iterator[dict[str, int]]:
     """Values of the contracted extent that make loops end early, at a border, and after each of
-    their stages was used."""
+    their stages was used, in each part."""
     if len(context.contracted) != 1:
         return
     name = context.interface.extent(context.contracted[0])
@@ -198,7 +209,8 @@ def _extents(context: WalkContext) -> Iterator[dict[str, int]]:
         return  # where it is a number, it decides which elements of a tile C has
     step, period = max(context.periods, default=(8, 2))
     rules = context.interface.requirements
-    for value in (1, step, step + 1, (period + 2) * step + 1, (period + 2) * step):
+    long = (period + 2) * step * context.interface.parts
+    for value in (1, step, step + 1, long + 1, long):
         own = [rule for rule in rules if getattr(rule, "name", "") == name]
         if all(rule.holds({name: value}) for rule in own if not hasattr(rule, "bound")):
             yield {name: value}

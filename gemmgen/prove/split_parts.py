@@ -5,6 +5,8 @@ The parts are few, so each is walked, from the last one on: up to the count all 
 goes on as the last block.  Nothing that differs from part to part is known of that one.  Where
 parts reduce in groups, the first part of each group goes on as the last block of its group, up to
 the count of the groups.
+
+Of two parts without groups, the last block may use the number of its own: both orders are walked.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from gemmgen.prove import (
     conditions,
     data,
     equal_orders,
+    invariants,
     polynomials,
     shared_state,
     symbolic_values,
     warp_clocks,
 )
-from gemmgen.prove.conditions import Truth
-from gemmgen.prove.data import UnknownData
+from gemmgen.prove.conditions import Condition, Truth
+from gemmgen.prove.data import TermTotals, Total, UnknownData
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.partials import Partials
 from gemmgen.prove.polynomials import Polynomial
@@ -35,6 +38,16 @@ from gemmgen.prove.walk_context import WalkContext
 
 MOST_PARTS = 16
 OF_ONE_PART = UnknownData("a number that differs from part to part")
+
+
+def orders(partials: Partials) -> list[list[int]]:
+    """The orders in which the blocks of a tile's parts are walked; the last one goes on.
+
+    Each of two may be the last one, with its own number.  Of more, one stands for all, since what
+    differs from part to part is forgotten of it.
+    """
+    down = [*range(partials.parts - 1, -1, -1)]
+    return [down, down[::-1]] if partials.is_pair else [down]
 
 
 def begin(context: WalkContext, partials: Partials, part: int) -> None:
@@ -62,19 +75,48 @@ def count(
     if not node.alone:
         _meet(context, state)
     block_end.check(context, state)
-    first = partials.part % partials.together if partials.in_group else partials.part
     counter = partials.group if partials.in_group else partials.groups
     ends = partials.ends.setdefault(counter, [])
-    if first:
+    if not partials.goes_on:
         ends.append(state)
         return []
-    _go_on(context, state, scope, ends)
+    if not partials.is_pair:
+        _go_on(context, state, scope, ends)
     every = np.ones(context.threads, np.bool_)
     partials.go_on(chosen if node.alone else every)
     key = scope.key(node.name)
     state.slots[key] = conditions.Truth(chosen) if node.alone else conditions.YES
     scope.names[node.name] = VariableSlot(key)
     return [state]
+
+
+def joined(
+    context: WalkContext, states: list[WalkState], path: tuple[Condition, ...]
+) -> list[WalkState]:
+    """One state after a loop for all ``states``, with what they have in common; all that can be
+    where ``path`` holds come from one state before.
+
+    So a block that has no products of its part has the sum over no index.
+    """
+    is_plain = all(not (state.broken or state.left or state.pending) for state in states)
+    if len(states) < 2 or not is_plain or any(state.clocks is not None for state in states):
+        return states
+    if any(each.mask is not states[0].mask or each.multiplying for each in states):
+        return states
+    with_sums = [i for i, state in enumerate(states) if _has_sums(state)]
+    one = states.pop(with_sums[0] if with_sums else 0)
+    for other in states:
+        one.slots = {key: value for key, value in one.slots.items() if key in other.slots}
+        one.registers = {
+            key: value for key, value in one.registers.items() if key in other.registers
+        }
+        invariants.weaken(context, one, other, lambda form: form)
+    one.path, context.exact = path, False
+    return [one]
+
+
+def _has_sums(state: WalkState) -> bool:
+    return any(isinstance(value, Total | TermTotals) for value in state.registers.values())
 
 
 def _meet(context: WalkContext, state: WalkState) -> None:

@@ -316,6 +316,8 @@ def _sum_of_totals(
     """``left + right``, if these are partial sums; None if they are other values."""
     if data.ZERO in (left, right) and isinstance(right, Total | TermTotals | Number):
         return right if left == data.ZERO else as_data(left)
+    if isinstance(left, UnknownData):
+        left, right = right, left
     if _is_total(left) and (_is_total(right) or isinstance(right, UnknownData)):
         return products.joined(context, state, left, right)
     return None

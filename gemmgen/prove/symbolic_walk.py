@@ -98,14 +98,18 @@ def run(
 ) -> list[WalkState]:
     """``body`` from each of ``states``; those that leave a loop are kept as they are.
     Raises ``OutOfTime``."""
+    first = states[0].path if len(states) == 1 else None
     for node in body:
         context.theory.questions.left()
-        after: list[WalkState] = []
+        after, loops_before = list[WalkState](), len(context.periods)
         for state in states:
             if state.waiting is not None:
                 clusters.check_waiting(context, state)
             after += [state] if state.broken else step(context, node, state, scope)
         states = after
+        looped = len(context.periods) > loops_before and context.partials is not None
+        if looped and first is not None:
+            states = split_parts.joined(context, states, first)
     return states
 
 
@@ -226,10 +230,10 @@ def _if(
         executes(b, *ORDERING) or contains(b, Leave) or contains(b, Break) for b in bodies
     )
     if ordered and condition_queries.is_uniform(test):
-        if state.clocks is not None:
-            for side, body in ((test, node.body), (conditions.negated(test), node.otherwise)):
-                if context.theory.holds(state.path, side, 1.0):
-                    return run(context, body, [state], scope.inner())
+        for side, body in ((test, node.body), (conditions.negated(test), node.otherwise)):
+            is_so = condition_queries.is_stated(state.path, side)
+            if is_so or (state.clocks is not None and context.theory.holds(state.path, side, 1.0)):
+                return run(context, body, [state], scope.inner())
         yes, no = state, state.copy()
         yes.path, no.path = (*yes.path, test), (*no.path, conditions.negated(test))
         return [
