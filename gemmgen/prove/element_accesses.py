@@ -8,6 +8,7 @@ from typing import cast
 
 import numpy as np
 
+from gemmgen.ir.blocked_letters import plain
 from gemmgen.prove import (
     conditions,
     data,
@@ -175,20 +176,20 @@ def load_global(
     check_alignment(context, state, tensor, width)
     if not valid:
         check_global(context, state, tensor, at, width)
-        return [_element(context, tensor.param.name, neighbor(at, e)) for e in range(width)]
+        return [element(context, tensor.param.name, neighbor(at, e)) for e in range(width)]
     found: list[Data] = []
     for e, test in enumerate(valid):
         own = neighbor(at, e)
         if not (isinstance(test, conditions.Truth) and test.value is False):
             check_global(context, under(state, test), tensor, own, 1)
-        found.append(data.pick(test, _element(context, tensor.param.name, own), data.ZERO))
+        found.append(data.pick(test, element(context, tensor.param.name, own), data.ZERO))
     return found
 
 
-def _element(context: WalkContext, tensor: str, at: Place) -> Data:
+def element(context: WalkContext, tensor: str, at: Place) -> Data:
     """An element of a tensor; two, if the contracted index is one of two that are a number apart
     (that of a later tile, if there is one): where the element is used, it is known which."""
-    for letter in context.contracted:
+    for letter in (own for own, _ in at if plain(own) in context.contracted):
         form = data.form_at(at, letter)
         for name in () if form is None else sorted(form.symbols & context.theory.choices.keys()):
             assert form is not None
@@ -198,7 +199,7 @@ def _element(context: WalkContext, tensor: str, at: Place) -> Data:
             if polynomials.subtract(*sides).number() is None:
                 continue
             yes, no = (
-                _element(
+                element(
                     context,
                     tensor,
                     tuple(

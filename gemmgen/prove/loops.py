@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from gemmgen.ir.control import For
@@ -291,7 +292,7 @@ class TripLoop:
                 )
                 claim = conditions.any_of(at_end, beyond)
                 known[key] = self.context.theory.ask(end.path, claim).status == "proved"
-            return Total(value.at, value.low, self.stop) if known[key] else value
+            return replace(value, high=self.stop) if known[key] else value
 
         for place, value in end.registers.items():
             end.registers[place] = term_totals.with_totals(value, completed)

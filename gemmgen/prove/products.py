@@ -6,6 +6,8 @@ other.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from gemmgen.prove import (
@@ -55,7 +57,8 @@ def multiply_add(
         return _with_zero(context, state, right if left == data.ZERO else left, sum_)
     if not (isinstance(left, TensorElement) and isinstance(right, TensorElement)):
         return _wrong(context, state, f"multiplies {data.shown(left, 0)} by {data.shown(right, 0)}")
-    if {left.tensor, right.tensor} != set(context.factors) or left.tensor == right.tensor:
+    names = [context.base[each.tensor] for each in (left, right)]
+    if set(names) != set(context.factors) or names[0] == names[1]:
         return _wrong(context, state, f"multiplies {left.tensor} by {right.tensor}", left, right)
     pair = _pair(context, left, right)
     if pair not in (None, *context.pairs):
@@ -66,14 +69,17 @@ def multiply_add(
     if conditions.at_least(step, context.extent(context.contracted[0])) is conditions.YES:
         return sum_  # both elements are outside, so that the product is 0
     if pair is None:
-        return _longer(context, state, sum_, at, step)
+        scales = (context.scales_of(each.tensor) for each in (left, right))
+        scaled_by = tuple(sorted(name for name in scales if name))
+        return _longer(context, state, sum_, at, step, scaled_by)
     return _longer_of_terms(context, state, sum_, at, step, pair)
 
 
 def _pair(context: WalkContext, left: TensorElement, right: TensorElement) -> Pair | None:
     """The terms of A and B that are multiplied; None of whole elements.  A whole element is the
     term ``WHOLE`` of a pair, which no schedule has."""
-    a, b = (left, right) if left.tensor == context.factors[0] else (right, left)
+    is_first = context.base[left.tensor] == context.factors[0]
+    a, b = (left, right) if is_first else (right, left)
     if a.term is None and b.term is None:
         return None
     return (WHOLE if a.term is None else a.term), (WHOLE if b.term is None else b.term)
@@ -98,7 +104,7 @@ def _with_zero(context: WalkContext, state: WalkState, other: Data, sum_: Data) 
 def _is_operand(context: WalkContext, value: Data) -> bool:
     """Whether ``value`` may be an element of a factor: not a scalar of the epilogue."""
     if isinstance(value, TensorElement):
-        return value.tensor in context.factors
+        return value.tensor in context.base
     return isinstance(value, UnknownData | Pick | Number) and not (
         isinstance(value, Pick) and any(isinstance(x, Apply) for x in picked_values.inside(value))
     )
@@ -141,11 +147,16 @@ def _joined(
 
 
 def _longer(
-    context: WalkContext, state: WalkState, sum_: Data, at: Place, step: Polynomial
+    context: WalkContext,
+    state: WalkState,
+    sum_: Data,
+    at: Place,
+    step: Polynomial,
+    scaled_by: tuple[str, ...] = (),
 ) -> Data:
     if isinstance(sum_, Number) and sum_.value == 0.0:
-        return Total(at, step, polynomials.add(step, ONE))
-    if not isinstance(sum_, Total):
+        return Total(at, step, polynomials.add(step, ONE), (), scaled_by)
+    if not isinstance(sum_, Total) or sum_.scaled_by != scaled_by:
         return _wrong(context, state, f"adds a product to {data.shown(sum_, 0)}")
     if not data.same_place(sum_.at, at):
         shown = data.shown(TensorElement("C", at), 0)
@@ -197,7 +208,7 @@ def extended(context: WalkContext, state: WalkState, sum_: Total, step: Polynomi
             left.remove(one)
             moved = True
             break
-    return Total(sum_.at, low, high, tuple(left))
+    return replace(sum_, low=low, high=high, extra=tuple(left))
 
 
 def joined(
@@ -230,9 +241,12 @@ def _joined_totals(context: WalkContext, state: WalkState, left: Total, right: T
     if not data.same_place(left.at, right.at):
         there, here = (data.shown(each, 0) for each in (right, left))
         return _wrong(context, state, f"adds {there} to {here}")
+    if left.scaled_by != right.scaled_by:
+        there, here = (data.shown(each, 0) for each in (right, left))
+        return _wrong(context, state, f"adds {there} to {here}, which has other scales")
     for first, second in ((left, right), (right, left)):
         if not (first.extra or second.extra) and polynomials.same(first.high, second.low):
-            return Total(first.at, first.low, second.high)
+            return replace(first, high=second.high)
     there, here = (data.shown(each, 0) for each in (right, left))
     about = f"adds {there} to {here}, which does not end where it begins"
     if left.extra or right.extra:
@@ -242,7 +256,7 @@ def _joined_totals(context: WalkContext, state: WalkState, left: Total, right: T
     empty = conditions.all_of(conditions.at_least(right.low, right.high), same_end)
     claim, certain = conditions.any_of(adjacent, empty), context.exact
     context.claim(state, "products", claim, about, certain=certain)
-    return Total(left.at, left.low, right.high)
+    return replace(left, high=right.high)
 
 
 def settled(context: WalkContext, state: WalkState, value: Data, used: bool = False) -> Data:
