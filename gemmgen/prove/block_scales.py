@@ -1,8 +1,8 @@
 """Scales of blocks: which element's factor a number is, and what it may multiply.
 
-The place of a scale has an index of an element for each letter, not of a block: ``SA[k/128, m]`` at
-``k/128 = x`` is the factor of the block that element x is in, if x is inside the extent.  So it
-grows along k as the elements do, and the same element and factor have the same index.
+The place of a scale has for each letter the index of an element in its block, not that of the
+block: ``SA[k/128, m]`` at ``k/128 = x`` is the factor of the block that element x is in.  So it
+grows along k as elements do, and an element and its factor have the same indices.
 """
 
 from __future__ import annotations
@@ -10,16 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
-
+from gemmgen.base.record import record
 from gemmgen.ir.blocked_letters import block, plain
 from gemmgen.ir.expr import Binary, Expr, Int, children
-from gemmgen.prove import conditions, data, element_accesses, integers, polynomials, products
+from gemmgen.prove import (
+    condition_queries,
+    conditions,
+    data,
+    element_accesses,
+    integers,
+    picked_values,
+    polynomials,
+    products,
+)
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import (
     Apply,
     Data,
     Pick,
+    Place,
     TensorElement,
     Total,
     UnknownData,
@@ -84,97 +93,59 @@ def is_scale(context: WalkContext, value: object) -> bool:
     return isinstance(value, TensorElement) and value.tensor in context.block_scales.values()
 
 
-# ---- elements times scales ----
+# ---- what a scale multiplies ----
+
+
+@record
+class _Scaled:
+    """What is multiplied by a scale: elements, or sums of their products, at ``at``, where the
+    contracted index is from ``low`` to ``high`` (exclusive).
+
+    A scale can be any number where none of these elements is inside: there ``inside`` does not
+    hold, and they are zero.
+    """
+
+    at: Place
+    low: Polynomial
+    high: Polynomial
+    inside: tuple[Condition, ...]
+    about: str
 
 
 def product(context: WalkContext, state: WalkState, left: Data, right: Data) -> Data | None:
     """An element of an operand times the factor of its block; None if it is another product."""
     for own, scale in ((left, right), (right, left)):
-        if not _is_element(context, own):
-            continue
-        if is_scale(context, scale) or scale == data.ZERO:
-            return _scaled(context, state, own, scale)
+        if _is_element(context, own) and (is_scale(context, scale) or scale == data.ZERO):
+            return _scaled_element(context, state, own, scale)
     return None
 
 
 def _is_element(context: WalkContext, value: Data) -> bool:
     if isinstance(value, Pick):
         return _is_element(context, value.yes) or _is_element(context, value.no)
-    return isinstance(value, TensorElement) and context.base.get(value.tensor) is not None
+    return isinstance(value, TensorElement) and value.tensor in context.base
 
 
-def _scaled(context: WalkContext, state: WalkState, own: Data, scale: Data) -> Data:
-    own, scale = (products.settled(context, state, each, used=True) for each in (own, scale))
-    for each in (own, scale):
-        if isinstance(each, UnknownData):
-            return _unknown(context, state, each)
+def _scaled_element(context: WalkContext, state: WalkState, own: Data, scale: Data) -> Data:
+    own = products.settled(context, state, own, used=True)
+    if isinstance(own, UnknownData):
+        return _unknown(context, state, own)
     if own == data.ZERO:
         return own
     about = f"multiplies {data.shown(own, 0)} by {data.shown(scale, 0)}"
     if not isinstance(own, TensorElement) or own.term is not None:
         return _wrong(context, state, about)
     name = context.block_scales.get(own.tensor)
-    if name is None and scale == data.ZERO:
-        return scale
-    if scale == data.ZERO:
-        outside = conditions.negated(products.inside_tensor(context, own))
-        context.claim(state, "products", outside, f"{about}, which is inside")
-    elif not isinstance(scale, TensorElement) or name != scale.tensor:
+    if name is None:
+        return scale if scale == data.ZERO else _wrong(context, state, about)
+    k = data.form_at(own.at, context.contracted[0])
+    assert k is not None
+    inside = products.inside_tensor(context, own)
+    parts = inside.parts if isinstance(inside, conditions.All) else (inside,)
+    scaled = _Scaled(own.at, k, polynomials.add(k, integers.ONE), parts, about)
+    if not _is_factor(context, state, scale, name, scaled):
         return _wrong(context, state, about)
-    else:
-        for letter, x in scale.at:
-            form = data.form_at(own.at, plain(letter))
-            assert form is not None
-            _check_block(context, state, letter, x, form, f"{about}, of another block")
     return TensorElement(context.scaled(own.tensor), own.at)
-
-
-def _unknown(context: WalkContext, state: WalkState, used: UnknownData) -> UnknownData:
-    context.violated(state, "products", f"uses {used.reason}", certain=used.certain)
-    return UnknownData(f"a sum with {used.reason}", used.certain)
-
-
-def _wrong(context: WalkContext, state: WalkState, about: str) -> UnknownData:
-    context.violated(state, "products", about)
-    return UnknownData("a sum with a wrong product", certain=True)
-
-
-def _check_block(
-    context: WalkContext, state: WalkState, letter: str, x: Polynomial, own: Polynomial, about: str
-) -> None:
-    """That the scale at ``x`` is the factor of the element at ``own``, if that is inside: both are
-    in one block, and x is inside, so that its factor is what was read."""
-    context.ledger.count("products")
-    if polynomials.same(x, own):
-        return
-    extent = context.extent(letter)
-    outside = conditions.negated(
-        conditions.all_of(conditions.not_negative(own), conditions.less(own, extent))
-    )
-    known = conditions.YES if _is_least(x, own) else conditions.less(x, extent)
-    alike = conditions.all_of(_is_in_block(context, letter, x, own), known)
-    claim, certain = conditions.any_of(outside, alike), _is_certain(context)
-    context.claim(state, "products", claim, about, certain=certain)
-
-
-def _is_in_block(context: WalkContext, letter: str, x: Polynomial, own: Polynomial) -> Condition:
-    """That two elements are in one block."""
-    one, other = (_block_of(context, each, block(letter)) for each in (x, own))
-    return conditions.is_zero(polynomials.subtract(one, other))
-
-
-def _is_least(x: Polynomial, own: Polynomial) -> bool:
-    """Whether ``x <= own`` by a number."""
-    apart = polynomials.subtract(own, x)
-    return apart.concrete and bool(np.all(np.asarray(apart.constant) >= 0))
-
-
-def _is_certain(context: WalkContext) -> bool:
-    """Of a part of the sum loops leave little known."""
-    return context.exact or context.partials is None
-
-
-# ---- sums times scales ----
 
 
 def promoted(
@@ -189,15 +160,14 @@ def promoted(
         return sum_  # no product, whatever it is multiplied by
     if any(isinstance(each, Pick) for each in (total, sum_)):
         raise Unsupported("a sum that is scaled, other ones under conditions")
-    factors = [products.settled(context, state, each, used=True) for each in factors]
-    for each in (total, *factors):
+    for each in (total, *factors, sum_):
         if isinstance(each, UnknownData):
             return _unknown(context, state, each)
     if not isinstance(total, Total):
         return None
     if data.ZERO in factors:
-        about = f"multiplies {data.shown(total, 0)} by 0"
-        context.claim(state, "products", _is_empty(context, total), about)
+        none = conditions.at_least(total.low, context.extent(context.contracted[0]))
+        context.claim(state, "products", none, f"multiplies {data.shown(total, 0)} by 0")
         return sum_
     for each in factors:
         scaled = _scaled_total(context, state, total, each)
@@ -206,8 +176,6 @@ def promoted(
         total = scaled
     if sum_ == data.ZERO:
         return total
-    if isinstance(sum_, UnknownData):
-        return _unknown(context, state, sum_)
     if isinstance(sum_, Total):
         return products.joined(context, state, sum_, total)
     return _wrong(context, state, f"adds {data.shown(total, 0)} to {data.shown(sum_, 0)}")
@@ -227,51 +195,91 @@ def _scaled_total(
 ) -> Total | UnknownData:
     """A sum times one scale: all of its products must be of one block, the scale's."""
     about = f"multiplies {data.shown(total, 0)} by {data.shown(scale, 0)}"
-    left = context.scale_tensors - {*total.scaled_by}
-    if not isinstance(scale, TensorElement) or scale.tensor not in left:
-        return _wrong(context, state, about)
     if total.extra:
         raise Unsupported("a sum that is scaled before it has all products")
-    for letter, x in scale.at:
-        own = data.form_at(total.at, plain(letter))
-        if own is None:
-            _check_range(context, state, letter, x, total, f"{about}, of another block")
-        else:
-            _check_block(context, state, letter, x, own, f"{about}, of another block")
-    return replace(total, scaled_by=tuple(sorted((*total.scaled_by, scale.tensor))))
-
-
-def _is_empty(context: WalkContext, total: Total) -> Condition:
-    """That a sum has no product of elements that are inside."""
     (letter,) = context.contracted
-    outside = [
-        conditions.negated(
-            conditions.all_of(conditions.not_negative(x), conditions.less(x, context.extent(own)))
-        )
-        for own, x in total.at
-    ]
-    none = conditions.at_least(total.low, total.high)
-    return conditions.any_of(none, conditions.at_least(total.low, context.extent(letter)), *outside)
+    inside = [conditions.less(total.low, total.high)]
+    for name, form in (*total.at, (letter, total.low)):
+        inside.append(conditions.less(form, context.extent(name)))
+        if name != letter:
+            inside.append(conditions.not_negative(form))
+    scaled = _Scaled(total.at, total.low, total.high, tuple(inside), about)
+    for name in sorted(context.scale_tensors - {*total.scaled_by}):
+        if _names(context, scale) <= {name} and _is_factor(context, state, scale, name, scaled):
+            return replace(total, scaled_by=tuple(sorted((*total.scaled_by, name))))
+    return _wrong(context, state, about)
 
 
-def _check_range(
-    context: WalkContext, state: WalkState, letter: str, x: Polynomial, total: Total, about: str
+def _names(context: WalkContext, scale: Data) -> set[str]:
+    """The tensors that a number may be an element of."""
+    found = picked_values.leaves(scale)
+    return {leaf.tensor for _, leaf in found if isinstance(leaf, TensorElement)}
+
+
+def _is_factor(
+    context: WalkContext, state: WalkState, scale: Data, name: str, scaled: _Scaled
+) -> bool:
+    """Claims that ``scale`` is the factor in ``name`` of what it multiplies, whatever the
+    conditions are that it depends on; False if it is another number."""
+    for path, leaf in picked_values.leaves(scale):
+        context.ledger.count("products")
+        if isinstance(leaf, TensorElement) and leaf.tensor == name:
+            for letter, x in leaf.at:
+                alike = _is_in_block(context, letter, x, scaled)
+                _claim(context, state, alike, path, scaled, "of another block")
+        elif leaf == data.ZERO or isinstance(leaf, UnknownData):
+            # what contradicts the conditions for an element inside needs no claim
+            other = (conditions.negated(one) for one in path)
+            if not any(condition_queries.is_stated(scaled.inside, one) for one in other):
+                what = f"{data.shown(leaf, 0)} in place of a scale"
+                _claim(context, state, conditions.NO, path, scaled, what, leaf == data.ZERO)
+        else:
+            return False
+    return True
+
+
+def _claim(
+    context: WalkContext,
+    state: WalkState,
+    claim: Condition,
+    path: tuple[Condition, ...],
+    scaled: _Scaled,
+    what: str,
+    certain: bool = True,
 ) -> None:
-    """That the products of a sum are all of the block of ``x``: its first one and its last one
-    are, or what is outside, and x is inside if the first one is."""
-    context.ledger.count("products")
-    extent, last = context.extent(letter), polynomials.subtract(total.high, integers.ONE)
-    first_is = _is_in_block(context, letter, x, total.low)
-    last_is = _is_in_block(context, letter, x, last)
-    if last_is is not conditions.YES:
-        size = block(letter)
-        begin = polynomials.scale(_block_of(context, x, size), size)
-        end = polynomials.add(begin, polynomials.fixed(size))
-        last_is = conditions.any_of(last_is, conditions.at_least(end, extent))
-    known = conditions.YES if _is_least(x, total.low) else conditions.less(x, extent)
-    alike = conditions.all_of(first_is, last_is, known)
-    claim = conditions.any_of(_is_empty(context, total), alike)
-    context.claim(state, "products", claim, about, certain=_is_certain(context))
+    """A claim of elements that are inside; of a part of the sum loops leave little known."""
+    if claim is not conditions.YES:
+        certain &= context.exact or context.partials is None
+        about, given = f"{scaled.about}, {what}", (*path, *scaled.inside)
+        context.claim(state, "products", claim, about, path=given, certain=certain)
+
+
+def _is_in_block(context: WalkContext, letter: str, x: Polynomial, scaled: _Scaled) -> Condition:
+    """That all elements that are multiplied are in the block of element ``x``."""
+    size, own = block(letter), data.form_at(scaled.at, plain(letter))
+    first = scaled.low if own is None else own
+    if polynomials.same(x, first) and (own is not None or size == 1):
+        return conditions.YES
+    number = _block_of(context, x, size)
+    alike = conditions.is_zero(polynomials.subtract(number, _block_of(context, first, size)))
+    if own is not None:
+        return alike
+    last = _block_of(context, polynomials.subtract(scaled.high, integers.ONE), size)
+    until = conditions.is_zero(polynomials.subtract(number, last))
+    if until is not conditions.YES:  # a block may be longer than what is left of the extent
+        end = polynomials.scale(polynomials.add(number, integers.ONE), size)
+        until = conditions.any_of(until, conditions.at_least(end, context.extent(letter)))
+    return conditions.all_of(alike, until)
+
+
+def _unknown(context: WalkContext, state: WalkState, used: UnknownData) -> UnknownData:
+    context.violated(state, "products", f"uses {used.reason}", certain=used.certain)
+    return UnknownData(f"a sum with {used.reason}", used.certain)
+
+
+def _wrong(context: WalkContext, state: WalkState, about: str) -> UnknownData:
+    context.violated(state, "products", about)
+    return UnknownData("a sum with a wrong product", certain=True)
 
 
 # ---- scales in shared memory ----

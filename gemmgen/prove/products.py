@@ -263,15 +263,16 @@ def settled(context: WalkContext, state: WalkState, value: Data, used: bool = Fa
     """``value`` as one element of a tensor, where it is that or, outside the tensor, zero.
 
     The claim is that it is zero only outside, and the element everywhere inside.  If it is not
-    ``used`` yet, it may be zero also beyond the block's part of the sum.
+    ``used`` yet, it may be zero also beyond the block's part of the sum.  Scales of blocks stay as
+    they are.
     """
     value = _of_active(state, value)
     if not isinstance(value, Pick) or picked_values.flags_of(value):
         return value
     found = [*picked_values.leaves(value)]
     entries = [leaf for _, leaf in found if isinstance(leaf, TensorElement)]
-    if not entries:
-        return value
+    if not entries or any(leaf.tensor in context.scale_tensors for leaf in entries):
+        return value  # a scale may be zero where its block is inside, but what it multiplies is not
     if not all(data.same(entries[0], other) for other in entries[1:]):
         decided = _decided(context, state, value) if used else value
         if decided is not value:
