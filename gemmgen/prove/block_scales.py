@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+
+import numpy as np
 
 from gemmgen.base.record import record
 from gemmgen.ir.blocked_letters import block, plain
 from gemmgen.ir.expr import Binary, Expr, Int, children
+from gemmgen.numerics.operators import Ints
 from gemmgen.prove import (
     condition_queries,
     conditions,
@@ -110,6 +114,13 @@ class _Scaled:
     high: Polynomial
     inside: tuple[Condition, ...]
     about: str
+
+    def taken(self, places: Ints) -> _Scaled:
+        """The same of the threads at ``places``."""
+        each = partial(polynomials.taken, places=places)
+        at = tuple((letter, each(form)) for letter, form in self.at)
+        inside = tuple(conditions.with_forms(one, each) for one in self.inside)
+        return _Scaled(at, each(self.low), each(self.high), inside, self.about)
 
 
 def product(context: WalkContext, state: WalkState, left: Data, right: Data) -> Data | None:
@@ -221,6 +232,9 @@ def _is_factor(
 ) -> bool:
     """Claims that ``scale`` is the factor in ``name`` of what it multiplies, whatever the
     conditions are that it depends on; False if it is another number."""
+    if state.mask is not None:  # numbers of other threads may be anything
+        doing = np.where(state.mask, context.every, int(np.argmax(state.mask)))
+        scale, scaled = data.taken(scale, doing), scaled.taken(doing)
     for path, leaf in picked_values.leaves(scale):
         context.ledger.count("products")
         if isinstance(leaf, TensorElement) and leaf.tensor == name:
