@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 
 from gemmgen.interpreter.boxes import permuted
+from gemmgen.ir.blocked_letters import block
 from gemmgen.ir.dtypes import BYTES
 from gemmgen.ir.expr import Element, Expr, Var
 from gemmgen.ir.instruction import Instruction
@@ -18,6 +19,7 @@ from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import (
     async_accesses,
     barrier_phases,
+    block_scales,
     conditions,
     data,
     polynomials,
@@ -68,7 +70,12 @@ def _load(
         raise Unsupported(f"a box in {target.buffer}")
     (found,) = (one for one in context.interface.maps if one.parameter == of_map.name)
     starts = [symbolic_values.form(context, state, scope, each) for each in at]
-    value = _loaded(context, state, found, [polynomials.of_thread(s, thread) for s in starts])
+    param = context.interface.mapped(found)
+    if param.name in context.scale_tensors:
+        at = _of_elements(param, found, at)
+    own = [symbolic_values.form(context, state, scope, each) for each in at]
+    starts, own = ([polynomials.of_thread(s, thread) for s in each] for each in (starts, own))
+    value = _loaded(context, state, found, starts, own)
     cells = cells_of(context, state, place, found, thread)
     if cells is None:
         return
@@ -127,10 +134,23 @@ def _land(
     barrier_phases.settle(context, state, number)
 
 
+def _of_elements(param: Param, found: TensorMap, at: list[Expr]) -> list[Expr]:
+    """Where a box of scales begins, by the elements that they are factors of."""
+    letters = [*reversed(param.indices)]
+    if any(block(x) > 1 and side > 1 for x, side in zip(letters, found.box, strict=True)):
+        raise Unsupported("a box of several blocks of scales")
+    return [block_scales.element_index(x, letter) for x, letter in zip(at, letters, strict=True)]
+
+
 def _loaded(
-    context: WalkContext, state: WalkState, found: TensorMap, starts: list[Polynomial]
+    context: WalkContext,
+    state: WalkState,
+    found: TensorMap,
+    starts: list[Polynomial],
+    own: list[Polynomial],
 ) -> Data:
-    """The elements of a box, the first dimension innermost."""
+    """The elements of a box, the first dimension innermost; it begins at ``starts``, and has the
+    elements from ``own`` on, or their scales."""
     param = context.interface.mapped(found)
     first = starts[0]
     unit = ALIGNMENT // param.item
@@ -143,7 +163,7 @@ def _loaded(
     context.ledger.count("global bounds")
     numbers = np.arange(prod(found.box))
     if param.planes is None:
-        return TensorElement(param.name, indices(param, found.box, starts, numbers))
+        return TensorElement(param.name, indices(param, found.box, own, numbers))
     *inside, plane = starts
     source = param.planes.source
     whole = next(p for p in context.interface.tensors if p.name == source)

@@ -56,13 +56,14 @@ class IndexNumber:
 @record
 class Total:
     """The sum of the products with the element of C at ``at``, for the contracted index from
-    ``low`` to ``high`` (exclusive), and for those in ``extra``; ``base`` numbers the operation
-    that it began with."""
+    ``low`` to ``high`` (exclusive), and for those in ``extra``; ``scaled_by`` are the tensors by
+    whose scales of blocks each product is multiplied."""
 
     at: Place
     low: Polynomial
     high: Polynomial
     extra: tuple[Polynomial, ...] = ()
+    scaled_by: tuple[str, ...] = ()
 
 
 Pair = tuple[int, int]
@@ -131,10 +132,9 @@ def with_forms(data: Data, function: Callable[[Polynomial], Polynomial]) -> Data
             return TensorElement(tensor, _place(at, function), term)
         case IndexNumber(form):
             return IndexNumber(function(form))
-        case Total(at, low, high, extra):
-            return Total(
-                _place(at, function), function(low), function(high), tuple(map(function, extra))
-            )
+        case Total(at, low, high, extra, scaled_by):
+            own = tuple(map(function, (low, high, *extra)))
+            return Total(_place(at, function), own[0], own[1], own[2:], scaled_by)
         case TermTotals(totals, scales):
             return TermTotals(
                 tuple((pair, cast(Total, with_forms(own, function))) for pair, own in totals),
@@ -179,9 +179,10 @@ def skeleton(data: Data) -> tuple[object, ...]:
             return (tensor, term, *(polynomials.skeleton(form) for _, form in at))
         case ScalarArgument(name):
             return ("argument", name)
-        case Total(at, low, high, extra):
+        case Total(at, low, high, extra, scaled_by):
             own = [form for _, form in at]
-            return ("total", *map(polynomials.skeleton, (*own, low, high, *extra)))
+            forms = map(polynomials.skeleton, (*own, low, high, *extra))
+            return ("total", scaled_by, *forms)
         case TermTotals(totals, scales):
             own = ((pair, skeleton(total)) for pair, total in totals)
             return ("terms", *own, *map(skeleton, scales))
@@ -217,6 +218,7 @@ def same(left: Data, right: Data) -> bool:
                 and polynomials.same(left.high, right.high)
                 and len(left.extra) == len(right.extra)
                 and all(map(polynomials.same, left.extra, right.extra))
+                and left.scaled_by == right.scaled_by
             )
         case TermTotals(totals, scales), TermTotals(others, of_others):
             if (len(totals), len(scales)) != (len(others), len(of_others)):
@@ -299,9 +301,10 @@ def shown(data: Data, thread: int) -> str:
         case TensorElement(tensor, at, term):
             part = "" if term is None else f"term {term} of "
             return f"{part}{tensor}[{_shown_place(at, thread)}]"
-        case Total(at, low, high):
+        case Total(at, low, high, _, scaled_by):
             ends = f"{_shown(low, thread)} <= k < {_shown(high, thread)}"
-            return f"the sum for [{_shown_place(at, thread)}] over {ends}"
+            times = f" times {' and '.join(scaled_by)}" if scaled_by else ""
+            return f"the sum for [{_shown_place(at, thread)}] over {ends}{times}"
         case TermTotals(totals, scales):
             own = " + ".join(f"{shown(own, thread)} of terms {pair}" for pair, own in totals)
             return " * ".join((f"({own})" if scales else own, *(shown(s, thread) for s in scales)))

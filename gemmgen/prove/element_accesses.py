@@ -8,6 +8,7 @@ from typing import cast
 
 import numpy as np
 
+from gemmgen.ir.blocked_letters import block, plain
 from gemmgen.prove import (
     conditions,
     data,
@@ -115,17 +116,18 @@ def check_global(
     about = f"{name} is accessed outside"
     for part in parts:
         context.claim(state, "global bounds", part, about, address, path)
-    _check_pitch(context, state, tensor)
+    check_pitch(context, state, tensor)
 
 
-def _check_pitch(context: WalkContext, state: WalkState, tensor: GlobalPlace) -> None:
+def check_pitch(context: WalkContext, state: WalkState, tensor: GlobalPlace) -> None:
     """That rows do not overlap: an element inside its row is then no other row's."""
     steps = context.interface.steps(tensor.param)
     pitch = dict(context.interface.pitch).get(tensor.param.name)
     if pitch is None or pitch not in steps or pitch not in context.sizes:
         return
-    columns = context.extent(tensor.param.indices[-1])
-    spans = conditions.at_least(context.sizes[pitch], columns)
+    last = tensor.param.indices[-1]
+    spanned = polynomials.scale(context.sizes[pitch], block(last))
+    spans = conditions.at_least(spanned, context.extent(last))
     base = state.branch()
     base.path, base.mask = (), None
     about = f"a row of {tensor.param.name} is longer than its leading dimension"
@@ -175,20 +177,20 @@ def load_global(
     check_alignment(context, state, tensor, width)
     if not valid:
         check_global(context, state, tensor, at, width)
-        return [_element(context, tensor.param.name, neighbor(at, e)) for e in range(width)]
+        return [element(context, tensor.param.name, neighbor(at, e)) for e in range(width)]
     found: list[Data] = []
     for e, test in enumerate(valid):
         own = neighbor(at, e)
         if not (isinstance(test, conditions.Truth) and test.value is False):
             check_global(context, under(state, test), tensor, own, 1)
-        found.append(data.pick(test, _element(context, tensor.param.name, own), data.ZERO))
+        found.append(data.pick(test, element(context, tensor.param.name, own), data.ZERO))
     return found
 
 
-def _element(context: WalkContext, tensor: str, at: Place) -> Data:
+def element(context: WalkContext, tensor: str, at: Place) -> Data:
     """An element of a tensor; two, if the contracted index is one of two that are a number apart
     (that of a later tile, if there is one): where the element is used, it is known which."""
-    for letter in context.contracted:
+    for letter in (own for own, _ in at if plain(own) in context.contracted):
         form = data.form_at(at, letter)
         for name in () if form is None else sorted(form.symbols & context.theory.choices.keys()):
             assert form is not None
@@ -198,7 +200,7 @@ def _element(context: WalkContext, tensor: str, at: Place) -> Data:
             if polynomials.subtract(*sides).number() is None:
                 continue
             yes, no = (
-                _element(
+                element(
                     context,
                     tensor,
                     tuple(

@@ -6,6 +6,7 @@ Over 300 lines: divisions by numbers, by symbols and by products, each with its 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import gcd
 from typing import cast
 
 import numpy as np
@@ -18,6 +19,8 @@ from gemmgen.prove.theory import Theory
 
 ONE = polynomials.fixed(1)
 BOUND_SECONDS = 2.0
+MOST_PLACES = 64
+"""Numbers of threads that a quotient of a sum has symbols for."""
 MOST_TERMS = 3
 """Of a number that is divided as it is written: a multiple, a rest, and a number."""
 LONGEST_TITLE = 45
@@ -104,14 +107,36 @@ def divided(theory: Theory, x: Polynomial, y: Polynomial) -> tuple[Polynomial, P
         return polynomials.add(quotient, polynomials.fixed(own // divisor)), polynomials.fixed(
             own % divisor
         )
-    if not left.uniform:
-        raise Unsupported(
-            f"a division of {polynomials.text(left)} by {divisor}, other in each thread"
-        )
-    part = _by_number(theory, left, divisor)
+    part = _in_places(theory, left, divisor)
     return polynomials.add(quotient, part), polynomials.subtract(
         left, polynomials.scale(part, divisor)
     )
+
+
+def _in_places(theory: Theory, x: Polynomial, divisor: int) -> Polynomial:
+    """``x / divisor``, for a number of each thread that is added to what all threads share.
+
+    With ``x = g * y + v`` and ``divisor = g * d`` it is ``(y + v / g) / d``, each division rounded
+    down: threads whose ``v / g`` are equal share a symbol, which is multiplied by 1 in these
+    threads and by 0 in the others.
+    """
+    symbols = {name: value for name, value in x.terms.items() if name != polynomials.ONE}
+    if not all(isinstance(value, int) for value in symbols.values()):
+        shown = polynomials.text(x)
+        raise Unsupported(f"a division of {shown} by {divisor}, other in each thread")
+    common = gcd(divisor, *(cast(int, value) for value in symbols.values()))
+    y = Polynomial({name: value // common for name, value in symbols.items()})
+    own, left = np.asarray(x.constant) // common, divisor // common
+    total, places = polynomials.fixed(own // left), own % left
+    each = np.unique(places)
+    if each.size > MOST_PLACES:
+        shown = polynomials.text(x)
+        raise Unsupported(f"a division of {shown} by {divisor}, with {each.size} remainders")
+    for place in map(int, each):
+        part = _by_number(theory, polynomials.add(y, polynomials.fixed(place)), left)
+        here = 1 if each.size == 1 else cast(Ints, (places == place).astype(np.int64))
+        total = polynomials.add(total, polynomials.scale(part, here))
+    return total
 
 
 def _by_number(theory: Theory, x: Polynomial, divisor: int) -> Polynomial:

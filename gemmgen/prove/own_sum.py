@@ -152,12 +152,18 @@ class _Stored:
             for scale in own:
                 self._same_place(f"a scale of {name}", scale.at)
             if not own:
-                extent = self.context.extent(self.context.contracted[0])
-                none = conditions.at_least(polynomials.ZERO, extent)
-                self._goal(none, f"the sum is not multiplied by {name}")
+                self._lacks(name)
+
+    def _lacks(self, name: str) -> None:
+        """That there is no product, since the sum is not multiplied by some scales."""
+        extent = self.context.extent(self.context.contracted[0])
+        none = conditions.at_least(polynomials.ZERO, extent)
+        self._goal(none, f"the sum is not multiplied by {name}")
 
     def _total(self, value: Total) -> None:
         self._same_place("a sum", value.at)
+        for name in sorted(self.context.scale_tensors - {*value.scaled_by}):
+            self._lacks(name)
         if value.extra:
             self.violate(f"the sum lacks products before k = {polynomials.text(value.extra[0])}")
         extent = self.context.extent(self.context.contracted[0])

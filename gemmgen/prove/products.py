@@ -6,6 +6,8 @@ other.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from gemmgen.prove import (
@@ -56,7 +58,8 @@ def multiply_add(
         return _with_zero(context, state, right if left == data.ZERO else left, sum_)
     if not (isinstance(left, TensorElement) and isinstance(right, TensorElement)):
         return _wrong(context, state, f"multiplies {data.shown(left, 0)} by {data.shown(right, 0)}")
-    if {left.tensor, right.tensor} != set(context.factors) or left.tensor == right.tensor:
+    names = [context.base[each.tensor] for each in (left, right)]
+    if set(names) != set(context.factors) or names[0] == names[1]:
         return _wrong(context, state, f"multiplies {left.tensor} by {right.tensor}", left, right)
     pair = _pair(context, left, right)
     if pair not in (None, *context.pairs):
@@ -68,7 +71,9 @@ def multiply_add(
     if not count:
         return sum_  # both elements are outside, so that the product is 0
     if pair is None:
-        return _longer(context, state, sum_, at, step, count)
+        scales = (context.scales_of(each.tensor) for each in (left, right))
+        scaled_by = tuple(sorted(name for name in scales if name))
+        return _longer(context, state, sum_, at, step, count, scaled_by)
     return _longer_of_terms(context, state, sum_, at, step, pair, count)
 
 
@@ -87,7 +92,8 @@ def _is_beyond(step: Polynomial, extent: Polynomial) -> bool:
 def _pair(context: WalkContext, left: TensorElement, right: TensorElement) -> Pair | None:
     """The terms of A and B that are multiplied; None of whole elements.  A whole element is the
     term ``WHOLE`` of a pair, which no schedule has."""
-    a, b = (left, right) if left.tensor == context.factors[0] else (right, left)
+    is_first = context.base[left.tensor] == context.factors[0]
+    a, b = (left, right) if is_first else (right, left)
     if a.term is None and b.term is None:
         return None
     return (WHOLE if a.term is None else a.term), (WHOLE if b.term is None else b.term)
@@ -118,7 +124,7 @@ def _with_zero(context: WalkContext, state: WalkState, other: Data, sum_: Data) 
 def _is_operand(context: WalkContext, value: Data) -> bool:
     """Whether ``value`` may be an element of a factor: not a scalar of the epilogue."""
     if isinstance(value, TensorElement):
-        return value.tensor in context.factors
+        return value.tensor in context.base
     return isinstance(value, UnknownData | Pick | Number) and not (
         isinstance(value, Pick) and any(isinstance(x, Apply) for x in picked_values.inside(value))
     )
@@ -161,11 +167,17 @@ def _joined(
 
 
 def _longer(
-    context: WalkContext, state: WalkState, sum_: Data, at: Place, step: Polynomial, count: int
+    context: WalkContext,
+    state: WalkState,
+    sum_: Data,
+    at: Place,
+    step: Polynomial,
+    count: int,
+    scaled_by: tuple[str, ...] = (),
 ) -> Data:
     if isinstance(sum_, Number) and sum_.value == 0.0:
-        return Total(at, step, polynomials.add(step, polynomials.fixed(count)))
-    if not isinstance(sum_, Total):
+        return Total(at, step, polynomials.add(step, polynomials.fixed(count)), (), scaled_by)
+    if not isinstance(sum_, Total) or sum_.scaled_by != scaled_by:
         return _wrong(context, state, f"adds a product to {data.shown(sum_, 0)}")
     if not data.same_place(sum_.at, at):
         shown = data.shown(TensorElement("C", at), 0)
@@ -178,7 +190,7 @@ def _extended_by(
 ) -> Data:
     """``sum_`` with the products of ``count`` values of k from ``step`` on."""
     if not sum_.extra and polynomials.same(step, sum_.high):
-        return Total(sum_.at, sum_.low, polynomials.add(step, polynomials.fixed(count)))
+        return replace(sum_, high=polynomials.add(step, polynomials.fixed(count)))
     found: Data = sum_
     for k in range(count):
         if isinstance(found, Total):
@@ -236,7 +248,7 @@ def extended(context: WalkContext, state: WalkState, sum_: Total, step: Polynomi
             left.remove(one)
             moved = True
             break
-    return Total(sum_.at, low, high, tuple(left))
+    return replace(sum_, low=low, high=high, extra=tuple(left))
 
 
 def joined(
@@ -273,6 +285,8 @@ def _joined_totals(context: WalkContext, state: WalkState, left: Total, right: T
     there, here = (data.shown(each, 0) for each in (right, left))
     if not data.same_place(left.at, right.at):
         return _wrong(context, state, f"adds {there} to {here}")
+    if left.scaled_by != right.scaled_by:
+        return _wrong(context, state, f"adds {there} to {here}, which has other scales")
     about = f"adds {there} to {here}, which does not end where it begins"
     if left.extra or right.extra:
         return _wrong(context, state, about)
@@ -286,7 +300,7 @@ def _joined_totals(context: WalkContext, state: WalkState, left: Total, right: T
         number = 0
     (first, second), claim = orders[number], claims[number]
     context.claim(state, "products", claim, about, certain=context.exact)
-    return Total(first.at, first.low, second.high)
+    return replace(first, high=second.high)
 
 
 def _is_decided(context: WalkContext, state: WalkState, claim: Condition) -> bool:
@@ -312,15 +326,16 @@ def settled(context: WalkContext, state: WalkState, value: Data, used: bool = Fa
     """``value`` as one element of a tensor, where it is that or, outside the tensor, zero.
 
     The claim is that it is zero only outside, and the element everywhere inside.  If it is not
-    ``used`` yet, it may be zero also beyond the block's part of the sum.
+    ``used`` yet, it may be zero also beyond the block's part of the sum.  Scales of blocks stay as
+    they are.
     """
     value = _of_active(state, value)
     if not isinstance(value, Pick) or picked_values.flags_of(value):
         return value
     found = [*picked_values.leaves(value)]
     entries = [leaf for _, leaf in found if isinstance(leaf, TensorElement)]
-    if not entries:
-        return value
+    if not entries or any(leaf.tensor in context.scale_tensors for leaf in entries):
+        return value  # a scale may be zero where its block is inside, but what it multiplies is not
     if not all(data.same(entries[0], other) for other in entries[1:]):
         decided = _decided(context, state, value) if used else value
         if decided is not value:

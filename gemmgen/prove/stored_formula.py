@@ -16,6 +16,7 @@ from gemmgen.ir.epilogue_arithmetic import (
 )
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 from gemmgen.ir.problem import Problem
+from gemmgen.lower.types import DOUBLE
 from gemmgen.prove import data, picked_values, solver
 from gemmgen.prove.data import Apply, Data, Number, ScalarArgument, TensorElement, TermTotals, Total
 from gemmgen.prove.goals import KnownViolation
@@ -24,6 +25,8 @@ from gemmgen.prove.solver import Term
 from gemmgen.prove.walk_context import OutputStore, WalkContext
 
 CONVERSIONS = ("float", "double", "int")
+FUNCTIONS = {own: name for name in LIBRARY for own in (name, DOUBLE[name])}
+"""Functions of the C library, in f32 and in f64: a schedule has one name for both."""
 COMPARISONS: dict[str, Callable[[Term, Term], Term]] = {
     "<": lambda x, y: x < y,
     "<=": lambda x, y: x <= y,
@@ -125,8 +128,8 @@ def _of_data(value: Data) -> Term:
             return solver.negated(_of_data(x))
         case Apply("-", (x,)):
             return -_of_data(x)
-        case Apply(name, (x,)) if name in LIBRARY:
-            return solver.function(name, _of_data(x))
+        case Apply(name, (x,)) if name in FUNCTIONS:
+            return solver.function(FUNCTIONS[name], _of_data(x))
         case Apply(name, (x,)) if name in CONVERSIONS or name.startswith(("to_", "from_")):
             return _of_data(x)
         case Apply(op, (x, y)) if op in ARITHMETIC:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from gemmgen.prove import conditions, polynomials, term_totals
 from gemmgen.prove.conditions import Condition
@@ -27,7 +28,7 @@ def complete(context: WalkContext, state: WalkState, stop: Polynomial) -> None:
         if key not in known:
             claim = _alike(context, value.high, stop)
             known[key] = context.theory.ask(state.path, claim).status == "proved"
-        return Total(value.at, value.low, stop) if known[key] else value
+        return replace(value, high=stop) if known[key] else value
 
     _change(state, completed)
 
@@ -46,7 +47,7 @@ def before_next(context: WalkContext, state: WalkState, next_: Polynomial) -> No
         claim = _alike(context, value.high, next_)
         key = ("ends", path, conditions.signature(claim))
         known = context.theory.decided(key, state.path, claim)
-        return Total(value.at, value.low, next_) if known else value
+        return replace(value, high=next_) if known else value
 
     if context.contracted:
         _change(state, ended)

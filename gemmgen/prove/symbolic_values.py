@@ -14,12 +14,14 @@ from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Una
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import OF_INTS
 from gemmgen.prove import (
+    block_scales,
     conditions,
     data,
     element_accesses,
     integers,
     polynomials,
     products,
+    scaled_products,
     term_totals,
 )
 from gemmgen.prove.conditions import Condition, Flag, Integer, Truth
@@ -156,6 +158,10 @@ def _evaluated(
             return cast(Value, found), False
         case Element():
             place = located(context, state, scope, expr)
+            if isinstance(place, GlobalPlace) and place.param.name in context.scale_tensors:
+                parts = block_scales.divided_in(expr.indices[0])
+                forms = [(form(context, state, scope, x), divisor) for x, divisor in parts]
+                return block_scales.load(context, state, place, forms), False
             return element_accesses.load(context, state, place, 1)[0], False
         case Int(literal):
             return polynomials.fixed(literal), False
@@ -296,7 +302,12 @@ def _binary(
         if scaled is not None:
             return scaled, False
     if not (is_integer(left) and is_integer(right)):
-        return _of_numbers(op, as_data(left), as_data(right)), False
+        x, y = as_data(left), as_data(right)
+        if op == "*" and context.block_scales:
+            scaled = scaled_products.product(context, state, x, y)
+            if scaled is not None:
+                return scaled, False
+        return _of_numbers(op, x, y), False
     x, y = cast(Integer, left), cast(Integer, right)
     if op in COMPARED:
         compare = COMPARED[op]
@@ -305,8 +316,8 @@ def _binary(
         )
         return found, False
     result = integers.combined(lambda a, b: _arithmetic(context, state, op, a, b), x, y)
-    if not wide:
-        _check_range(context, state, result, ())
+    if not wide and not (op == "/" and isinstance(result, Polynomial) and not result.uniform):
+        _check_range(context, state, result, ())  # a quotient is not greater than what is divided
     return result, wide
 
 
@@ -382,6 +393,10 @@ def _call(context: WalkContext, state: WalkState, function: str, own: list[Data]
     if function in ("fmaf", "fma", "mad"):
         if own[1] == Number(1.0):  # an addition of integers that may wrap
             total = _sum_of_totals(context, state, own[0], own[2])
+            if total is not None:
+                return total
+        if context.block_scales:
+            total = scaled_products.promoted(context, state, own[0], own[1], own[2])
             if total is not None:
                 return total
         return products.multiply_add(context, state, own[0], own[1], own[2])

@@ -5,13 +5,13 @@ Over 300 lines: one class, with a case for each kind of requirement.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import cast
 
 import numpy as np
 
 from gemmgen.base.record import record
-from gemmgen.ir.blocked_letters import block
+from gemmgen.ir.blocked_letters import block, plain
 from gemmgen.ir.decompositions import DECOMPOSITIONS, products_of
 from gemmgen.ir.interface import INT_MAX
 from gemmgen.ir.lowered import LoweredKernel
@@ -67,7 +67,9 @@ class WalkContext:
     ``exact``: no loop of unknown length came before, whose invariant may say less than is so;
     ``periods`` has the step and the period of each such loop; ``stopped`` says why the walk
     did not come to the end.  Nothing is known of symbols in
-    ``free`` but their range.  ``named`` are the threads of each named barrier.  ``later`` are
+    ``free`` but their range.  ``block_scales`` has the tensor of scales of each operand that has
+    one; ``base`` the operand of each name that its elements may have, times their scales or not.
+    ``named`` are the threads of each named barrier.  ``later`` are
     stores to tiles that are not a block's first.  ``bounded``: it looks for violations of some
     trips, not for a proof.
 
@@ -104,7 +106,7 @@ class WalkContext:
         self.long = {p.name for p in self.interface.params if p.kind == "stride"}
         self._require()
         self.output = next(p for p in self.interface.tensors if p.written)
-        letters = dict.fromkeys(x for p in self.interface.tensors for x in p.indices)
+        letters = dict.fromkeys(plain(x) for p in self.interface.tensors for x in p.indices)
         self.contracted = [x for x in letters if x not in self.output.indices]
         self.factors = [
             p.name for p in self.interface.tensors if set(self.contracted) & set(p.indices)
@@ -116,8 +118,10 @@ class WalkContext:
         self.grid = grid_of(self.interface, self.theory, self.sizes)
         if self.ranks > 1 and self.block_threads % WARP:
             raise Unsupported("clusters of blocks with a part of a warp")
-        if any(block(x) > 1 for tensor in self.interface.tensors for x in tensor.indices):
-            raise Unsupported("scales of blocks")
+        self.block_scales = dict(self._block_scales())
+        self.scale_tensors = {*self.block_scales.values()}
+        self.base = {name: name for name in self.factors}
+        self.base |= {self.scaled(name): name for name in self.block_scales}
         self.bounded = bool(given)
         parts, added = self.interface.parts, not self.interface.ordered
         groups = self.interface.groups
@@ -202,7 +206,30 @@ class WalkContext:
         return WalkState(cells, clocks=clocks, barriers=own)
 
     def extent(self, letter: str) -> Polynomial:
-        return self.sizes[self.interface.extent(letter)]
+        """The extent of a letter; of one that numbers blocks that of the elements."""
+        return self.sizes[self.interface.extent(plain(letter))]
+
+    def _block_scales(self) -> Iterator[tuple[str, str]]:
+        """Each operand that has scales of blocks, and their tensor, which has the same letters."""
+        for param in self.interface.tensors:
+            if any(block(letter) > 1 for letter in param.indices):
+                own = {plain(letter) for letter in param.indices}
+                (of,) = (
+                    each.name
+                    for each in self.interface.tensors
+                    if each.name in self.factors and set(each.indices) == own
+                )
+                yield of, param.name
+
+    def scaled(self, operand: str) -> str:
+        """The name of an operand's elements, each times the scale of its block: no tensor has
+        it."""
+        return f"{operand} * {self.block_scales[operand]}"
+
+    def scales_of(self, name: str) -> str | None:
+        """The scales that elements of this name are multiplied by."""
+        base = self.base[name]
+        return None if base == name else self.block_scales[base]
 
     def permuted(self, value: Data, lanes: tuple[int, ...]) -> Data:
         """``value`` with the number of each thread taken from the lane of its warp that ``lanes``

@@ -143,7 +143,7 @@ def test_a_planted_mistake_is_refuted_by_its_fact_alone(mistake: Mistake) -> Non
 def test_each_fact_refutes_a_mistake() -> None:
     """So that none can be removed."""
     assert {each.fact for each in ALL} == set(FACTS)
-    assert len({each.name for each in ALL}) == len(ALL) >= 287
+    assert len({each.name for each in ALL}) == len(ALL) >= 296
 
 
 def test_a_requirement_that_is_not_tight_is_not_needed() -> None:
@@ -153,6 +153,13 @@ def test_a_requirement_that_is_not_tight_is_not_needed() -> None:
     program = without_requirement(kernel.lowered, "M <= 2147483599")
     proof = prove(program.kernels[0], kernel.program.problem, 60.0, ("int32",))
     assert proof.status == "proved"
+
+
+def test_rows_of_scales_need_their_leading_dimension() -> None:
+    kernel = emitted("block_scales")
+    program = without_requirement(kernel.lowered, "ldsb * 12 >= K")
+    proof = prove(program.kernels[0], kernel.program.problem, 60.0, ("global bounds",))
+    assert proof.status == "refuted"
 
 
 @pytest.mark.by_default("hopper*")
