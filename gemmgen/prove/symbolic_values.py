@@ -21,6 +21,7 @@ from gemmgen.prove import (
     integers,
     polynomials,
     products,
+    scaled_products,
     term_totals,
 )
 from gemmgen.prove.conditions import Condition, Flag, Integer, Truth
@@ -303,7 +304,7 @@ def _binary(
     if not (is_integer(left) and is_integer(right)):
         x, y = as_data(left), as_data(right)
         if op == "*" and context.block_scales:
-            scaled = block_scales.product(context, state, x, y)
+            scaled = scaled_products.product(context, state, x, y)
             if scaled is not None:
                 return scaled, False
         return _of_numbers(op, x, y), False
@@ -393,7 +394,7 @@ def _call(context: WalkContext, state: WalkState, function: str, own: list[Data]
             if total is not None:
                 return total
         if context.block_scales:
-            total = block_scales.promoted(context, state, own[0], own[1], own[2])
+            total = scaled_products.promoted(context, state, own[0], own[1], own[2])
             if total is not None:
                 return total
         return products.multiply_add(context, state, own[0], own[1], own[2])
