@@ -11,18 +11,8 @@ from collections.abc import Iterator
 
 from gemmgen.ir.blocked_letters import block
 from gemmgen.ir.expr import Binary, Expr, Int, children
-from gemmgen.prove import (
-    condition_queries,
-    conditions,
-    element_accesses,
-    integers,
-    polynomials,
-)
-from gemmgen.prove.data import (
-    Data,
-    Pick,
-    TensorElement,
-)
+from gemmgen.prove import condition_queries, conditions, element_accesses, integers, polynomials
+from gemmgen.prove.data import Data, Pick, TensorElement
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.state import GlobalPlace, WalkState
 from gemmgen.prove.walk_context import WalkContext
@@ -52,6 +42,7 @@ def load(
             own = x if polynomials.same(block_of(context, x, size), form) else own
         found.append((letter, own))
         _check_inside(context, state, place.param.name, letter, form, own)
+    element_accesses.check_pitch(context, state, place)
     return element_accesses.element(context, place.param.name, tuple(found))
 
 
@@ -70,6 +61,7 @@ def _check_inside(
 
 
 def block_of(context: WalkContext, x: Polynomial, size: int) -> Polynomial:
+    """The number of the block that element ``x`` is in."""
     return integers.divided(context.theory, x, polynomials.fixed(size))[0]
 
 
@@ -77,7 +69,7 @@ def is_scale(context: WalkContext, value: object) -> bool:
     """Whether a value is a scale of a block, at least under a condition."""
     if isinstance(value, Pick):
         return is_scale(context, value.yes) or is_scale(context, value.no)
-    return isinstance(value, TensorElement) and value.tensor in context.block_scales.values()
+    return isinstance(value, TensorElement) and value.tensor in context.scale_tensors
 
 
 def element_index(index: Expr, letter: str) -> Expr:

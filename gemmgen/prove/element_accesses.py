@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from gemmgen.ir.blocked_letters import plain
+from gemmgen.ir.blocked_letters import block, plain
 from gemmgen.prove import (
     conditions,
     data,
@@ -116,17 +116,18 @@ def check_global(
     about = f"{name} is accessed outside"
     for part in parts:
         context.claim(state, "global bounds", part, about, address, path)
-    _check_pitch(context, state, tensor)
+    check_pitch(context, state, tensor)
 
 
-def _check_pitch(context: WalkContext, state: WalkState, tensor: GlobalPlace) -> None:
+def check_pitch(context: WalkContext, state: WalkState, tensor: GlobalPlace) -> None:
     """That rows do not overlap: an element inside its row is then no other row's."""
     steps = context.interface.steps(tensor.param)
     pitch = dict(context.interface.pitch).get(tensor.param.name)
     if pitch is None or pitch not in steps or pitch not in context.sizes:
         return
-    columns = context.extent(tensor.param.indices[-1])
-    spans = conditions.at_least(context.sizes[pitch], columns)
+    last = tensor.param.indices[-1]
+    spanned = polynomials.scale(context.sizes[pitch], block(last))
+    spans = conditions.at_least(spanned, context.extent(last))
     base = state.branch()
     base.path, base.mask = (), None
     about = f"a row of {tensor.param.name} is longer than its leading dimension"

@@ -155,6 +155,13 @@ def test_a_requirement_that_is_not_tight_is_not_needed() -> None:
     assert proof.status == "proved"
 
 
+def test_rows_of_scales_need_their_leading_dimension() -> None:
+    kernel = emitted("block_scales")
+    program = without_requirement(kernel.lowered, "ldsb * 12 >= K")
+    proof = prove(program.kernels[0], kernel.program.problem, 60.0, ("global bounds",))
+    assert proof.status == "refuted"
+
+
 @pytest.mark.by_default("hopper*")
 @pytest.mark.parametrize("name", ["hopper/pingpong", "best/deep"])
 def test_what_no_rule_covers_is_unknown_by_name(name: str) -> None:
