@@ -42,14 +42,14 @@ class _Scaled:
     low: Polynomial
     high: Polynomial
     inside: tuple[Condition, ...]
-    about: str
+    value: Data
 
     def taken(self, places: Ints) -> _Scaled:
         """The same of the threads at ``places``."""
         each = partial(polynomials.taken, places=places)
         at = tuple((letter, each(form)) for letter, form in self.at)
         inside = tuple(conditions.with_forms(one, each) for one in self.inside)
-        return _Scaled(at, each(self.low), each(self.high), inside, self.about)
+        return _Scaled(at, each(self.low), each(self.high), inside, self.value)
 
 
 def product(context: WalkContext, state: WalkState, left: Data, right: Data) -> Data | None:
@@ -74,19 +74,18 @@ def _scaled_element(context: WalkContext, state: WalkState, own: Data, scale: Da
         return _unknown(context, state, own)
     if own == data.ZERO:
         return own
-    about = f"multiplies {data.shown(own, 0)} by {data.shown(scale, 0)}"
     if not isinstance(own, TensorElement) or own.term is not None:
-        return _wrong(context, state, about)
+        return _wrong(context, state, _about(own, scale))
     name = context.block_scales.get(own.tensor)
     if name is None:
-        return scale if scale == data.ZERO else _wrong(context, state, about)
+        return scale if scale == data.ZERO else _wrong(context, state, _about(own, scale))
     k = data.form_at(own.at, context.contracted[0])
     assert k is not None
     inside = products.inside_tensor(context, own)
     parts = inside.parts if isinstance(inside, conditions.All) else (inside,)
-    scaled = _Scaled(own.at, k, polynomials.add(k, integers.ONE), parts, about)
+    scaled = _Scaled(own.at, k, polynomials.add(k, integers.ONE), parts, own)
     if not _is_factor(context, state, scale, name, scaled):
-        return _wrong(context, state, about)
+        return _wrong(context, state, _about(own, scale))
     return TensorElement(context.scaled(own.tensor), own.at)
 
 
@@ -136,7 +135,6 @@ def _scaled_total(
     context: WalkContext, state: WalkState, total: Total, scale: Data
 ) -> Total | UnknownData:
     """A sum times one scale: all of its products must be of one block, the scale's."""
-    about = f"multiplies {data.shown(total, 0)} by {data.shown(scale, 0)}"
     if total.extra:
         raise Unsupported("a sum that is scaled before it has all products")
     (letter,) = context.contracted
@@ -145,11 +143,15 @@ def _scaled_total(
         inside.append(conditions.less(form, context.extent(name)))
         if name != letter:
             inside.append(conditions.not_negative(form))
-    scaled = _Scaled(total.at, total.low, total.high, tuple(inside), about)
+    scaled = _Scaled(total.at, total.low, total.high, tuple(inside), total)
     for name in sorted(context.scale_tensors - {*total.scaled_by}):
         if _names(context, scale) <= {name} and _is_factor(context, state, scale, name, scaled):
             return replace(total, scaled_by=tuple(sorted((*total.scaled_by, name))))
-    return _wrong(context, state, about)
+    return _wrong(context, state, _about(total, scale))
+
+
+def _about(own: Data, scale: Data) -> str:
+    return f"multiplies {data.shown(own, 0)} by {data.shown(scale, 0)}"
 
 
 def _names(context: WalkContext, scale: Data) -> set[str]:
@@ -171,13 +173,18 @@ def _is_factor(
         if isinstance(leaf, TensorElement) and leaf.tensor == name:
             for letter, x in leaf.at:
                 alike = _is_in_block(context, letter, x, scaled)
-                _claim(context, state, alike, path, scaled, "of another block")
+                if alike is not conditions.YES:
+                    what = f"{_about(scaled.value, leaf)}, of another block"
+                    _claim(context, state, alike, path, scaled, what)
         elif leaf == data.ZERO or isinstance(leaf, UnknownData):
             # what contradicts the conditions for an element inside needs no claim
             other = (conditions.negated(one) for one in path)
             if not any(condition_queries.is_stated(scaled.inside, one) for one in other):
-                what = f"{data.shown(leaf, 0)} in place of a scale"
-                _claim(context, state, conditions.NO, path, scaled, what, leaf == data.ZERO)
+                what, certain = (
+                    f"{_about(scaled.value, leaf)} in place of a scale",
+                    leaf == data.ZERO,
+                )
+                _claim(context, state, conditions.NO, path, scaled, what, certain)
         else:
             return False
     return True
@@ -189,14 +196,13 @@ def _claim(
     claim: Condition,
     path: tuple[Condition, ...],
     scaled: _Scaled,
-    what: str,
+    about: str,
     certain: bool = True,
 ) -> None:
     """A claim of elements that are inside; of a part of the sum loops leave little known."""
-    if claim is not conditions.YES:
-        certain &= context.exact or context.partials is None
-        about, given = f"{scaled.about}, {what}", (*path, *scaled.inside)
-        context.claim(state, "products", claim, about, path=given, certain=certain)
+    certain &= context.exact or context.partials is None
+    given = (*path, *scaled.inside)
+    context.claim(state, "products", claim, about, path=given, certain=certain)
 
 
 def _is_in_block(context: WalkContext, letter: str, x: Polynomial, scaled: _Scaled) -> Condition:
