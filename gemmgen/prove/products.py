@@ -208,7 +208,7 @@ def extended(context: WalkContext, state: WalkState, sum_: Total, step: Polynomi
             left.remove(one)
             moved = True
             break
-    return replace(sum_, low=low, high=high, extra=tuple(left))
+    return Total(sum_.at, low, high, tuple(left), sum_.scaled_by)
 
 
 def joined(
