@@ -194,6 +194,8 @@ def _extents(context: WalkContext) -> Iterator[dict[str, int]]:
     }
     if name in pitches:
         return  # where it is a number, an address does not show its row
+    if name in map(context.interface.extent, context.output.indices):
+        return  # where it is a number, so is whether a row is inside
     step, period = max(context.periods, default=(8, 2))
     rules = context.interface.requirements
     for value in (1, step, step + 1, (period + 2) * step + 1, (period + 2) * step):
