@@ -7,9 +7,12 @@ other.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from typing import cast
 
 import numpy as np
 
+from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import (
     condition_queries,
     conditions,
@@ -163,7 +166,21 @@ def _joined(
     context.ledger.count("products")
     (contracted,) = context.contracted
     at = tuple((letter, found[letter]) for letter in context.output.indices)
-    return at, found[contracted]
+    return at, _of_its_threads(state, found[contracted])
+
+
+def _of_its_threads(state: WalkState, step: Polynomial) -> Polynomial:
+    """``step``, if it is the same in all threads that are here, as what it is in them: the numbers
+    of other threads, which may be anything, do not matter."""
+    if state.mask is None or step.uniform:
+        return step
+    own = polynomials.taken(step, _active(state.mask))
+    return own if own.uniform else step
+
+
+def _active(mask: Bools) -> Ints:
+    """The number of each thread that is here; in place of another one that of the first."""
+    return np.where(mask, np.arange(mask.size), int(np.argmax(mask)))
 
 
 def _longer(
@@ -248,7 +265,7 @@ def extended(context: WalkContext, state: WalkState, sum_: Total, step: Polynomi
             left.remove(one)
             moved = True
             break
-    return replace(sum_, low=low, high=high, extra=tuple(left))
+    return Total(sum_.at, low, high, tuple(left), sum_.scaled_by)
 
 
 def joined(
@@ -282,6 +299,9 @@ def _joined_totals(context: WalkContext, state: WalkState, left: Total, right: T
 
     A range that ends before it begins has no index, so neither may do that where they meet.
     """
+    if state.mask is not None and not data.same_place(left.at, right.at):
+        each = partial(data.taken, places=_active(state.mask))  # others' numbers may be anything
+        left, right = cast(Total, each(left)), cast(Total, each(right))
     there, here = (data.shown(each, 0) for each in (right, left))
     if not data.same_place(left.at, right.at):
         return _wrong(context, state, f"adds {there} to {here}")

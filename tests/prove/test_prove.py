@@ -246,6 +246,27 @@ double_buffer A B stages=3
 unroll tile_k=3
 split_k parts=2
 """,
+    "split_k with roles: numbers of the producer's threads do not matter": """
+gemm C[m, n] = A[m, k] * B[k, n]
+dtype A=f16 B=f16
+target sm_90a
+tile m=64 n=16 k=16
+cache_shared A B
+warp_tile m=64 n=16
+tensor_core via=mma
+double_buffer A B stages=2
+async_copy A B via=tma
+split_k parts=2 reduce=atomic
+warp_specialize producers=1
+""",
+    "as many columns as terms: with a number for both some columns are outside": """
+gemm C[m, n] = A[k, n] * B[m, k]
+assume N == K
+bind x=n y=m
+tile m=96 n=64 k=1
+register_block m=3 n=8
+persistent
+""",
 }
 """Schedules that were once refuted, and what they were refuted for."""
 
