@@ -80,18 +80,21 @@ class BarrierStates:
             dict(self.tests),
         )
 
+    def begin(self) -> None:
+        """The numbers of all mbarriers, before any is declared."""
+        capacity, agents = self.capacity, self.agents
+        self.numbers = {name: np.zeros(capacity, np.int64) for name in self.FIELDS}
+        self.numbers |= {
+            "collected": np.zeros((capacity, agents), np.int64),
+            "passed": np.zeros((capacity, agents), np.int64),
+            "waited": np.zeros((capacity, self.warps), np.int64),
+        }
+        self.guards = [ALWAYS] * capacity
+
     def declare(self, node: BarrierArray) -> None:
         """Adds an array of mbarriers."""
-        capacity = self.capacity
         if not self.numbers:
-            agents = self.agents
-            self.numbers = {name: np.zeros(capacity, np.int64) for name in self.FIELDS}
-            self.numbers |= {
-                "collected": np.zeros((capacity, agents), np.int64),
-                "passed": np.zeros((capacity, agents), np.int64),
-                "waited": np.zeros((capacity, self.warps), np.int64),
-            }
-            self.guards = [ALWAYS] * capacity
+            self.begin()
         begin = sum(size for _, size in self.first.values())
         self.first[node.name] = begin, node.size
 

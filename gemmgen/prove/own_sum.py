@@ -49,7 +49,7 @@ def check(context: WalkContext, problem: Problem) -> None:
                 formula.check(store, value, chosen, empty=True)
             elif not stored.totals:
                 shown = data.shown(store.value, 0)
-                stored.violate(f"what is stored has no sum: {shown}")
+                stored.violate(f"what is stored has no sum: {shown}", certain=not stored.unknown)
             elif not stored.wrong:
                 formula.check(store, value, chosen)
 
@@ -67,12 +67,13 @@ def _of_its_threads(store: OutputStore) -> OutputStore:
 
 
 class _Stored:
-    """One store to C; ``totals`` counts the sums in it."""
+    """One store to C; ``totals`` counts the sums in it, ``unknown``: it has a value that may be
+    anything."""
 
     def __init__(self, context: WalkContext, store: OutputStore):
         self.context, self.store = context, store
         self.state = WalkState({}, path=store.path, mask=store.mask)
-        self.totals, self.wrong = 0, False
+        self.totals, self.wrong, self.unknown = 0, False, False
 
     def violate(self, about: str, thread: int = 0, certain: bool = True) -> None:
         self.wrong = True
@@ -108,6 +109,7 @@ class _Stored:
                 self._same_place(f"an element of {value.tensor}", value.at)
             case UnknownData(reason, certain):
                 self.violate(f"what is stored has {reason}", certain=certain)
+                self.unknown |= not certain
             case _:
                 pass
         return value

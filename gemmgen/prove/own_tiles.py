@@ -37,7 +37,7 @@ def check(context: WalkContext, state: WalkState, roles: Sequence[TileBounds]) -
     for each in roles:
         is_own = polynomials.same(each.start, first)
         if not (is_own and polynomials.same(each.step, grid.blocks)):
-            if len(roles) == 2:
+            if len(roles) <= 2:
                 _refute(context, state, roles)
             raise Unsupported(
                 f"a role's loop over tiles from {polynomials.text(each.start)} by "

@@ -50,6 +50,7 @@ from gemmgen.prove import (
     lane_matrices,
     loops,
     polynomials,
+    ring_tiles,
     shared_accesses,
     split_parts,
     symbolic_values,
@@ -123,6 +124,8 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
             body = partial(run, context, node.body)
             is_peeled = state.clocks is not None or differs_by_trip(node)
             kind = PeeledLoop if is_peeled else loops.TripLoop
+            if state.clocks is not None and loops.is_over_tiles(context, node, state, scope):
+                return ring_tiles.walk(context, node, state, scope, run)
             return loops.loop(context, node, state, scope, body, kind)
         case If():
             return _if(context, node, state, scope)
@@ -219,6 +222,8 @@ def _if(
     context: WalkContext, node: If[Node], state: WalkState, scope: WalkScope
 ) -> list[WalkState]:
     test = _test(context, node, state, scope)
+    if state.clocks is not None:
+        test = condition_queries.decided(state.path, test)
     if isinstance(test, Truth) and isinstance(test.value, bool):
         return run(context, node.body if test.value else node.otherwise, [state], scope.inner())
     bodies = (node.body, node.otherwise)

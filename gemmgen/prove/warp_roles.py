@@ -28,18 +28,18 @@ def walk(
     parts = [walker.part(role, scope) for role in node.roles]
     if any(walker.has_two_loops(role.body) for role in node.roles):
         states = [state]
-        for part in parts:
-            states = walker.before(part, states)
+        for part, role in zip(parts, node.roles, strict=True):
+            states = walker.before(part, role, states)
         states = [after for each in states for after in role_tiles.walk(walker, parts, each)]
         for part in parts:
             states = walker.after(part, states)
         return states
     reads_ahead = any(walker.waits_before_its_loop(role.body) for role in node.roles[1:])
     parts[0].ahead = int(reads_ahead)
-    states = walker.before(parts[0], [state])
+    states = walker.before(parts[0], node.roles[0], [state])
     states = walker.first_trips(parts[0], states)
-    for part in parts[1:]:
-        states = walker.before(part, states)
+    for part, role in zip(parts[1:], node.roles[1:], strict=True):
+        states = walker.before(part, role, states)
     states = [after for each in states for after in walker.loop(parts, each)]
     for part in parts:
         states = walker.after(part, states)
