@@ -19,6 +19,7 @@ from gemmgen.prove import (
     role_trips,
 )
 from gemmgen.prove.conditions import Condition
+from gemmgen.prove.data import TermTotals, Total
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.role_loops import RoleWalker, WalkedRole
@@ -217,9 +218,9 @@ class Tiles:
         """What may hold before any trip along k but the first, at each of its points."""
         trips, context = self.trips(state), self.context
         heads, keys = list[WalkState](), list[Key]()
-        period = 0
+        first = period = 0
         with context.ledger.silent():
-            while not period or len(heads) < 2 * period:
+            while not period or len(heads) < first + 2 * period:
                 number = len(heads)
                 if number > MOST_TRIPS:
                     raise Unsupported("what a loop carries has no period that was found")
@@ -229,15 +230,18 @@ class Tiles:
                 state.path = self.inside
                 state.slots[REMAINDER] = polynomials.fixed((number + 1) % trips.period)
                 key = key_of("trip", state)
-                if not period and key in keys:
-                    period = number - keys.index(key)
+                if not period:
+                    same = (i for i in range(number) if keys[i] == key)
+                    at = next((i for i in same if _alike_sums(heads[i], state)), number)
+                    first, period = at, number - at
                 heads.append(state)
                 keys.append(key)
-        for number, (first, second) in enumerate(zip(heads, heads[period:], strict=False)):
-            here = trips.numbers((number + 1) % trips.period)[0]
+        for number in range(first, first + period):
+            one, two = heads[number], heads[number + period]
+            here, _ = trips.numbers((number + 1) % trips.period)
             since = polynomials.subtract(here, polynomials.fixed(number + 1))
-            found = invariants.regular(context, first, second, period, since)
-            found = order_joins.with_order(found, second)
+            found = invariants.regular(context, one, two, period, since)
+            found = order_joins.with_order(found, two)
             self.guesses.setdefault(keys[number], found)
 
     def following(
@@ -245,3 +249,12 @@ class Tiles:
     ) -> WalkState:
         """The state before the trip after one that is not the last."""
         return trips.trip(state, trip, after, only_going=True)[0]
+
+
+def _alike_sums(one: WalkState, other: WalkState) -> bool:
+    """Whether the same registers have a sum."""
+    return all(
+        isinstance(value, Total | TermTotals)
+        == isinstance(other.registers.get(place), Total | TermTotals)
+        for place, value in one.registers.items()
+    )
