@@ -111,4 +111,3 @@ class _RingTiles(Tiles):
         later = trips.loop.goes_on(polynomials.add(after, polynomials.fixed(self.lead)))
         found.path = (*found.path, later)
         return found
-

@@ -80,13 +80,15 @@ class RoleWalker:
                 return True
         return False
 
-    def part(self, role: WarpRole[Node], scope: WalkScope) -> WalkedRole:
-        own = self.context.every % self.context.block_threads
-        mask = np.zeros(self.context.threads, np.bool_)
-        for first, _ in role.parts:
-            mask |= (own >= first) & (own < first + role.threads)
-        inner = WalkScope(dict(scope.names), scope.depth + 1, role.name)
-        return WalkedRole(inner, mask, Where(None, role.origins))
+    def parts(self, role: WarpRole[Node], scope: WalkScope) -> list[WalkedRole]:
+        """A role, or each of its groups as one."""
+        own, found = self.context.every % self.context.block_threads, list[WalkedRole]()
+        for group, (first, threads) in enumerate(role.parts):
+            name = role.name if role.groups == 1 else f"{role.name} {group}"
+            inner = WalkScope(dict(scope.names), scope.depth + 1, name, role.groups > 1)
+            mask = (own >= first) & (own < first + threads)
+            found.append(WalkedRole(inner, mask, Where(None, role.origins)))
+        return found
 
     def _masked(
         self,

@@ -60,7 +60,9 @@ class Tiles:
 
     def check(self) -> None:
         """Claims that each tile of the block has its trip."""
-        own_tiles.check(self.context, self.entry, [*map(self.turns[0].bounds, self.parts)])
+        own_tiles.check(
+            self.context, self.entry, [[self.turns[0].bounds(part)] for part in self.parts]
+        )
 
     def run(self) -> list[WalkState]:
         context, grid = self.context, self.context.grid
@@ -74,13 +76,17 @@ class Tiles:
         self.inside = (*self.entry.path, conditions.less(grid.tile, grid.tiles))
         self.range()
         self.entry = self.entry.copy()
-        self.entry.slots[REMAINDER] = polynomials.ZERO
+        self.entry.slots |= self.counted()
         equal_orders.normalize(self.entry)
         self.points = TilePoints(context, self.entry, self._first)
         self.arrive_before_tile(self.entry)
         self.points.walk(self._visit)
         self.points.collect(self.as_first)
         return self.points.before_tiles()
+
+    def counted(self) -> dict[str, Polynomial]:
+        """Variables of a state that no thread has, before the first tile."""
+        return {REMAINDER: polynomials.ZERO}
 
     def range(self) -> None:
         """That the number of the tile after the last one fits an int."""

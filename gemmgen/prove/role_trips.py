@@ -169,7 +169,7 @@ class TileTrips:
         if not hasattr(self, "loop"):
             self.inner, self.reference = parts, state.copy()
             self.loop = CommonLoop(self.walker, parts, *bounds[0])
-        own = (self.loop.start, self.loop.stop, self.loop.by)
+        own = (self.start, self.stop, self.by)
         for start, stop, by in bounds:
             if not (polynomials.same(start, own[0]) and polynomials.same(stop, own[1])):
                 raise Unsupported("roles with different loops along k")
@@ -253,8 +253,5 @@ def _with_own_scopes(after: list[Ending]) -> list[Ending]:
     own: dict[int, WalkScope] = {}
     found: list[Ending] = []
     for nodes, scope, mask, where in after:
-        copied = own.setdefault(
-            id(scope), WalkScope(dict(scope.names), scope.depth, scope.role)
-        )
-        found.append((nodes, copied, mask, where))
+        found.append((nodes, own.setdefault(id(scope), scope.copy()), mask, where))
     return found

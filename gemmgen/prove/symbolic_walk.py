@@ -332,10 +332,19 @@ def _define(
     context: WalkContext, state: WalkState, scope: WalkScope, name: str, value: Value
 ) -> None:
     if isinstance(value, Polynomial):
+        value = _of_role(state, value) if scope.own else value
         value = integers.named(context.theory, value, name)
     key = scope.key(name)
     state.slots[key] = value
     scope.names[name] = VariableSlot(key)
+
+
+def _of_role(state: WalkState, value: Polynomial) -> Polynomial:
+    """A number that all threads here share, in place of other ones in threads of other roles."""
+    if state.mask is None or not value.concrete or value.uniform:
+        return value
+    own = data.numbers(value.constant, state.mask.size)[state.mask]
+    return polynomials.fixed(int(own[0])) if (own == own[0]).all() else value
 
 
 def _assign(
@@ -365,7 +374,7 @@ def _registers(state: WalkState, scope: WalkScope, node: RegisterArray) -> None:
 def _invoke(
     context: WalkContext, node: Invoke, state: WalkState, scope: WalkScope
 ) -> list[WalkState]:
-    inner = WalkScope(context.scope().names, scope.depth + 1, scope.role)
+    inner = WalkScope(context.scope().names, scope.depth + 1, scope.role, scope.own)
     for parameter, argument in zip(node.function.parameters, node.arguments, strict=True):
         if parameter.dtype is None:
             value = symbolic_values.value(context, state, scope, argument)
