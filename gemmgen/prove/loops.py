@@ -52,14 +52,6 @@ def loop(
     return after
 
 
-def is_over_tiles(
-    context: WalkContext, node: For[Node], state: WalkState, scope: WalkScope
-) -> bool:
-    """Whether a loop is that of a persistent block over its tiles."""
-    step = symbolic_values.form(context, state, scope, node.step)
-    return step.number() is None and polynomials.same(step, context.grid.blocks)
-
-
 def _unrolled(
     node: For[Node],
     state: WalkState,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from gemmgen.ir.control import For
 from gemmgen.ir.thread_code import Node
-from gemmgen.prove import conditions, polynomials
+from gemmgen.prove import conditions, polynomials, symbolic_values
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.goals import Where
 from gemmgen.prove.integers import Unsupported
@@ -21,6 +21,15 @@ from gemmgen.prove.role_tiles import Tiles
 from gemmgen.prove.role_trips import TileTrips
 from gemmgen.prove.state import WalkScope, WalkState
 from gemmgen.prove.walk_context import WalkContext
+
+
+def is_over_tiles(
+    context: WalkContext, node: For[Node], state: WalkState, scope: WalkScope
+) -> bool:
+    """Whether a loop has the step of a persistent block's loop over its tiles, which depends on
+    how many blocks there are."""
+    step = symbolic_values.form(context, state, scope, node.step)
+    return bool(step.symbols & context.grid.step.symbols)
 
 
 def walk(
