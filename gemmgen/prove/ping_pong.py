@@ -15,9 +15,10 @@ import numpy as np
 from gemmgen.ir.control import AdvanceRing, Assign
 from gemmgen.ir.expr import Element
 from gemmgen.ir.instruction import Instruction
+from gemmgen.ir.target import WARP
 from gemmgen.ir.traversal import inside
 from gemmgen.numerics.operators import Ints
-from gemmgen.prove import conditions, data, own_tiles, polynomials
+from gemmgen.prove import conditions, data, own_tiles, polynomials, warp_clocks
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.integers import Unsupported, divided
 from gemmgen.prove.polynomials import Polynomial
@@ -138,7 +139,9 @@ class _PingPong(Tiles):
     def arrive_before_tile(self, state: WalkState) -> None:
         """The numbers to which a consumer has skipped become symbols, if they are those of the
         position after the next tile."""
-        if state is not self.entry:
+        if state is self.entry:
+            self._note_met(state)
+        else:
             turn = (_number(state, TURN) + 1) % len(self.turns)
             state.slots[TURN] = polynomials.fixed(turn)
         for key in self.carried:
@@ -173,6 +176,25 @@ class _PingPong(Tiles):
             if isinstance(value, Polynomial) and _name(value) in values:
                 state.slots[key] = values[_name(value)]
         super().arrive_after_trips(kind, state)
+
+    def forget(self, out: WalkState, before: WalkState) -> None:
+        """Notes first which accesses the warps of a consumer know of each other: they may write
+        its slices of C again before they meet."""
+        self._note_met(out)
+        super().forget(out, before)
+
+    def _note_met(self, state: WalkState) -> None:
+        clocks = state.clocks
+        assert clocks is not None
+        masks = [part.mask for part in self.consumers if part.mask is not None]
+        warps = [np.unique(np.flatnonzero(mask) // WARP) for mask in masks]
+        if clocks.groups is None:
+            clocks.groups = np.zeros(clocks.warps, np.int64)
+            for number, own in enumerate(warps):
+                clocks.groups[own] = 1 << number
+        for trace in state.traces:
+            for own in warps:
+                warp_clocks.note_met(clocks, trace, own)
 
     # ---- stores ----
 

@@ -163,9 +163,13 @@ class Tiles:
             self.walk_trip(state, remainder.number())
         else:
             for out in self.trips(state).after(state.copy()):
-                order_joins.forget_since(out, state)
+                self.forget(out, state)
                 self.settle(out, self.entry)
                 self.arrive_before_tile(out)
+
+    def forget(self, out: WalkState, before: WalkState) -> None:
+        """Forgets which accesses are ordered by what a tile's end has left."""
+        order_joins.forget_since(out, before)
 
     def walk_tile(self, head: WalkState) -> None:
         trips = self.trips(head)
