@@ -58,6 +58,7 @@ def begin_store(
     warp = thread // WARP
     trace.read_epoch[warp, at], trace.read_lane[warp, at] = NEVER, thread % WARP
     trace.leaver[at], trace.leaving[at] = thread, 0
+    trace.met[at] = 0
     return flying, wrong, again, unseen
 
 
@@ -89,6 +90,7 @@ def begin_read(
     unseen = by_warp & trace.unfenced[np.where(by_warp, agent, 0), at]
     trace.read_epoch[warp, at], trace.read_lane[warp, at] = NEVER, MET
     trace.reading[warp, at] = 0
+    trace.met[at] = 0
     return flying, wrong, unseen
 
 

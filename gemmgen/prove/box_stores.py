@@ -82,16 +82,19 @@ def _save(
     numbers: Ints,
     cells: Ints,
 ) -> None:
-    """The store of some elements of a box, as if each were a thread's."""
+    """The store of some elements of a box, as if each were a thread's: one for the elements that
+    have values of one form."""
     inside = numbers < cells.size
     mask = None if inside.all() else inside
     numbers = np.where(inside, numbers, 0)
     at = boxes.indices(context.output, box, starts, numbers)
-    value = shared_state.content(state.cells[name], context.events, cells[numbers], mask)
     inside_c = products.inside_tensor(context, TensorElement(context.output.name, at))
     context.ledger.count("global bounds")
     path = (*state.path, inside_c)
-    context.stores.append(OutputStore(at, value, path, mask, context.where))
+    held = state.cells[name]
+    for alike in shared_state.alike(held, context.events, cells[numbers], mask):
+        value = shared_state.content(held, context.events, cells[numbers], alike)
+        context.stores.append(OutputStore(at, value, path, alike, context.where))
 
 
 def commit(context: WalkContext, state: WalkState) -> None:

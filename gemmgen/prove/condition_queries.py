@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gemmgen.numerics.operators import Ints
-from gemmgen.prove import polynomials
+from gemmgen.prove import conditions, polynomials
 from gemmgen.prove.conditions import (
     All,
     AnyOf,
@@ -61,3 +61,20 @@ def is_stated(path: Sequence[Condition], claim: Condition) -> bool:
             if apart.concrete and bool(np.all(np.asarray(apart.constant) >= 0)):
                 return True
     return False
+
+
+def decided(path: Sequence[Condition], condition: Condition) -> Condition:
+    """``condition`` without the parts that ``path`` states, or states the contrary of."""
+    match condition:
+        case Truth():
+            return condition
+        case All(parts):
+            return conditions.all_of(*(decided(path, part) for part in parts))
+        case AnyOf(parts):
+            return conditions.any_of(*(decided(path, part) for part in parts))
+        case _ if is_stated(path, condition):
+            return conditions.YES
+        case _ if is_stated(path, conditions.negated(condition)):
+            return conditions.NO
+        case _:
+            return condition

@@ -4,6 +4,7 @@ there is one such block."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import permutations
 
 import numpy as np
 
@@ -84,29 +85,50 @@ def _violate(context: WalkContext, store: OutputStore, thread: int, about: str) 
 
 
 def _letters(context: WalkContext) -> list[str]:
-    """The letters of C that are tiled, in the order of the interface's tiles."""
-    found: list[str] = []
-    for name, _ in context.interface.tiles:
-        own = [x for x in context.output.indices if context.interface.extent(x) == name]
-        found.append(next(x for x in own if x not in found))
-    return found
+    """The letters of C that are tiled, in the order of the interface's tiles.
+
+    Two letters may have one extent: then those come first for which tiles begin at multiples of
+    their sides.  Either order has as many tiles, so what is shown of one of them is coverage."""
+    names = [name for name, _ in context.interface.tiles]
+    own = [x for x in context.output.indices if context.interface.extent(x) in names]
+    orders = [
+        order
+        for order in permutations(own, len(names))
+        if [context.interface.extent(x) for x in order] == names
+    ]
+    first = context.stores[0]
+    for order in orders:
+        pairs = zip(order, context.grid.sides, strict=True)
+        if all(_begins_at(first, letter, side) is not None for letter, side in pairs):
+            return list(order)
+    return list(orders[0])
+
+
+def _begins_at(store: OutputStore, letter: str, side: int) -> Polynomial | None:
+    """The number of the tile in which a store is; None if tiles begin elsewhere."""
+    origin = _origin(store, letter)
+    if any(np.any(np.asarray(value) % side != 0) for value in origin.terms.values()):
+        return None
+    return Polynomial({name: value // side for name, value in origin.terms.items()})
 
 
 def _tile_indices(context: WalkContext) -> list[Polynomial]:
     """The index of the block's tile, by extent, then those of its matrix."""
     first = context.stores[0]
     found: list[Polynomial] = []
-    for letter, size in zip(_letters(context), context.grid.sides, strict=True):
-        origin = _origin(first, letter)
-        if any(np.any(np.asarray(value) % size != 0) for value in origin.terms.values()):
-            raise Unsupported(f"a tile along {letter} that begins at {polynomials.text(origin)}")
-        found.append(Polynomial({name: value // size for name, value in origin.terms.items()}))
+    letters = _letters(context)
+    for letter, size in zip(letters, context.grid.sides, strict=True):
+        own = _begins_at(first, letter, size)
+        if own is None:
+            origin = polynomials.text(_origin(first, letter))
+            raise Unsupported(f"a tile along {letter} that begins at {origin}")
+        found.append(own)
     for letter, _ in context.interface.batches:
         own = data.form_at(first.at, letter)
         assert own is not None
         found.append(own)
     for store in context.stores[1:]:
-        for letter in _letters(context):
+        for letter in letters:
             if not polynomials.same(_origin(store, letter), _origin(first, letter)):
                 raise Unsupported("stores that count from different elements of C")
         for letter, _ in context.interface.batches:
@@ -130,9 +152,9 @@ def _origin(store: OutputStore, letter: str) -> Polynomial:
 
 def _offsets(context: WalkContext) -> list[list[Ints]]:
     """For each store the indices of its threads in the tile."""
-    found: list[list[Ints]] = []
+    letters, found = _letters(context), list[list[Ints]]()
     for store in context.stores:
-        own = [data.form_at(store.at, letter) for letter in _letters(context)]
+        own = [data.form_at(store.at, letter) for letter in letters]
         found.append([numbers(form.constant, context.threads) for form in own if form is not None])
     return found
 

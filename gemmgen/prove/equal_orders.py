@@ -130,6 +130,7 @@ def _join_traces(clocks: Clocks, trace: LastAccesses, others: list[LastAccesses]
         trace.write_lane[trace.write_lane != other.write_lane] = SEVERAL_LANES
         trace.flight[trace.flight == NO_AGENT] = other.flight[trace.flight == NO_AGENT]
         trace.unfenced[other.unfenced] = True
+        np.bitwise_and(trace.met, other.met, out=trace.met)
         later = (other.reading != NO_AGENT) & (
             (trace.reading == NO_AGENT) | (other.reading < trace.reading)
         )

@@ -80,15 +80,8 @@ class BarrierStates:
             dict(self.tests),
         )
 
-    def declare(self, node: BarrierArray) -> None:
-        """Adds an array of mbarriers."""
-        if not self.numbers:
-            self.begin()
-        begin = sum(size for _, size in self.first.values())
-        self.first[node.name] = begin, node.size
-
     def begin(self) -> None:
-        """No mbarrier is initialized; there may be none."""
+        """The numbers of all mbarriers, before any is declared."""
         capacity, agents = self.capacity, self.agents
         self.numbers = {name: np.zeros(capacity, np.int64) for name in self.FIELDS}
         self.numbers |= {
@@ -97,6 +90,13 @@ class BarrierStates:
             "waited": np.zeros((capacity, self.warps), np.int64),
         }
         self.guards = [ALWAYS] * capacity
+
+    def declare(self, node: BarrierArray) -> None:
+        """Adds an array of mbarriers."""
+        if not self.numbers:
+            self.begin()
+        begin = sum(size for _, size in self.first.values())
+        self.first[node.name] = begin, node.size
 
     def __getattr__(self, name: str) -> Ints:
         try:

@@ -246,6 +246,7 @@ def _join_writers(trace: LastAccesses, other: LastAccesses) -> None:
 
 def _join_accesses(trace: LastAccesses, other: LastAccesses) -> None:
     trace.read_lane[:] = _lanes(trace.read_lane, other.read_lane)
+    np.bitwise_and(trace.met, other.met, out=trace.met)
     np.logical_or(trace.unfenced, other.unfenced, out=trace.unfenced)
     trace.reading[:] = _fewer(trace.reading, other.reading, other.reading != NO_AGENT)
     apart = (trace.leaver != NO_AGENT) & (other.leaver != NO_AGENT) & (trace.leaver != other.leaver)

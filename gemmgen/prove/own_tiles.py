@@ -7,6 +7,7 @@ block's tiles are listed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from gemmgen.base.record import record
 from gemmgen.prove import conditions, polynomials
@@ -29,25 +30,29 @@ class TileBounds:
     step: Polynomial
 
 
-def check(context: WalkContext, state: WalkState, roles: Sequence[TileBounds]) -> None:
-    """Claims that the last role has all tiles of its block, and the others the same ones.
+def check(context: WalkContext, state: WalkState, roles: Sequence[Sequence[TileBounds]]) -> None:
+    """Claims that the last role has all tiles of its block, and the others the same ones.  Groups
+    of threads of one role have its tiles in turn.
     Raises ``Unsupported``, if that is not a question of how many tiles there are."""
     grid, own = context.grid, roles[-1]
     first, every = grid.of_rank(grid.block, context.rank), polynomials.scale(grid.tiles, grid.ranks)
-    for each in roles:
-        is_own = polynomials.same(each.start, first)
-        if not (is_own and polynomials.same(each.step, grid.blocks)):
-            if len(roles) == 2:
-                _refute(context, state, roles)
-            raise Unsupported(
-                f"a role's loop over tiles from {polynomials.text(each.start)} by "
-                f"{polynomials.text(each.step)}"
-            )
-    context.claim(state, "coverage", _equal(own.stop, every), "a tile has no block")
+    for groups in roles:
+        step = polynomials.scale(grid.blocks, len(groups))
+        for number, each in enumerate(groups):
+            start = polynomials.add(first, polynomials.scale(grid.blocks, number))
+            if not (polynomials.same(each.start, start) and polynomials.same(each.step, step)):
+                if len(roles) <= 2:
+                    _refute(context, state, roles)
+                raise Unsupported(
+                    f"a role's loop over tiles from {polynomials.text(each.start)} by "
+                    f"{polynomials.text(each.step)}"
+                )
+    for each in own:
+        context.claim(state, "coverage", _equal(each.stop, every), "a tile has no block")
     some = _some_products(context)
-    for other in roles[:-1]:
+    for other in (each for groups in roles[:-1] for each in groups):
         about = "a role waits for tiles that another role does not have"
-        context.claim(state, "barriers", _equal(other.stop, own.stop), about, path=some)
+        context.claim(state, "barriers", _equal(other.stop, own[0].stop), about, path=some)
 
 
 def _equal(left: Polynomial, right: Polynomial) -> Condition:
@@ -60,12 +65,12 @@ def _some_products(context: WalkContext) -> tuple[Condition, ...]:
     return tuple(conditions.less(polynomials.ZERO, each) for each in extents)
 
 
-def _refute(context: WalkContext, state: WalkState, roles: Sequence[TileBounds]) -> None:
+def _refute(context: WalkContext, state: WalkState, roles: Sequence[Sequence[TileBounds]]) -> None:
     """Looks for a small grid in which these loops are wrong."""
     grid = context.grid
     for blocks in range(1, MOST_BLOCKS + 1):
         for tiles in range(blocks, MOST_TILES + 1):
-            listed = [_listed(context, each, blocks, tiles) for each in roles]
+            listed = [_in_turn(context, groups, blocks, tiles) for groups in roles]
             if not all(listed):
                 continue
             here = state.branch()
@@ -87,6 +92,18 @@ def _refute(context: WalkContext, state: WalkState, roles: Sequence[TileBounds])
                     about = "a role has other tiles of its block than another role"
                     context.violated(here, "barriers" if apart else "products", about)
                     return
+
+
+def _in_turn(
+    context: WalkContext, groups: Sequence[TileBounds], blocks: int, tiles: int
+) -> list[list[int]]:
+    """The tiles of each block that the groups of a role have, each of them in its turn."""
+    of_groups = [_listed(context, each, blocks, tiles) for each in groups]
+    found: list[list[int]] = []
+    for own in zip(*of_groups, strict=False):
+        rounds = zip_longest(*own)
+        found.append([tile for each in rounds for tile in each if tile is not None])
+    return found
 
 
 def _listed(context: WalkContext, role: TileBounds, blocks: int, tiles: int) -> list[list[int]]:

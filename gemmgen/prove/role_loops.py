@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gemmgen.ir.control import Block, For, If
-from gemmgen.ir.thread_code import Node, executes, inner
+from gemmgen.ir.thread_code import Advance, Node, executes, inner
 from gemmgen.ir.traversal import names_in
 from gemmgen.ir.warp_roles import WarpRole
 from gemmgen.numerics.operators import Bools
@@ -22,22 +22,22 @@ from gemmgen.prove.state import WalkScope, WalkState
 from gemmgen.prove.walk_context import WalkContext
 
 Run = Callable[[WalkContext, Sequence[Node], list[WalkState], WalkScope], list[WalkState]]
+Ending = tuple[Sequence[Node], WalkScope, "Bools | None", Where]
+"""Statements after a loop, with their scope and threads."""
 WAITS = "try_wait"
 
 
 @dataclass
 class WalkedRole:
-    """One role: its threads, and its loop with the scope and the threads that run it.  ``after`` is
-    what follows the loop, from the inside out.  ``ahead``: trips that it is ahead of the others."""
+    """One role: its threads, all of them if there is no mask, and its loop with the scope and the
+    threads that run it.  ``after`` is what follows the loop, from the inside out.  ``ahead``: trips
+    that it is ahead of the others."""
 
-    role: WarpRole[Node]
     scope: WalkScope
-    mask: Bools
+    mask: Bools | None
     where: Where
     loop: For[Node] | None = None
-    after: list[tuple[Sequence[Node], WalkScope, Bools, Where]] = field(
-        default_factory=list[tuple[Sequence[Node], WalkScope, Bools, Where]]
-    )
+    after: list[Ending] = field(default_factory=list["Ending"])
     ahead: int = 0
 
 
@@ -80,20 +80,22 @@ class RoleWalker:
                 return True
         return False
 
-    def part(self, role: WarpRole[Node], scope: WalkScope) -> WalkedRole:
-        own = self.context.every % self.context.block_threads
-        mask = np.zeros(self.context.threads, np.bool_)
-        for first, _ in role.parts:
-            mask |= (own >= first) & (own < first + role.threads)
-        inner = WalkScope(dict(scope.names), scope.depth + 1, role.name)
-        return WalkedRole(role, inner, mask, Where(None, role.origins))
+    def parts(self, role: WarpRole[Node], scope: WalkScope) -> list[WalkedRole]:
+        """A role, or each of its groups as one."""
+        own, found = self.context.every % self.context.block_threads, list[WalkedRole]()
+        for group, (first, threads) in enumerate(role.parts):
+            name = role.name if role.groups == 1 else f"{role.name} {group}"
+            inner = WalkScope(dict(scope.names), scope.depth + 1, name, role.groups > 1)
+            mask = (own >= first) & (own < first + threads)
+            found.append(WalkedRole(inner, mask, Where(None, role.origins)))
+        return found
 
     def _masked(
         self,
         nodes: Sequence[Node],
         states: list[WalkState],
         scope: WalkScope,
-        mask: Bools,
+        mask: Bools | None,
         where: Where,
         given: tuple[Condition, ...] = (),
     ) -> list[WalkState]:
@@ -114,9 +116,11 @@ class RoleWalker:
 
     # ---- before and after the loop ----
 
-    def before(self, part: WalkedRole, states: list[WalkState]) -> list[WalkState]:
+    def before(
+        self, part: WalkedRole, role: WarpRole[Node], states: list[WalkState]
+    ) -> list[WalkState]:
         """What a role does before its loop, which is found."""
-        return self.enter(part, part.role.body, states, part.scope, part.mask, part.where)
+        return self.enter(part, role.body, states, part.scope, part.mask, part.where)
 
     def enter(
         self,
@@ -124,7 +128,7 @@ class RoleWalker:
         nodes: Sequence[Node],
         states: list[WalkState],
         scope: WalkScope,
-        mask: Bools,
+        mask: Bools | None,
         where: Where,
     ) -> list[WalkState]:
         at = [i for i, node in enumerate(nodes) if self.has_loop(node)]
@@ -148,18 +152,21 @@ class RoleWalker:
             case _:
                 raise Unsupported("a role's loop over tiles in another statement")
 
-    def _threads(self, node: If[Node], state: WalkState, scope: WalkScope, mask: Bools) -> bytes:
+    def _threads(
+        self, node: If[Node], state: WalkState, scope: WalkScope, mask: Bools | None
+    ) -> bytes:
         """The threads of ``mask`` that take a branch."""
         here = state.branch()
         here.mask = mask
         test = symbolic_values.truth(self.context, here, scope, node.condition)
         if not isinstance(test, Truth):
             raise Unsupported("a role's loop over tiles under a condition on sizes")
-        return np.asarray(mask & test.value, np.bool_).tobytes()
+        own = np.ones(self.context.threads, np.bool_) if mask is None else mask
+        return np.asarray(own & test.value, np.bool_).tobytes()
 
     def after(self, part: WalkedRole, states: list[WalkState]) -> list[WalkState]:
         for nodes, scope, mask, where in part.after:
-            if nodes and part.ahead:
+            if part.ahead and not all(isinstance(node, Advance) for node in _statements(nodes)):
                 raise Unsupported("what a role that is ahead does after its loop")
             states = self._masked(nodes, states, scope, mask, where)
         return states
@@ -224,6 +231,14 @@ class RoleWalker:
                     at = polynomials.add(start, polynomials.fixed((number + part.ahead) * by))
                     states = self.trip(part, states, at)
         return states
+
+
+def _statements(nodes: Sequence[Node]) -> list[Node]:
+    """Those that ``nodes`` are made of, without blocks."""
+    found: list[Node] = []
+    for node in nodes:
+        found += _statements(node.body) if isinstance(node, Block) else [node]
+    return found
 
 
 class CommonLoop(PeeledLoop):

@@ -15,7 +15,7 @@ from gemmgen.base.record import record
 from gemmgen.ir.target import WARP
 from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import warp_clocks
-from gemmgen.prove.data import Data, UnknownData, gathered, taken
+from gemmgen.prove.data import Data, UnknownData, gathered, skeleton, taken
 from gemmgen.prove.warp_clocks import Clocks, LastAccesses, new_trace
 
 NONE, SEVERAL = -1, -2
@@ -116,6 +116,20 @@ def content(cells: Cells, events: Events, at: Ints, mask: Bools | None) -> Data:
         )
     found = gathered(parts)
     return MIXED if found is None else found
+
+
+def alike(
+    cells: Cells, events: Events, at: Ints, mask: Bools | None
+) -> list[Bools] | list[Bools | None]:
+    """The threads whose elements have values of one form, for each form."""
+    event = cells.event[at]
+    active = np.ones(at.size, np.bool_) if mask is None else mask
+    found: dict[object, Bools] = {}
+    for number in np.unique(event[active]):
+        own = cast(Bools, active & (event == number))
+        form = None if number == NONE else skeleton(events.values[int(number)])
+        found[form] = found[form] | own if form in found else own
+    return [mask] if len(found) <= 1 else [*found.values()]
 
 
 def store(cells: Cells, event: int, at: Ints, threads: Ints) -> None:

@@ -68,13 +68,19 @@ Binding = Value | VariableSlot | GlobalPlace | SharedPlace | RegisterPlace | Mat
 
 class WalkScope:
     """Names and what they mean; ``depth`` and the warps' ``role`` make the keys of variables differ
-    from others."""
+    from others.  ``own``: a variable that has one number in all threads of the role has it in all
+    threads, since no other one reads it."""
 
-    def __init__(self, names: dict[str, Binding], depth: int = 0, role: str = ""):
-        self.names, self.depth, self.role = names, depth, role
+    def __init__(
+        self, names: dict[str, Binding], depth: int = 0, role: str = "", own: bool = False
+    ):
+        self.names, self.depth, self.role, self.own = names, depth, role, own
 
     def inner(self) -> WalkScope:
-        return WalkScope(dict(self.names), self.depth + 1, self.role)
+        return WalkScope(dict(self.names), self.depth + 1, self.role, self.own)
+
+    def copy(self) -> WalkScope:
+        return WalkScope(dict(self.names), self.depth, self.role, self.own)
 
     def key(self, name: str) -> str:
         return f"{name}@{self.role}@{self.depth}"

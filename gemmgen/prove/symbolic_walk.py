@@ -50,6 +50,7 @@ from gemmgen.prove import (
     lane_matrices,
     loops,
     polynomials,
+    ring_tiles,
     shared_accesses,
     split_parts,
     symbolic_values,
@@ -127,6 +128,8 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
             body = partial(run, context, node.body)
             is_peeled = state.clocks is not None or differs_by_trip(node)
             kind = PeeledLoop if is_peeled else loops.TripLoop
+            if state.clocks is not None and ring_tiles.is_over_tiles(context, node, state, scope):
+                return ring_tiles.walk(context, node, state, scope, run)
             return loops.loop(context, node, state, scope, body, kind)
         case If():
             return _if(context, node, state, scope)
@@ -223,6 +226,8 @@ def _if(
     context: WalkContext, node: If[Node], state: WalkState, scope: WalkScope
 ) -> list[WalkState]:
     test = _test(context, node, state, scope)
+    if state.clocks is not None:
+        test = condition_queries.decided(state.path, test)
     if isinstance(test, Truth) and isinstance(test.value, bool):
         return run(context, node.body if test.value else node.otherwise, [state], scope.inner())
     bodies = (node.body, node.otherwise)
@@ -331,10 +336,19 @@ def _define(
     context: WalkContext, state: WalkState, scope: WalkScope, name: str, value: Value
 ) -> None:
     if isinstance(value, Polynomial):
+        value = _of_role(state, value) if scope.own else value
         value = integers.named(context.theory, value, name)
     key = scope.key(name)
     state.slots[key] = value
     scope.names[name] = VariableSlot(key)
+
+
+def _of_role(state: WalkState, value: Polynomial) -> Polynomial:
+    """A number that all threads here share, in place of other ones in threads of other roles."""
+    if state.mask is None or not value.concrete or value.uniform:
+        return value
+    own = data.numbers(value.constant, state.mask.size)[state.mask]
+    return polynomials.fixed(int(own[0])) if (own == own[0]).all() else value
 
 
 def _assign(
@@ -364,7 +378,7 @@ def _registers(state: WalkState, scope: WalkScope, node: RegisterArray) -> None:
 def _invoke(
     context: WalkContext, node: Invoke, state: WalkState, scope: WalkScope
 ) -> list[WalkState]:
-    inner = WalkScope(context.scope().names, scope.depth + 1, scope.role)
+    inner = WalkScope(context.scope().names, scope.depth + 1, scope.role, scope.own)
     for parameter, argument in zip(node.function.parameters, node.arguments, strict=True):
         if parameter.dtype is None:
             value = symbolic_values.value(context, state, scope, argument)

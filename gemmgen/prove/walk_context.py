@@ -201,7 +201,7 @@ class WalkContext:
             return WalkState(cells)
         clocks = new_clocks(warps, barriers, timed=self.ranks > 1)
         own = BarrierStates(warps, barriers, clocks.now.size, clocks.timed)
-        if not barriers:
+        if not barriers:  # TMA stores alone: the order of accesses is that of barriers
             own.begin()
         return WalkState(cells, clocks=clocks, barriers=own)
 

@@ -31,7 +31,9 @@ class LastAccesses:
     that counts a copy to the element under way; ``unfenced`` are the warps after whose accesses
     no ``fence.proxy.async`` has been.  ``leaver`` is the thread whose copy of it to global memory
     is under way, and ``leaving`` how many groups that thread has committed since; ``reading`` is
-    how many groups of wgmma each warp has committed since one that reads it, -1 if it waited."""
+    how many groups of wgmma each warp has committed since one that reads it, -1 if it waited.
+    ``met`` has the bits of groups of warps: each warp of a group knows of all accesses by warps of
+    the group, whatever its epochs say.  An access clears them."""
 
     read_epoch: Ints
     read_lane: Ints
@@ -42,13 +44,14 @@ class LastAccesses:
     leaver: Ints
     leaving: Ints
     reading: Ints
+    met: Ints
     unfenced: Bools
 
     @property
     def _numbers(self) -> tuple[Ints, ...]:
         own = (self.read_epoch, self.read_lane, self.write_agent, self.write_epoch)
         also = (self.write_lane, self.flight, self.leaver, self.leaving)
-        return (*own, *also, self.reading)
+        return (*own, *also, self.reading, self.met)
 
     def copy(self) -> LastAccesses:
         return LastAccesses(*(own.copy() for own in self._numbers), unfenced=self.unfenced.copy())
@@ -77,6 +80,7 @@ def new_trace(warps: int, count: int) -> LastAccesses:
         full(NO_AGENT, count),
         full(0, count),
         of_warps(NO_AGENT, np.int16),
+        full(0, count),
         np.zeros((warps, count), np.bool_),
     )
 
@@ -85,15 +89,18 @@ def new_trace(warps: int, count: int) -> LastAccesses:
 class Clocks:
     """``now`` is the epoch of each agent; ``sharing`` are the lanes of each warp that know what it
     knows.  In a cluster each agent ``a`` has a second number, ``timed + a``: a warp that knows of
-    an epoch of it knows that it is over, but may not see the accesses in it."""
+    an epoch of it knows that it is over, but may not see the accesses in it.  ``groups`` has a bit
+    of each warp, that of the warps which meet at named barriers of their own; 0 of others."""
 
     known: Ints
     now: Ints
     sharing: Bools
     timed: int = 0
+    groups: Ints | None = None
 
     def copy(self) -> Clocks:
-        return Clocks(self.known.copy(), self.now.copy(), self.sharing.copy(), self.timed)
+        own = self.known.copy(), self.now.copy(), self.sharing.copy()
+        return Clocks(*own, self.timed, self.groups)
 
     def numbers_of(self, agents: Ints) -> Ints:
         """The numbers of some agents: both, in a cluster."""
@@ -144,6 +151,7 @@ def read(clocks: Clocks, trace: LastAccesses, at: Ints, threads: Ints) -> tuple[
     trace.read_lane[warp, at] = new
     trace.read_lane[warp[together], at[together]] = SEVERAL_LANES
     trace.unfenced[warp, at] = True
+    trace.met[at] = 0
     return flying, wrong
 
 
@@ -162,6 +170,7 @@ def write(
     warp = threads // WARP
     trace.write_agent[at], trace.write_epoch[at] = warp, clocks.now[warp]
     trace.write_lane[at], trace.unfenced[warp, at] = threads % WARP, True
+    trace.met[at] = 0
     return flying, wrong, late
 
 
@@ -170,6 +179,10 @@ def unknown_write(clocks: Clocks, trace: LastAccesses, at: Ints, threads: Ints) 
     agent, own = trace.write_agent[at], trace.write_lane[at]
     other = trace.write_epoch[at] > clocks.known[warp, agent]
     alone = (own != MET) & (own != lane)
+    if clocks.groups is not None:
+        of_warp = (agent != NO_AGENT) & (agent < clocks.warps)
+        shared = clocks.groups[warp] & clocks.groups[np.where(of_warp, agent, 0)]
+        other &= ~(of_warp & ((trace.met[at] & shared) != 0))
     return (agent != NO_AGENT) & np.where(agent == warp, alone, other)
 
 
@@ -179,8 +192,26 @@ def unknown_read(clocks: Clocks, trace: LastAccesses, at: Ints, threads: Ints) -
     epochs = trace.read_epoch[:, at]
     own = np.arange(clocks.warps)[:, None] == warp
     apart = np.where(own, epochs == NEVER, epochs > clocks.known[warp, : clocks.warps].T)
+    if clocks.groups is not None:
+        shared = clocks.groups[:, None] & clocks.groups[warp]
+        apart &= own | ((trace.met[at] & shared) == 0)
     within = trace.read_lane[warp, at]
     return apart.any(axis=0) | ((within != NO_LANE) & (within != MET) & (within != lane))
+
+
+def note_met(clocks: Clocks, trace: LastAccesses, warps: Ints) -> None:
+    """Sets the bit of a group's ``warps`` where each knows of all accesses by the group."""
+    assert clocks.groups is not None
+    among = clocks.known[np.ix_(warps, warps)]
+    np.fill_diagonal(among, NEVER - 1)
+    known = np.zeros(clocks.known.shape[1], np.int64)
+    known[warps] = among.min(axis=0)
+    lanes = np.isin(trace.read_lane[warps], (MET, NO_LANE))
+    read = (trace.read_epoch[warps] <= known[warps][:, None]) & lanes
+    agent = trace.write_agent
+    written = (trace.write_epoch <= known[agent]) & (trace.write_lane == MET)
+    every = read.all(axis=0) & (written | ~np.isin(agent, warps))
+    trace.met[every] |= clocks.groups[warps[0]]
 
 
 # ---- barriers ----
