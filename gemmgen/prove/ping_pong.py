@@ -41,6 +41,7 @@ def limit_blocks(context: WalkContext) -> None:
     if not step.concrete:
         most = polynomials.fixed(MOST_BLOCKS // context.grid.ranks)
         context.theory.known(step, conditions.at_least(most, step))
+        context.assumed.append(f"gridDim.x <= {MOST_BLOCKS}")
 
 
 def walk(walker: RoleWalker, parts: list[WalkedRole], state: WalkState) -> list[WalkState]:

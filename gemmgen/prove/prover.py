@@ -73,7 +73,7 @@ def prove(
     )
     assumed = (*(rule.text() for rule in kernel.interface.requirements), *terms)
     context, outcomes = examined(kernel, problem, seconds, {}, facts, questions)
-    proof = Proof(outcomes, assumed)
+    proof = Proof(outcomes, (*assumed, *(context.assumed if context is not None else ())))
     if context is None:
         proof.not_covered = "" if outcomes[0].late else outcomes[0].reason
     else:

@@ -65,6 +65,7 @@ class WalkContext:
     """One kernel, for symbolic sizes; those in ``given`` have these values.
 
     ``exact``: no loop of unknown length came before, whose invariant may say less than is so;
+    ``assumed`` are limits of a launch, beside the requirements of a call.
     ``periods`` has the step and the period of each such loop; ``stopped`` says why the walk
     did not come to the end.  Nothing is known of symbols in
     ``free`` but their range.  ``block_scales`` has the tensor of scales of each operand that has
@@ -96,6 +97,7 @@ class WalkContext:
         self.free: dict[str, tuple[int, int] | None] = {}
         self.exact, self.stopped = True, ""
         self.periods: list[tuple[int, int]] = []
+        self.assumed: list[str] = []
         self.every = cast(Ints, np.arange(self.threads))
         self.rank = self.every // self.block_threads
         self.aligned: dict[str, int] = {}

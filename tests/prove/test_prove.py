@@ -125,7 +125,8 @@ def test_all_facts_are_proved(name: str) -> None:
     required = tuple(rule.text() for rule in face.requirements)
     prepared = [p.name for p in face.prepared]
     assert proof.assumed[: len(required)] == required
-    assert [text.split(" has ")[0] for text in proof.assumed[len(required) :]] == prepared
+    others = [text for text in proof.assumed[len(required) :] if "gridDim" not in text]
+    assert [text.split(" has ")[0] for text in others] == prepared
 
 
 @pytest.mark.by_default(*BY_DEFAULT)
