@@ -10,7 +10,7 @@ from gemmgen.ir.expr import Element, Expr
 from gemmgen.ir.lane_matrices import OperandArray, packed
 from gemmgen.ir.target import WARP
 from gemmgen.ir.warp_matrices import FragmentArray
-from gemmgen.numerics.operators import Ints
+from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import (
     condition_queries,
     data,
@@ -115,11 +115,16 @@ def _taken(
 ) -> Data:
     """Of each lane the element of an operand that it multiplies."""
     owners = [operand.owners[each] for each in at]
-    used = {register for _, register in owners}
-    if len(used) != 1:
-        raise Unsupported("lanes that multiply elements of different registers")
-    own = held(state, operand.place, operand.first + used.pop())
-    return context.permuted(own, tuple(lane for lane, _ in owners))
+    lanes, lane = tuple(own for own, _ in owners), context.every % WARP
+    parts: list[tuple[Bools, Data]] = []
+    for register in sorted({register for _, register in owners}):
+        own = held(state, operand.place, operand.first + register)
+        there = np.array([each == register for _, each in owners])
+        parts.append((there[lane], context.permuted(own, lanes)))
+    found = data.gathered(parts) if len(parts) > 1 else parts[0][1]
+    if found is None:
+        raise Unsupported("lanes that multiply different kinds of elements")
+    return found
 
 
 # ---- lanes that wait for each other ----
