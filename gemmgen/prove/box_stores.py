@@ -13,7 +13,7 @@ from gemmgen.prove import (
     boxes,
     condition_queries,
     polynomials,
-    products,
+    settled_values,
     shared_accesses,
     shared_state,
     symbolic_values,
@@ -88,7 +88,7 @@ def _save(
     mask = None if inside.all() else inside
     numbers = np.where(inside, numbers, 0)
     at = boxes.indices(context.output, box, starts, numbers)
-    inside_c = products.inside_tensor(context, TensorElement(context.output.name, at))
+    inside_c = settled_values.inside_tensor(context, TensorElement(context.output.name, at))
     context.ledger.count("global bounds")
     path = (*state.path, inside_c)
     held = state.cells[name]

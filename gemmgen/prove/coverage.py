@@ -15,7 +15,7 @@ from gemmgen.prove.data import numbers
 from gemmgen.prove.goals import Goal, KnownViolation
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.polynomials import Polynomial
-from gemmgen.prove.products import inside_tensor
+from gemmgen.prove.settled_values import inside_tensor
 from gemmgen.prove.walk_context import OutputStore, WalkContext
 
 NO_THREAD = -1

@@ -21,7 +21,7 @@ from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Place, TensorElement, UnknownData
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.polynomials import Polynomial
-from gemmgen.prove.products import settled
+from gemmgen.prove.settled_values import settled
 from gemmgen.prove.state import (
     Binding,
     GlobalPlace,

@@ -13,7 +13,7 @@ from gemmgen.prove import (
     conditions,
     invariants,
     polynomials,
-    sum_ends,
+    total_ends,
     symbolic_values,
 )
 from gemmgen.prove.conditions import Condition
@@ -163,7 +163,7 @@ class TripLoop:
         for out in outs:
             if not (out.broken or out.left):
                 after = self.at(polynomials.add(trip, polynomials.fixed(1)))
-                sum_ends.before_next(self.context, out, after)
+                total_ends.before_next(self.context, out, after)
         return outs
 
     def run(self, entry: WalkState) -> list[WalkState]:
@@ -287,5 +287,5 @@ class TripLoop:
         return first
 
     def complete(self, end: WalkState) -> None:
-        """Sums that end where the loop does end there by name."""
-        sum_ends.complete(self.context, end, self.stop)
+        """Totals that end where the loop does end there by name."""
+        total_ends.complete(self.context, end, self.stop)

@@ -29,7 +29,7 @@ from gemmgen.prove.data import (
 )
 from gemmgen.prove.goals import Goal, KnownViolation
 from gemmgen.prove.polynomials import Polynomial
-from gemmgen.prove.products import settled
+from gemmgen.prove.settled_values import settled
 from gemmgen.prove.state import WalkState
 from gemmgen.prove.stored_formula import EpilogueFormula
 from gemmgen.prove.walk_context import OutputStore, WalkContext

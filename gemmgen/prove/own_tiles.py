@@ -32,7 +32,7 @@ class TileBounds:
 
 def check(context: WalkContext, state: WalkState, roles: Sequence[Sequence[TileBounds]]) -> None:
     """Claims that the last role has all tiles of its block, and the others the same ones.  Groups
-    of threads of one role have its tiles in turn.
+    of threads of one role have its tiles alternately.
     Raises ``Unsupported``, if that is not a question of how many tiles there are."""
     grid, own = context.grid, roles[-1]
     first, every = grid.of_rank(grid.block, context.rank), polynomials.scale(grid.tiles, grid.ranks)
@@ -70,7 +70,7 @@ def _refute(context: WalkContext, state: WalkState, roles: Sequence[Sequence[Til
     grid = context.grid
     for blocks in range(1, MOST_BLOCKS + 1):
         for tiles in range(blocks, MOST_TILES + 1):
-            listed = [_in_turn(context, groups, blocks, tiles) for groups in roles]
+            listed = [_alternate(context, groups, blocks, tiles) for groups in roles]
             if not all(listed):
                 continue
             here = state.branch()
@@ -94,7 +94,7 @@ def _refute(context: WalkContext, state: WalkState, roles: Sequence[Sequence[Til
                     return
 
 
-def _in_turn(
+def _alternate(
     context: WalkContext, groups: Sequence[TileBounds], blocks: int, tiles: int
 ) -> list[list[int]]:
     """The tiles of each block that the groups of a role have, each of them in its turn."""

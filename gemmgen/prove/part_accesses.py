@@ -7,7 +7,12 @@ import numpy as np
 
 from gemmgen.ir.param import Param
 from gemmgen.numerics.operators import Ints
-from gemmgen.prove import data, polynomials, products, shared_state
+from gemmgen.prove import (
+    data,
+    joined_totals,
+    polynomials,
+    shared_state,
+)
 from gemmgen.prove.data import Data, TermTotals, Total, UnknownData
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.partials import Partials
@@ -65,7 +70,7 @@ def add(context: WalkContext, state: WalkState, place: GlobalPlace, value: Data)
         value = known
     elif known != data.ZERO and isinstance(value, Total | TermTotals):
         assert isinstance(known, Total | TermTotals | UnknownData)
-        value = products.joined(context, state, value, known)
+        value = joined_totals.joined(context, state, value, known)
     shared_state.store(cells, context.events.add(value), own, threads)
     partials.wrote(threads)
 

@@ -1,27 +1,18 @@
-"""Multiply-adds: which elements they multiply, and which products an accumulator has.
-
-Over 300 lines: what a value is known to be, and what a product of two such values adds, decide each
-other.
-"""
+"""Multiply-adds: which elements they multiply, and which products an accumulator has."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from typing import cast
 
 import numpy as np
 
 from gemmgen.numerics.operators import Bools, Ints
 from gemmgen.prove import (
-    condition_queries,
     conditions,
     data,
     picked_values,
     polynomials,
-    term_totals,
 )
-from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import (
     Apply,
     Data,
@@ -36,12 +27,11 @@ from gemmgen.prove.data import (
 )
 from gemmgen.prove.integers import ONE
 from gemmgen.prove.polynomials import Polynomial
-from gemmgen.prove.state import WalkState, under
+from gemmgen.prove.settled_values import inside_tensor, settled
+from gemmgen.prove.state import WalkState
 from gemmgen.prove.walk_context import WalkContext
 
 WHOLE = -1
-Leaves = list[tuple[tuple[Condition, ...], Data]]
-"""What a value can be, with the conditions for it."""
 
 
 def multiply_add(
@@ -60,13 +50,13 @@ def multiply_add(
     if left == data.ZERO or right == data.ZERO:
         return _with_zero(context, state, right if left == data.ZERO else left, sum_)
     if not (isinstance(left, TensorElement) and isinstance(right, TensorElement)):
-        return _wrong(context, state, f"multiplies {data.shown(left, 0)} by {data.shown(right, 0)}")
+        return wrong(context, state, f"multiplies {data.shown(left, 0)} by {data.shown(right, 0)}")
     names = [context.base[each.tensor] for each in (left, right)]
     if set(names) != set(context.factors) or names[0] == names[1]:
-        return _wrong(context, state, f"multiplies {left.tensor} by {right.tensor}", left, right)
+        return wrong(context, state, f"multiplies {left.tensor} by {right.tensor}", left, right)
     pair = _pair(context, left, right)
     if pair not in (None, *context.pairs):
-        return _wrong(context, state, f"multiplies {data.shown(left, 0)} by {data.shown(right, 0)}")
+        return wrong(context, state, f"multiplies {data.shown(left, 0)} by {data.shown(right, 0)}")
     at, step = _joined(context, state, left, right)
     if step is None:
         return UnknownData("a sum with a wrong product", certain=True)
@@ -113,7 +103,7 @@ def _with_zero(context: WalkContext, state: WalkState, other: Data, sum_: Data) 
         (letter,) = context.contracted
         own = data.form_at(other.at, letter)
         if own is None:
-            return _wrong(context, state, f"multiplies 0 by {other.tensor}")
+            return wrong(context, state, f"multiplies 0 by {other.tensor}")
         low = conditions.not_negative(own)
         outside = conditions.negated(
             conditions.all_of(low, conditions.less(own, context.extent(letter)))
@@ -133,7 +123,7 @@ def _is_operand(context: WalkContext, value: Data) -> bool:
     )
 
 
-def _wrong(
+def wrong(
     context: WalkContext, state: WalkState, about: str, *operands: TensorElement
 ) -> UnknownData:
     shown = " and ".join(data.shown(each, 0) for each in operands)
@@ -174,11 +164,11 @@ def _of_its_threads(state: WalkState, step: Polynomial) -> Polynomial:
     of other threads, which may be anything, do not matter."""
     if state.mask is None or step.uniform:
         return step
-    own = polynomials.taken(step, _active(state.mask))
+    own = polynomials.taken(step, active(state.mask))
     return own if own.uniform else step
 
 
-def _active(mask: Bools) -> Ints:
+def active(mask: Bools) -> Ints:
     """The number of each thread that is here; in place of another one that of the first."""
     return np.where(mask, np.arange(mask.size), int(np.argmax(mask)))
 
@@ -195,10 +185,10 @@ def _longer(
     if isinstance(sum_, Number) and sum_.value == 0.0:
         return Total(at, step, polynomials.add(step, polynomials.fixed(count)), (), scaled_by)
     if not isinstance(sum_, Total) or sum_.scaled_by != scaled_by:
-        return _wrong(context, state, f"adds a product to {data.shown(sum_, 0)}")
+        return wrong(context, state, f"adds a product to {data.shown(sum_, 0)}")
     if not data.same_place(sum_.at, at):
         shown = data.shown(TensorElement("C", at), 0)
-        return _wrong(context, state, f"adds a product for {shown} to {data.shown(sum_, 0)}")
+        return wrong(context, state, f"adds a product for {shown} to {data.shown(sum_, 0)}")
     return _extended_by(context, state, sum_, step, count)
 
 
@@ -228,11 +218,11 @@ def _longer_of_terms(
     own = dict(sum_.totals) if isinstance(sum_, TermTotals) else {}
     done = isinstance(sum_, TermTotals) and sum_.scales
     if done or (not own and sum_ != data.ZERO):
-        return _wrong(context, state, f"adds a product of terms to {data.shown(sum_, 0)}")
+        return wrong(context, state, f"adds a product of terms to {data.shown(sum_, 0)}")
     before: Data = own.get(pair, data.ZERO)
     if before == data.ZERO and own and not data.same_place(next(iter(own.values())).at, at):
         shown = data.shown(TensorElement("C", at), 0)
-        return _wrong(context, state, f"adds a product for {shown} to {data.shown(sum_, 0)}")
+        return wrong(context, state, f"adds a product for {shown} to {data.shown(sum_, 0)}")
     after = _longer(context, state, before, at, step, count)
     if not isinstance(after, Total):
         return after
@@ -243,14 +233,12 @@ def extended(context: WalkContext, state: WalkState, sum_: Total, step: Polynomi
     """``sum_`` with the product of one more ``k``; those out of order are kept until they fit."""
     for known in sum_.extra:
         if polynomials.same(known, step):
-            return _wrong(
-                context, state, f"adds the product for k = {polynomials.text(step)} twice"
-            )
+            return wrong(context, state, f"adds the product for k = {polynomials.text(step)} twice")
     inside = conditions.all_of(
         conditions.at_least(step, sum_.low), conditions.less(step, sum_.high)
     )
     if isinstance(inside, conditions.Truth) and data.np.any(inside.value):
-        return _wrong(context, state, f"adds the product for k = {polynomials.text(step)} twice")
+        return wrong(context, state, f"adds the product for k = {polynomials.text(step)} twice")
     left, low, high = [*sum_.extra, step], sum_.low, sum_.high
     moved = True
     while moved:
@@ -266,182 +254,3 @@ def extended(context: WalkContext, state: WalkState, sum_: Total, step: Polynomi
             moved = True
             break
     return Total(sum_.at, low, high, tuple(left), sum_.scaled_by)
-
-
-def joined(
-    context: WalkContext,
-    state: WalkState,
-    left: Total | TermTotals,
-    right: Total | TermTotals | UnknownData,
-) -> Data:
-    """``left + right``: one sum, if the second begins where the first one ends."""
-    if isinstance(right, UnknownData):
-        context.violated(state, "products", f"adds {right.reason}", certain=right.certain)
-        return UnknownData(f"a sum with {right.reason}", right.certain)
-    if isinstance(left, Total) and isinstance(right, Total):
-        return _joined_totals(context, state, left, right)
-    if any(isinstance(each, TermTotals) and each.scales for each in (left, right)):
-        there, here = (data.shown(each, 0) for each in (right, left))
-        return _wrong(context, state, f"adds {there} to {here}")
-    own, others = dict(term_totals.totals_of(left) or ()), dict(term_totals.totals_of(right) or ())
-    found: list[tuple[Pair, Total]] = []
-    for pair in own:
-        one = _joined_totals(context, state, own[pair], others[pair]) if pair in others else None
-        if pair is None or not isinstance(one, Total) or own.keys() != others.keys():
-            there, here = (data.shown(each, 0) for each in (right, left))
-            return one or _wrong(context, state, f"adds {there} to {here}")
-        found.append((pair, one))
-    return TermTotals(tuple(found))
-
-
-def _joined_totals(context: WalkContext, state: WalkState, left: Total, right: Total) -> Data:
-    """One sum over both ranges, in the order in which they follow each other.
-
-    A range that ends before it begins has no index, so neither may do that where they meet.
-    """
-    if state.mask is not None and not data.same_place(left.at, right.at):
-        each = partial(data.taken, places=_active(state.mask))  # others' numbers may be anything
-        left, right = cast(Total, each(left)), cast(Total, each(right))
-    there, here = (data.shown(each, 0) for each in (right, left))
-    if not data.same_place(left.at, right.at):
-        return _wrong(context, state, f"adds {there} to {here}")
-    if left.scaled_by != right.scaled_by:
-        return _wrong(context, state, f"adds {there} to {here}, which has other scales")
-    about = f"adds {there} to {here}, which does not end where it begins"
-    if left.extra or right.extra:
-        return _wrong(context, state, about)
-    for first, second in ((left, right), (right, left)):
-        if conditions.at_least(first.low, first.high) is conditions.YES:
-            return second
-    orders = [(left, right), (right, left)]
-    claims = [_follows(first, second) for first, second in orders]
-    number = 0 if _is_decided(context, state, claims[0]) else 1
-    if number and not _is_decided(context, state, claims[1]):
-        number = 0
-    (first, second), claim = orders[number], claims[number]
-    context.claim(state, "products", claim, about, certain=context.exact)
-    return replace(first, high=second.high)
-
-
-def _is_decided(context: WalkContext, state: WalkState, claim: Condition) -> bool:
-    given = tuple(map(conditions.signature, state.path))
-    key = ("joined", given, conditions.signature(claim))
-    return context.theory.decided(key, state.path, claim)
-
-
-def _follows(first: Total, second: Total) -> Condition:
-    """Whether both sums are one from the first's begin to the second's end: the second one begins
-    where the first one ends, or has no index and the same end."""
-    adjacent = conditions.is_zero(polynomials.subtract(first.high, second.low))
-    ordered = (
-        conditions.at_least(first.high, first.low),
-        conditions.at_least(second.high, second.low),
-    )
-    same_end = conditions.is_zero(polynomials.subtract(first.high, second.high))
-    empty = conditions.all_of(conditions.at_least(second.low, second.high), same_end)
-    return conditions.any_of(conditions.all_of(adjacent, *ordered), empty)
-
-
-def settled(context: WalkContext, state: WalkState, value: Data, used: bool = False) -> Data:
-    """``value`` as one element of a tensor, where it is that or, outside the tensor, zero.
-
-    The claim is that it is zero only outside, and the element everywhere inside.  If it is not
-    ``used`` yet, it may be zero also beyond the block's part of the sum.  Scales of blocks stay as
-    they are.
-    """
-    value = _of_active(state, value)
-    if not isinstance(value, Pick) or picked_values.flags_of(value):
-        return value
-    found = [*picked_values.leaves(value)]
-    entries = [leaf for _, leaf in found if isinstance(leaf, TensorElement)]
-    if not entries or any(leaf.tensor in context.scale_tensors for leaf in entries):
-        return value  # a scale may be zero where its block is inside, but what it multiplies is not
-    if not all(data.same(entries[0], other) for other in entries[1:]):
-        decided = _decided(context, state, value) if used else value
-        if decided is not value:
-            return settled(context, state, decided, used)
-        return _settled_sides(context, state, _rotated(value), used)
-    first = entries[0]
-    own = inside_tensor(context, first)
-    if not used and context.partials is not None and not _is_known(context, state, found, own):
-        nested = isinstance(value.yes, Pick) or isinstance(value.no, Pick)
-        return _settled_sides(context, state, value, used) if nested else value
-    for path, leaf in found:
-        if isinstance(leaf, TensorElement):
-            continue
-        zero = isinstance(leaf, Number) and leaf.value == 0.0
-        never = conditions.negated(
-            conditions.all_of(*path, own) if zero else conditions.all_of(*path)
-        )
-        what = "0" if zero else data.shown(leaf, 0)
-        about = f"{what} in place of an element of {first.tensor} that is inside it"
-        address = (first.tensor, tuple(form for _, form in first.at))
-        # what is not known may never be used; of a part of the sum loops leave little known
-        certain = not isinstance(leaf, UnknownData)
-        certain &= context.exact or context.partials is None
-        context.claim(state, "products", never, about, address, certain=certain)
-    return first
-
-
-def _of_active(state: WalkState, value: Data) -> Data:
-    """``value`` without a side that none of the active threads takes."""
-    while isinstance(value, Pick) and isinstance(value.condition, conditions.Truth):
-        yes = np.asarray(value.condition.value)
-        active = yes[state.mask] if yes.ndim and state.mask is not None else yes
-        if active.any() and not active.all():
-            break
-        value = value.yes if active.all() else value.no
-    return value
-
-
-def _rotated(value: Pick) -> Pick:
-    """``value`` with the choice of an element before the one between it and zero."""
-    test, own, zero = value.condition, value.yes, value.no
-    if own == data.ZERO:
-        test, own, zero = conditions.negated(test), zero, own
-    if zero != data.ZERO or not isinstance(own, Pick):
-        return value
-    return Pick(own.condition, data.pick(test, own.yes, zero), data.pick(test, own.no, zero))
-
-
-def _settled_sides(context: WalkContext, state: WalkState, value: Pick, used: bool) -> Data:
-    yes = settled(context, under(state, value.condition), value.yes, used)
-    no = settled(context, under(state, conditions.negated(value.condition)), value.no, used)
-    return data.pick(value.condition, yes, no)
-
-
-def _decided(context: WalkContext, state: WalkState, value: Data) -> Data:
-    """``value`` without what the path rules out."""
-    if not isinstance(value, Pick):
-        return value
-    for test, side in (
-        (value.condition, value.yes),
-        (conditions.negated(value.condition), value.no),
-    ):
-        if condition_queries.is_stated(state.path, test):
-            return _decided(context, state, side)
-    yes, no = _decided(context, state, value.yes), _decided(context, state, value.no)
-    if yes is value.yes and no is value.no:
-        return value
-    return data.pick(value.condition, yes, no)
-
-
-def _is_known(context: WalkContext, state: WalkState, found: Leaves, inside: Condition) -> bool:
-    """Whether leaves that are zero are never inside, and no others but elements can occur."""
-    for path, leaf in found:
-        if not isinstance(leaf, TensorElement):
-            where = (*path, inside) if leaf == data.ZERO else path
-            never = conditions.negated(conditions.all_of(*where))
-            given = tuple(map(conditions.signature, state.path))
-            key = ("settled", given, conditions.signature(never))
-            if not context.theory.decided(key, state.path, never):
-                return False
-    return True
-
-
-def inside_tensor(context: WalkContext, entry: TensorElement) -> Condition:
-    parts: list[Condition] = []
-    for letter, own in entry.at:
-        parts.append(conditions.not_negative(own))
-        parts.append(conditions.less(own, context.extent(letter)))
-    return conditions.all_of(*parts)

@@ -65,7 +65,7 @@ class _RingTiles(Tiles):
 
     def _there_is(self, trips: TileTrips, number: int, count: int) -> Condition:
         """Whether there is a trip with this number, if there are ``count`` trips or, where that is
-        more than ``lead``, at least so many."""
+        more than ``lead``, at least ``count``."""
         at = polynomials.add(trips.start, polynomials.fixed(number * trips.by))
         more = conditions.less(at, trips.stop)
         return more if number < count else conditions.negated(more)
@@ -106,7 +106,7 @@ class _RingTiles(Tiles):
 
     def _once(self, head: WalkState, trip: Polynomial, count: int) -> WalkState:
         """The state after a trip, if there are just ``count`` trips left or, where that is more
-        than ``lead``, at least so many."""
+        than ``lead``, at least ``count``."""
         trips, given = self.turns[0], list[Condition]()
         for ahead in range(1, self.lead + 1):
             more = trips.loop.goes_on(polynomials.add(trip, polynomials.fixed(ahead)))

@@ -51,7 +51,7 @@ class Tiles:
         self.guesses: dict[Key, WalkState] = {}
 
     def trips_of_turns(self) -> list[TileTrips]:
-        """What walks the first tile, the second one, and so on, in turn."""
+        """What walks the first tile, the second one, and so on."""
         return [TileTrips(self.walker, self.parts, self.entry)]
 
     def trips(self, state: WalkState) -> TileTrips:
@@ -242,7 +242,7 @@ class Tiles:
                 key = key_of("trip", state)
                 if not period:
                     same = (i for i in range(number) if keys[i] == key)
-                    at = next((i for i in same if _alike_sums(heads[i], state)), number)
+                    at = next((i for i in same if _alike_totals(heads[i], state)), number)
                     first, period = at, number - at
                 heads.append(state)
                 keys.append(key)
@@ -261,7 +261,7 @@ class Tiles:
         return trips.trip(state, trip, after, only_going=True)[0]
 
 
-def _alike_sums(one: WalkState, other: WalkState) -> bool:
+def _alike_totals(one: WalkState, other: WalkState) -> bool:
     """Whether the same registers have a sum."""
     return all(
         isinstance(value, Total | TermTotals)

@@ -17,9 +17,10 @@ from gemmgen.prove import (
     conditions,
     data,
     integers,
+    joined_totals,
     picked_values,
     polynomials,
-    products,
+    settled_values,
 )
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Apply, Data, Pick, Place, TensorElement, Total, UnknownData
@@ -31,7 +32,7 @@ from gemmgen.prove.walk_context import WalkContext
 
 @record
 class _Scaled:
-    """What is multiplied by a scale: elements, or sums of their products, at ``at``, where the
+    """What is multiplied by a scale: elements, or totals of their products, at ``at``, where the
     contracted index is from ``low`` to ``high`` (exclusive).
 
     A scale can be any number where none of these elements is inside: there ``inside`` does not
@@ -69,7 +70,7 @@ def _is_element(context: WalkContext, value: Data) -> bool:
 
 
 def _scaled_element(context: WalkContext, state: WalkState, own: Data, scale: Data) -> Data:
-    own = products.settled(context, state, own, used=True)
+    own = settled_values.settled(context, state, own, used=True)
     if isinstance(own, UnknownData):
         return _unknown(context, state, own)
     if own == data.ZERO:
@@ -81,7 +82,7 @@ def _scaled_element(context: WalkContext, state: WalkState, own: Data, scale: Da
         return scale if scale == data.ZERO else _wrong(context, state, _about(own, scale))
     k = data.form_at(own.at, context.contracted[0])
     assert k is not None
-    inside = products.inside_tensor(context, own)
+    inside = settled_values.inside_tensor(context, own)
     parts = inside.parts if isinstance(inside, conditions.All) else (inside,)
     scaled = _Scaled(own.at, k, polynomials.add(k, integers.ONE), parts, own)
     if not _is_factor(context, state, scale, name, scaled):
@@ -118,7 +119,7 @@ def promoted(
     if sum_ == data.ZERO:
         return total
     if isinstance(sum_, Total):
-        return products.joined(context, state, sum_, total)
+        return joined_totals.joined(context, state, sum_, total)
     return _wrong(context, state, f"adds {data.shown(total, 0)} to {data.shown(sum_, 0)}")
 
 

@@ -13,7 +13,7 @@ from gemmgen.numerics.operators import Ints
 from gemmgen.prove import data, picked_values, polynomials, shared_state
 from gemmgen.prove.data import Data, Kept, UnknownData
 from gemmgen.prove.integers import Unsupported
-from gemmgen.prove.products import settled
+from gemmgen.prove.settled_values import settled
 from gemmgen.prove.state import SharedPlace, WalkState, Write
 from gemmgen.prove.walk_context import WalkContext
 

@@ -43,7 +43,7 @@ OF_ONE_PART = UnknownData("a number that differs from part to part")
 def orders(partials: Partials) -> list[list[int]]:
     """The orders in which the blocks of a tile's parts are walked; the last one goes on.
 
-    Each of two may be the last one, with its own number.  Of more, one stands for all, since what
+    Each of two may be the last one, with its own number.  Of more, one is walked for all, since what
     differs from part to part is forgotten of it.
     """
     down = [*range(partials.parts - 1, -1, -1)]
@@ -103,8 +103,8 @@ def joined(
         return states
     if any(each.mask is not states[0].mask or each.multiplying for each in states):
         return states
-    with_sums = [i for i, state in enumerate(states) if _has_sums(state)]
-    one = states.pop(with_sums[0] if with_sums else 0)
+    known = [i for i, state in enumerate(states) if _has_totals(state)]
+    one = states.pop(known[0] if known else 0)
     for other in states:
         one.slots = {key: value for key, value in one.slots.items() if key in other.slots}
         one.registers = {
@@ -115,7 +115,7 @@ def joined(
     return [one]
 
 
-def _has_sums(state: WalkState) -> bool:
+def _has_totals(state: WalkState) -> bool:
     return any(isinstance(value, Total | TermTotals) for value in state.registers.values())
 
 

@@ -19,6 +19,7 @@ from gemmgen.prove import (
     data,
     element_accesses,
     integers,
+    joined_totals,
     polynomials,
     products,
     scaled_products,
@@ -330,7 +331,7 @@ def _sum_of_totals(
     if isinstance(left, UnknownData):
         left, right = right, left
     if _is_total(left) and (_is_total(right) or isinstance(right, UnknownData)):
-        return products.joined(context, state, left, right)
+        return joined_totals.joined(context, state, left, right)
     return None
 
 

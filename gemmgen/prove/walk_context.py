@@ -45,6 +45,8 @@ from gemmgen.prove.theory import Theory
 from gemmgen.prove.warp_clocks import new_clocks
 
 INT64_MAX = 2**63 - 1
+MOST_EPOCHS = 6 << 20
+"""Elements of shared memory times warps: a state has 8 bytes for each, and dozens are kept."""
 
 Found = tuple[Ledger, int]
 """What a walk has found until some point: its ledger, and how many stores to C."""
@@ -198,6 +200,9 @@ class WalkContext:
         timed = barriers > 0 or bool(self.interface.maps)  # TMA may store without any mbarrier
         warps = -(-self.threads // WARP) if timed else 0
         counts = {one.name: self.ranks * int(np.prod(one.sizes)) for one in self.kernel.shared}
+        if warps * sum(counts.values()) > MOST_EPOCHS:
+            size = f"{sum(counts.values())} elements of shared memory, {warps} warps"
+            raise Unsupported(f"{size}: the order of their accesses takes too much memory")
         cells = {name: new_cells(count, warps) for name, count in counts.items()}
         if not timed:
             return WalkState(cells)

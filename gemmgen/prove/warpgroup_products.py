@@ -31,6 +31,7 @@ from gemmgen.prove import (
     warp_products,
 )
 from gemmgen.prove.conditions import Truth
+from gemmgen.prove.data import Data
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.product_runs import ElementsAlongK, add_along_k, first_of_run
 from gemmgen.prove.state import MatrixPlace, RegisterPlace, SharedPlace, WalkScope, WalkState
@@ -158,7 +159,11 @@ class _Elements:
             masks = None if mask is None else np.tile(mask, len(at))
             whole = shared_state.content(cells, events, at.reshape(-1), masks)
             first = first_of_run(self.context, whole, len(at), mask)
-            each = cache(lambda k: shared_state.content(cells, events, at[k], mask))
+
+            @cache
+            def each(k: int) -> Data:
+                return shared_state.content(cells, events, at[k], mask)
+
             self._kept[key] = ElementsAlongK(each, first)
         return self._kept[key]
 

@@ -9,7 +9,7 @@ from itertools import product
 from gemmgen.prove import condition_queries, conditions, data, picked_values
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.data import Data, Number, Pick, TensorElement
-from gemmgen.prove.products import inside_tensor
+from gemmgen.prove.settled_values import inside_tensor
 from gemmgen.prove.walk_context import WalkContext
 
 MOST_CASES = 12

@@ -1,4 +1,4 @@
-"""Where the sums of accumulators end: they are named by the end of a loop, or by its next trip."""
+"""Where totals of accumulators end: they are named by the end of a loop, or by its next trip."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gemmgen.prove.walk_context import WalkContext
 
 
 def complete(context: WalkContext, state: WalkState, stop: Polynomial) -> None:
-    """Sums that go beyond the extent are sums over all of it: elements outside are zero.  A sum
+    """Totals that go beyond the extent are totals over all of it: elements outside are zero.  A total
     that ends where a loop does, at ``stop``, ends there by name."""
     if not context.contracted:
         return
@@ -34,7 +34,7 @@ def complete(context: WalkContext, state: WalkState, stop: Polynomial) -> None:
 
 
 def before_next(context: WalkContext, state: WalkState, next_: Polynomial) -> None:
-    """Sums that end at the smaller one of two numbers (an inner loop's end) end at ``next_``, where
+    """Totals that end at the smaller one of two numbers (an inner loop's end) end at ``next_``, where
     the next trip begins, if that is so or all elements between both are outside."""
     choices = context.theory.choices
     path = tuple(map(conditions.signature, state.path))
@@ -54,7 +54,7 @@ def before_next(context: WalkContext, state: WalkState, next_: Polynomial) -> No
 
 
 def _alike(context: WalkContext, high: Polynomial, end: Polynomial) -> Condition:
-    """Whether sums that end at ``high`` or at ``end`` have the same products: there is none from
+    """Whether totals that end at ``high`` or at ``end`` have the same products: there is none from
     the extent on."""
     extent = context.extent(context.contracted[0])
     beyond = conditions.all_of(conditions.at_least(high, extent), conditions.at_least(end, extent))
@@ -62,7 +62,7 @@ def _alike(context: WalkContext, high: Polynomial, end: Polynomial) -> Condition
 
 
 def _change(state: WalkState, function: Callable[[Total], Total]) -> None:
-    """Changes the sums of a state."""
+    """Changes the totals of a state."""
     for place, value in state.registers.items():
         state.registers[place] = term_totals.with_totals(value, function)
     for key, value in state.slots.items():
