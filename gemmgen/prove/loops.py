@@ -13,8 +13,8 @@ from gemmgen.prove import (
     conditions,
     invariants,
     polynomials,
-    total_ends,
     symbolic_values,
+    total_ends,
 )
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.integers import Unsupported

@@ -45,7 +45,7 @@ class Partials:
 
     @property
     def is_pair(self) -> bool:
-        """Whether the last block adds the only other one's accumulators to its own, whichever it is."""
+        """Whether the last block, whichever it is, adds the other one's accumulators to its own."""
         return self.parts == 2 and self.groups == 1 and not self.added
 
     @property

@@ -24,7 +24,7 @@ from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.state import Value, WalkState
 from gemmgen.prove.walk_context import Found
 
-MOST_TRIPS = 80
+MOST_TRIPS = 160
 """Trips that are walked until a period is found."""
 
 

@@ -1,4 +1,4 @@
-"""Ping-pong consumers of a persistent block: each has every other one of its tiles.
+"""Ping-pong consumers of a block of several tiles: each has every other one of its tiles.
 
 A tile is walked with the producer and with the consumer whose turn it is.  The *position* in the
 ring is counted with each trip along k: a number of stages and rounds, modulo twice as many as there
@@ -23,13 +23,13 @@ from gemmgen.prove.conditions import Condition
 from gemmgen.prove.integers import Unsupported, divided
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.role_loops import RoleWalker, WalkedRole
-from gemmgen.prove.role_tiles import Tiles
+from gemmgen.prove.role_tiles import TileGraph
 from gemmgen.prove.role_trips import TileTrips
 from gemmgen.prove.state import WalkState
 from gemmgen.prove.walk_context import OutputStore, WalkContext
 
 MOST_BLOCKS = 2**29 - 1
-"""More blocks than a GPU holds at once, which is the most that a persistent kernel has."""
+"""More blocks than a GPU holds at once: no more are launched, since each has several tiles."""
 TURN, POSITION = "turn@@0", "position@@0"
 """Variables of each state: the consumer whose tile it is, and the position in the ring."""
 SECONDS = 2.0
@@ -67,7 +67,7 @@ class _TurnTrips(TileTrips):
         return found
 
 
-class _PingPong(Tiles):
+class _PingPong(TileGraph):
     """``stage`` and ``phase`` are symbols: those of the position at which the present tile ends;
     ``meaning`` says which of them a consumer's variable has."""
 

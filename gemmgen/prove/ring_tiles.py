@@ -17,16 +17,14 @@ from gemmgen.prove.goals import Where
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.role_loops import RoleWalker, Run, WalkedRole
-from gemmgen.prove.role_tiles import Tiles
+from gemmgen.prove.role_tiles import TileGraph
 from gemmgen.prove.role_trips import TileTrips
 from gemmgen.prove.state import WalkScope, WalkState
 from gemmgen.prove.walk_context import WalkContext
 
 
-def is_over_tiles(
-    context: WalkContext, node: For[Node], state: WalkState, scope: WalkScope
-) -> bool:
-    """Whether a loop has the step of a persistent block's loop over its tiles, which depends on
+def covers(context: WalkContext, node: For[Node], state: WalkState, scope: WalkScope) -> bool:
+    """Whether a loop has the step of a loop over the tiles of a block, which depends on
     how many blocks there are."""
     step = symbolic_values.form(context, state, scope, node.step)
     return bool(step.symbols & context.grid.step.symbols)
@@ -42,7 +40,7 @@ def walk(
     return _RingTiles(RoleWalker(context, run), [part], state).run()
 
 
-class _RingTiles(Tiles):
+class _RingTiles(TileGraph):
     @property
     def lead(self) -> int:
         """How many trips ahead a condition of the loop may look: at most the stages but one."""

@@ -35,10 +35,10 @@ TILES = 2
 
 def walk(walker: RoleWalker, parts: list[WalkedRole], state: WalkState) -> list[WalkState]:
     """The states after the loops over tiles of all roles, from before them."""
-    return Tiles(walker, parts, state).run()
+    return TileGraph(walker, parts, state).run()
 
 
-class Tiles:
+class TileGraph:
     """The loops over tiles of some roles.  ``tile`` is any tile of the block, and ``inside`` holds
     within the loop."""
 

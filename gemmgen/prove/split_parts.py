@@ -43,7 +43,7 @@ OF_ONE_PART = UnknownData("a number that differs from part to part")
 def orders(partials: Partials) -> list[list[int]]:
     """The orders in which the blocks of a tile's parts are walked; the last one goes on.
 
-    Each of two may be the last one, with its own number.  Of more, one is walked for all, since what
+    Each of two may be the last one, with its own number.  Of more, one is walked for all: what
     differs from part to part is forgotten of it.
     """
     down = [*range(partials.parts - 1, -1, -1)]

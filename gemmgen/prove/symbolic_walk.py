@@ -128,7 +128,7 @@ def step(context: WalkContext, node: Node, state: WalkState, scope: WalkScope) -
             body = partial(run, context, node.body)
             is_peeled = state.clocks is not None or differs_by_trip(node)
             kind = PeeledLoop if is_peeled else loops.TripLoop
-            if state.clocks is not None and ring_tiles.is_over_tiles(context, node, state, scope):
+            if state.clocks is not None and ring_tiles.covers(context, node, state, scope):
                 return ring_tiles.walk(context, node, state, scope, run)
             return loops.loop(context, node, state, scope, body, kind)
         case If():

@@ -14,7 +14,7 @@ from gemmgen.prove.walk_context import WalkContext
 
 
 def complete(context: WalkContext, state: WalkState, stop: Polynomial) -> None:
-    """Totals that go beyond the extent are totals over all of it: elements outside are zero.  A total
+    """Totals that go beyond the extent are totals over all of it: elements outside are zero.  One
     that ends where a loop does, at ``stop``, ends there by name."""
     if not context.contracted:
         return
@@ -34,8 +34,8 @@ def complete(context: WalkContext, state: WalkState, stop: Polynomial) -> None:
 
 
 def before_next(context: WalkContext, state: WalkState, next_: Polynomial) -> None:
-    """Totals that end at the smaller one of two numbers (an inner loop's end) end at ``next_``, where
-    the next trip begins, if that is so or all elements between both are outside."""
+    """Totals that end at the smaller one of two numbers (an inner loop's end) end at ``next_``,
+    where the next trip begins, if that is so or all elements between both are outside."""
     choices = context.theory.choices
     path = tuple(map(conditions.signature, state.path))
 
