@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import gcd, lcm
 
 from gemmgen.ir.control import For, If
-from gemmgen.ir.expr import Binary
+from gemmgen.ir.expr import Binary, Int, Var
 from gemmgen.ir.thread_code import Node, inner
-from gemmgen.ir.traversal import names_in
+from gemmgen.ir.traversal import inside, names_in
 from gemmgen.prove import condition_queries, conditions, data, equal_orders, invariants, polynomials
 from gemmgen.prove.conditions import ChosenInteger, Condition, Integer
 from gemmgen.prove.data import Data, Pick, TermTotals, Total
@@ -22,7 +23,7 @@ from gemmgen.prove.loops import TripLoop
 from gemmgen.prove.mbarriers import with_guards
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.state import Value, WalkState
-from gemmgen.prove.walk_context import Found
+from gemmgen.prove.walk_context import Found, WalkContext
 
 MOST_TRIPS = 160
 """Trips that are walked until a period is found."""
@@ -38,13 +39,29 @@ def differs_by_trip(node: For[Node]) -> bool:
             or is_remainder(expr.right)
         )
 
-    def inside(nodes: Sequence[Node]) -> bool:
+    def is_in(nodes: Sequence[Node]) -> bool:
         return any(
-            (isinstance(one, If) and is_remainder(one.condition)) or inside(inner(one))
+            (isinstance(one, If) and is_remainder(one.condition)) or is_in(inner(one))
             for one in nodes
         )
 
-    return inside(node.body)
+    return is_in(node.body)
+
+
+def remainder_period(context: WalkContext, node: For[Node], by: int) -> int:
+    """After how many trips the remainders repeat that a loop's body computes of its variable."""
+    constants, found = {one.name: one.value for one in context.kernel.constants}, 1
+    for each in inside(node.body):
+        if isinstance(each, Binary) and each.op == "%" and node.variable in names_in(each.left):
+            match each.right:
+                case Int(value):
+                    divisor = value
+                case Var(name) if name in constants:
+                    divisor = constants[name]
+                case _:
+                    continue
+            found = lcm(found, divisor // gcd(divisor, by))
+    return found
 
 
 class PeeledLoop(TripLoop):
@@ -98,9 +115,9 @@ class PeeledLoop(TripLoop):
             raise
 
     def _repeated(self, heads: list[WalkState]) -> tuple[int, int] | None:
-        """The last trip's head and an earlier one with the same order and phases."""
-        last = heads[-1]
-        for n in range(len(heads) - 2, -1, -1):
+        """The last trip's head and an earlier one with the same order, phases and remainders."""
+        last, period = heads[-1], remainder_period(self.context, self.node, self.by)
+        for n in range(len(heads) - 1 - period, -1, -period):
             if _alike(heads[n], last):
                 return n, len(heads) - 1 - n
         return None

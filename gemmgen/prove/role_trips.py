@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import gcd, lcm
 
 from gemmgen.ir.control import Define, For
-from gemmgen.ir.expr import Binary, Int, Var
 from gemmgen.ir.thread_code import Node, inner
-from gemmgen.ir.traversal import inside, names_in
+from gemmgen.ir.traversal import names_in
 from gemmgen.prove import conditions, equal_orders, polynomials, role_scopes, symbolic_values
 from gemmgen.prove.conditions import Condition
 from gemmgen.prove.integers import Unsupported
 from gemmgen.prove.mbarriers import ALWAYS
 from gemmgen.prove.own_tiles import TileBounds
-from gemmgen.prove.peeled_loops import resolve
+from gemmgen.prove.peeled_loops import remainder_period, resolve
 from gemmgen.prove.polynomials import Polynomial
 from gemmgen.prove.role_loops import CommonLoop, Ending, RoleWalker, WalkedRole
 from gemmgen.prove.state import WalkScope, WalkState
@@ -101,21 +99,9 @@ class TileTrips:
 
     def _period(self) -> int:
         """After how many trips the remainders repeat that conditions of the loop ask for."""
-        part, found = self.parts[-1], 1
+        part = self.parts[-1]
         assert part.loop is not None
-        node = self._inner_loop(part.loop.body)
-        constants = {one.name: one.value for one in self.context.kernel.constants}
-        for each in inside(node.body):
-            if isinstance(each, Binary) and each.op == "%" and node.variable in names_in(each.left):
-                match each.right:
-                    case Int(value):
-                        divisor = value
-                    case Var(name) if isinstance(constants.get(name), int):
-                        divisor = int(constants[name])
-                    case _:
-                        continue
-                found = lcm(found, divisor // gcd(divisor, self.by))
-        return found
+        return remainder_period(self.context, self._inner_loop(part.loop.body), self.by)
 
     def _inner_loop(self, nodes: tuple[Node, ...]) -> For[Node]:
         found = [node for node in self.walker.loops_in(nodes)]
