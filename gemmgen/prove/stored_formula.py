@@ -16,7 +16,6 @@ from gemmgen.ir.epilogue_arithmetic import (
 )
 from gemmgen.ir.expr import Binary, Call, Element, Expr, Float, Int, Select, Unary, Var, Wide
 from gemmgen.ir.problem import Problem
-from gemmgen.lower.types import DOUBLE
 from gemmgen.prove import data, picked_values, solver
 from gemmgen.prove.data import Apply, Data, Number, ScalarArgument, TensorElement, TermTotals, Total
 from gemmgen.prove.goals import KnownViolation
@@ -25,7 +24,7 @@ from gemmgen.prove.solver import Term
 from gemmgen.prove.walk_context import OutputStore, WalkContext
 
 CONVERSIONS = ("float", "double", "int")
-FUNCTIONS = {own: name for name in LIBRARY for own in (name, DOUBLE[name])}
+FUNCTIONS = {own: name for name in LIBRARY for own in (name, f"{name}_f64")}
 """Functions of the C library, in f32 and in f64: a schedule has one name for both."""
 COMPARISONS: dict[str, Callable[[Term, Term], Term]] = {
     "<": lambda x, y: x < y,
