@@ -155,7 +155,7 @@ class _Stored:
                 self._lacks(name)
 
     def _lacks(self, name: str) -> None:
-        """That there is no product, since the sum is not multiplied by some scales."""
+        """That nothing is accumulated, since the total is not multiplied by some scales."""
         extent = self.context.extent(self.context.contracted[0])
         none = conditions.at_least(polynomials.ZERO, extent)
         self._goal(none, f"the sum is not multiplied by {name}")
