@@ -89,6 +89,8 @@ UNSEEN = (
     "mbarriers for several tiles that another block may use before they are initialized",
     "a split cluster that no block waits for",
     "a result of a count that is published by another barrier",
+    "a consumer that does not wait for its turn",
+    "the last stage of a tile is not returned",
 )
 """Violations of other facts that it does not see: its numbers are finite and have few terms."""
 ALL = mistakes()
